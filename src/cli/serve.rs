@@ -1,0 +1,26 @@
+//! `vestibule serve`
+
+use super::Result;
+use crate::config::{self, Config};
+use crate::service;
+
+pub(super) fn run() -> Result {
+    let figment = config::figment();
+    #[cfg(all(feature = "dev", debug_assertions))]
+    let (figment, mut development) = crate::dev::prepare(figment)?;
+    let config = Config::read(figment)?;
+    super::block_on(config.workers, async {
+        service::migrate(&config).await?;
+        let rocket = service::build(config).await?;
+        #[cfg(all(feature = "dev", debug_assertions))]
+        let (rocket, welcome) = (development.mount(rocket), development.welcome());
+        service::launch(rocket, move |rocket| {
+            let config = rocket.config();
+            tracing::info!(address = %config.address, port = config.port, profile = %config.profile, "listening");
+            #[cfg(all(feature = "dev", debug_assertions))]
+            println!("{welcome}");
+        })
+        .await?;
+        Ok(())
+    })
+}

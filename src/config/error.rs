@@ -1,0 +1,68 @@
+//! A configuration mistake: which key, where it was set, what to do. Never the value.
+
+use figment::error::Kind;
+use figment::{self, Figment, Metadata};
+
+/// One line for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("configuration: {subject} {problem}; {remedy}")]
+pub struct Error {
+    subject: String,
+    problem: String,
+    remedy: String,
+}
+
+impl Error {
+    /// A mistake in a key, with the place it was set in.
+    pub(super) fn at(
+        figment: &Figment,
+        key: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let subject = subject(key, figment.find_metadata(key));
+        Self { subject, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// What the deserializer found, without the value that it found.
+    pub(super) fn from_figment(error: &figment::Error) -> Self {
+        let path = error.path.join(".");
+        let below = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
+        let (key, problem) = match &error.kind {
+            Kind::UnknownField(field, known) => {
+                (below(field), format!("is not a known key (known: {})", known.join(", ")))
+            }
+            Kind::MissingField(field) => (below(field), "is missing".into()),
+            Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),
+            Kind::InvalidValue(_, expected) => (path, format!("has a wrong value, expected {expected}")),
+            Kind::UnknownVariant(_, known) => (path, format!("must be one of: {}", known.join(", "))),
+            // Our own deserializers never tell the value. A parser's first line tells the place, the
+            // lines after it the text.
+            Kind::Message(message) => (path, message.lines().next().unwrap_or("cannot be read").into()),
+            _ => (path, "cannot be read".into()),
+        };
+        Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy: "mend or remove it".into() }
+    }
+}
+
+/// A key by the names an operator uses, and the place it was set in.
+fn subject(key: &str, metadata: Option<&Metadata>) -> String {
+    let place = metadata.map(|metadata| {
+        metadata.source.as_ref().map_or_else(|| metadata.name.to_string(), ToString::to_string)
+    });
+    match (key, place) {
+        ("", place) => place.unwrap_or_default(),
+        (key, Some(place)) => format!("{} (set in {place})", names(key)),
+        (key, None) => names(key),
+    }
+}
+
+/// The environment variable, if there is one, beside the key in the file.
+fn names(key: &str) -> String {
+    match key.strip_prefix("idp.") {
+        Some(rest) => format!("`IDP_{}` / `{key}`", rest.to_ascii_uppercase()),
+        None if key == "databases.vestibule.url" => format!("`DATABASE_URL` / `{key}`"),
+        None if key.contains('.') => format!("`{key}`"),
+        None => format!("`ROCKET_{}` / `{key}`", key.to_ascii_uppercase()),
+    }
+}

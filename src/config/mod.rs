@@ -1,0 +1,71 @@
+//! What an operator may set. Everything is read once, checked at the start, and wrong settings
+//! stop the program before a port opens, with one line that names the key and its source.
+
+mod error;
+mod provider;
+mod root;
+mod session;
+mod sources;
+mod text;
+
+use std::collections::BTreeMap;
+
+use figment::Figment;
+
+pub use self::error::Error;
+pub use self::provider::{Method, Provider};
+pub use self::session::Session;
+pub use self::sources::{defaults, figment};
+use crate::secret::Secret;
+
+/// All settings of the service, valid as a whole.
+#[derive(Debug)]
+pub struct Config {
+    /// Rocket's own settings, and the database's.
+    pub figment: Figment,
+    /// Threads that serve.
+    pub workers: usize,
+    /// Where the service is reached from outside, without a trailing slash; `iss` of our tokens.
+    pub public_url: String,
+    /// Seals what is stored secretly.
+    pub secret_key: Secret<String>,
+    /// Lifetimes of what the service hands out.
+    pub session: Session,
+    /// Identity providers by the name that stands in the path.
+    pub providers: BTreeMap<String, Provider>,
+}
+
+impl Config {
+    /// Reads and checks the settings of the selected profile.
+    ///
+    /// # Errors
+    /// The first mistake found, in one line.
+    pub fn read(figment: Figment) -> Result<Self, Error> {
+        let root = root::Root::read(&figment)?;
+        let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
+        let mut providers = BTreeMap::new();
+        let main = provider::read(&figment, "idp", root.idp)?;
+        providers.insert(main.name.clone(), main);
+        for (name, raw) in root.providers {
+            let key = format!("providers.{name}");
+            let provider = provider::read_named(&figment, &key, &name, raw)?;
+            if providers.insert(name, provider).is_some() {
+                return Err(Error::at(
+                    &figment,
+                    &key,
+                    "has the name of the default provider",
+                    "rename one of them",
+                ));
+            }
+        }
+        root::database_url(&figment)?;
+        Ok(Self {
+            workers: rocket.workers,
+            public_url: root::public_url(&figment, root.public_url)?,
+            secret_key: root::secret_key(&figment, root.secret_key)?,
+            session: session::read(&figment, &root.session)?,
+            providers,
+            figment,
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! Secrets that are made once and kept in files that only their owner can read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::Error;
+use crate::secret::Secret;
+use crate::session::refresh_token::RefreshToken;
+
+/// The secret in that file, made at the first call: 256 random bits.
+pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
+    let failed = |error| Error::File(path.to_owned(), error);
+    match fs::read_to_string(path) {
+        Ok(text) if !text.is_empty() => Ok(Secret::new(text)),
+        Ok(_) => make(path).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(failed),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn make(path: &Path) -> io::Result<Secret<String>> {
+    let secret = RefreshToken::generate().text;
+    // A rename, so that a kill in the middle leaves no half of a secret.
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(secret.expose().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(new, path)?;
+    Ok(secret)
+}

@@ -1,0 +1,120 @@
+//! Whoever a developer wants to be, completed with what was left out. Nobody is remembered: the
+//! same e-mail address leads to the same subject because the one is computed from the other.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use url::Url;
+
+use crate::domain::email::Email;
+
+/// Longest subject (OpenID Connect Core §2), in characters.
+const MAX_SUBJECT_LENGTH: usize = 255;
+
+/// A person, as the provider would vouch for one.
+#[derive(Debug, Clone)]
+pub(super) struct Person {
+    pub subject: String,
+    pub email: Option<Email>,
+    pub verified: bool,
+    pub name: Option<String>,
+    /// An address that is well-formed and leads nowhere (RFC 2606 §2): nobody is told who signs in.
+    pub picture: Option<String>,
+}
+
+/// Why there can be no such person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    #[error("`email` is missing, and without it `sub` is needed")]
+    Nobody,
+    #[error("`email` is not one e-mail address")]
+    Email,
+    #[error("`sub` must be 1 to 255 visible ASCII characters")]
+    Subject,
+}
+
+impl Person {
+    pub fn new(
+        email: Option<&str>,
+        subject: Option<&str>,
+        name: Option<&str>,
+        verified: bool,
+    ) -> Result<Self, Error> {
+        let email = email.map(|text| Email::parse(text).ok_or(Error::Email)).transpose()?;
+        let subject = match (subject, &email) {
+            (Some(subject), _) if sound(subject) => subject.to_owned(),
+            (Some(_), _) => return Err(Error::Subject),
+            (None, Some(email)) => subject_of(email),
+            (None, None) => return Err(Error::Nobody),
+        };
+        let picture = Url::parse_with_params("https://pictures.example/person", [("sub", &subject)]);
+        Ok(Self {
+            picture: picture.ok().map(String::from),
+            name: name.map(str::to_owned).or_else(|| email.as_ref().and_then(name_of)),
+            subject,
+            email,
+            verified,
+        })
+    }
+}
+
+fn sound(subject: &str) -> bool {
+    (1..=MAX_SUBJECT_LENGTH).contains(&subject.len()) && subject.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// A subject in the form of Google's: 21 digits, the first of them not zero.
+fn subject_of(email: &Email) -> String {
+    const FIRST: u128 = 100_000_000_000_000_000_000;
+    let hash = digest(&SHA256, email.folded().as_bytes());
+    let number = hash.as_ref().iter().take(16).fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+    (FIRST + number % (9 * FIRST)).to_string()
+}
+
+/// `ada.lovelace+test@example.com` is called Ada Lovelace.
+fn name_of(email: &Email) -> Option<String> {
+    let (mailbox, _) = email.as_given().split_once('@')?;
+    let (words, _tag) = mailbox.split_once('+').unwrap_or((mailbox, ""));
+    let words = words.split(['.', '_', '-']).filter(|word| !word.is_empty()).map(capitalized);
+    let name = words.collect::<Vec<_>>().join(" ");
+    (!name.is_empty()).then_some(name)
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_email(email: &str) -> Person {
+        Person::new(Some(email), None, None, true).unwrap()
+    }
+
+    #[test]
+    fn an_address_leads_to_the_same_21_digits_however_it_is_spelt() {
+        let subject = from_email("ada@example.com").subject;
+        assert_eq!(subject, from_email("Ada@Example.COM").subject);
+        assert_ne!(subject, from_email("grace@example.com").subject);
+        assert!(subject.len() == 21 && subject.bytes().all(|b| b.is_ascii_digit()), "{subject}");
+    }
+
+    #[test]
+    fn a_name_that_is_not_given_is_made_from_the_address() {
+        let name = |email| from_email(email).name;
+        assert_eq!(name("ada@example.com").as_deref(), Some("Ada"));
+        assert_eq!(name("ada.king_lovelace+test@example.com").as_deref(), Some("Ada King Lovelace"));
+        assert_eq!(name("élodie@example.com").as_deref(), Some("Élodie"));
+        assert_eq!(name("+@example.com"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_a_person_is_refused() {
+        let long = "1".repeat(256);
+        let person = |email, subject| Person::new(email, subject, None, true).map(drop);
+        assert_eq!(person(None, None), Err(Error::Nobody));
+        assert_eq!(person(Some("ada"), Some("1")), Err(Error::Email));
+        assert_eq!(person(None, Some("a b")), Err(Error::Subject));
+        assert_eq!(person(None, Some(long.as_str())), Err(Error::Subject));
+        assert_eq!(person(None, Some("1")), Ok(()));
+    }
+}

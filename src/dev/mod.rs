@@ -1,0 +1,139 @@
+//! What makes `cargo run` enough: an embedded PostgreSQL, an identity provider, generated secrets.
+//!
+//! Each takes the place of a setting that is missing, and of no setting that is there. None of it
+//! is compiled into a release build, and none of it acts in the `release` profile.
+
+mod files;
+pub mod identity_provider;
+pub mod postgres;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::{env, fs};
+
+use figment::Figment;
+use rocket::{Build, Rocket};
+
+use self::identity_provider::IdentityProvider;
+use self::postgres::{Options, Postgres};
+
+const CLIENT_ID: &str = "vestibule-development";
+const DATABASE: &str = "vestibule";
+
+/// Why development cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The embedded database does not start.
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    /// The identity provider does not start.
+    #[error(transparent)]
+    IdentityProvider(#[from] identity_provider::Error),
+    /// A file cannot be kept.
+    #[error("{0}: {1}; check the permissions of the folder")]
+    File(PathBuf, #[source] std::io::Error),
+    /// The development provider signs in anyone who asks.
+    #[error(
+        "configuration: `ROCKET_ADDRESS` / `address` must be of this machine alone while the development identity \
+         provider is on; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
+    )]
+    Exposed,
+}
+
+/// What runs beside the service until this value is dropped.
+#[derive(Debug, Default)]
+pub struct Development {
+    postgres: Option<Postgres>,
+    identity_provider: Option<IdentityProvider>,
+    provider_name: String,
+    base: String,
+}
+
+/// Fills in what is not configured. In the `release` profile that is nothing.
+///
+/// # Errors
+/// See [`Error`].
+pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
+    let mut development = Development::default();
+    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+        return Ok((figment, development));
+    }
+    let directory = directory();
+    fs::create_dir_all(&directory).map_err(|error| Error::File(directory.clone(), error))?;
+
+    if !figment.contains("secret_key") {
+        let key = files::secret(&directory.join("secret_key"))?;
+        figment = figment.merge(("secret_key", key.expose()));
+    }
+    let base = format!("http://127.0.0.1:{}", port(&figment));
+    figment = figment.join(("public_url", &base));
+    if !figment.contains("idp.client_id") && !figment.contains("idp.tokeninfo_url") {
+        if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
+            return Err(Error::Exposed);
+        }
+        let client_secret = files::secret(&directory.join("client_secret"))?;
+        let issuer = format!("{base}{}", identity_provider::PATH);
+        figment = figment
+            .merge(("idp.client_id", CLIENT_ID))
+            .merge(("idp.client_secret", client_secret.expose()))
+            .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
+            .merge(("idp.issuers", [&issuer]))
+            .merge(("idp.token_format", "jwt"));
+        let client_id = CLIENT_ID.to_owned();
+        development.identity_provider =
+            Some(IdentityProvider::open(&directory, issuer, client_id, client_secret)?);
+        development.provider_name = figment.extract_inner("idp.name").unwrap_or_else(|_| "idp".into());
+    }
+    if !figment.contains("databases.vestibule.url") {
+        let progress = Arc::new(|line: &str| eprintln!("{line}"));
+        let postgres = Postgres::start(Options { progress, ..Options::new(directory) })?;
+        postgres.ensure_database(DATABASE)?;
+        figment = figment.merge(("databases.vestibule.url", postgres.url(DATABASE)));
+        development.postgres = Some(postgres);
+    }
+    development.base = base;
+    Ok((figment, development))
+}
+
+impl Development {
+    /// Mounts the identity provider, if there is one.
+    #[must_use]
+    pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
+        match self.identity_provider.take() {
+            Some(provider) => provider.mount(rocket),
+            None => rocket,
+        }
+    }
+
+    /// What to try first, ready to paste; empty when a real provider is configured.
+    #[must_use]
+    pub fn welcome(&self) -> String {
+        let Self { base, provider_name, .. } = self;
+        if provider_name.is_empty() {
+            return String::new();
+        }
+        let mint = format!("{base}{}/mint?email=ada@example.com", identity_provider::PATH);
+        let stored = self.postgres.as_ref().map_or_else(String::new, |postgres| {
+            let url = postgres.url(DATABASE);
+            format!("\nSee what was stored:\n\n  psql '{url}' -xc 'TABLE users' -c 'TABLE identities'\n")
+        });
+        format!(
+            "\nVestibule is ready. Sign in as ada@example.com:\n\n  \
+             curl -sS {base}/api/v1/auth/oauth/{provider_name} -H 'Content-Type: application/json' \\\n    \
+             -d \"{{\\\"id_token\\\":\\\"$(curl -sS '{mint}')\\\"}}\"\n{stored}"
+        )
+    }
+}
+
+/// Where everything of development is kept: `.vestibule` in the project, which git ignores.
+fn directory() -> PathBuf {
+    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let project = if project.is_dir() { project } else { env::current_dir().unwrap_or_default() };
+    project.join(".vestibule")
+}
+
+/// The port of the service. A wrong setting is found when the settings are read.
+fn port(figment: &Figment) -> u16 {
+    figment.extract_inner("port").unwrap_or(8000)
+}

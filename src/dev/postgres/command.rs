@@ -1,0 +1,74 @@
+//! How `PostgreSQL`'s programs are run: as which user, with which environment,
+//! and never longer than this program. Not which programs, or when.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::account::Account;
+
+/// A command that sees none of the developer's `PG*` variables (`PGPORT`
+/// alone would move the socket) and speaks English, since its messages are
+/// matched.
+pub(super) fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"PG") {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// A command that runs as the server's user in `dir`. A directory that user
+/// cannot enter fails the spawn: std changes directory after the user.
+pub(super) fn as_server(program: impl AsRef<OsStr>, account: Option<&Account>, dir: &Path) -> Command {
+    use std::os::unix::process::CommandExt as _;
+
+    let mut command = plain(program);
+    command.current_dir(dir);
+    if let Some(account) = account {
+        // For a root parent, std calls setgid, then setgroups(0, NULL), then
+        // setuid: no supplementary group of root's is left.
+        command.uid(account.uid).gid(account.gid);
+        command.env_remove("HOME");
+    }
+    command
+}
+
+/// Makes the command end when the *thread* that spawns it ends.
+///
+/// The signal is SIGINT, a fast shutdown, and not SIGQUIT, an immediate one:
+/// it leaves a clean cluster, so the next start needs no recovery, and
+/// `initdb` removes what it has half made. A server too busy to obey is sent
+/// SIGQUIT by the next start.
+///
+/// Systems other than Linux have nothing like it; there, the next start finds
+/// the server and ends it.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "only the child itself can ask for the signal, between fork and exec")]
+pub(super) fn end_with_parent(command: &mut Command) {
+    use std::io::{Error, ErrorKind};
+    use std::os::unix::process::CommandExt as _;
+
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+
+    let parent = getpid();
+    let ask = move || {
+        // std runs this after changing the user, which would clear the request.
+        set_parent_process_death_signal(Some(Signal::INT))?;
+        // A parent that died before the request will send nothing.
+        if getppid() == Some(parent) { Ok(()) } else { Err(Error::from(ErrorKind::BrokenPipe)) }
+    };
+    // SAFETY: the closure runs in the forked child of a threaded program, so
+    // it must be async-signal-safe. It makes two system calls directly and
+    // neither allocates, locks nor panics; the captured value is `Copy`, and
+    // both error values are built without allocation.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn end_with_parent(_command: &mut Command) {}

@@ -1,0 +1,144 @@
+//! What can go wrong, each in one line that names the remedy. Not a place for
+//! logic.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use thiserror::Error as ThisError;
+
+/// Why there is no server. Every message is one line.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// No usable `PostgreSQL` was found on this machine.
+    #[error(
+        "no PostgreSQL {} or newer found{found}; install one (Debian, Ubuntu: `sudo apt-get install postgresql`; Fedora: `sudo dnf install postgresql-server`; macOS: `brew install postgresql@17`) or name its bin directory in {}",
+        super::locate::OLDEST_MAJOR,
+        super::locate::OVERRIDE
+    )]
+    NotInstalled {
+        /// Empty, or " (only …)" about an installation that is too old.
+        found: String,
+    },
+    /// The variable that names the bin directory names a wrong one.
+    #[error("{} is set to {}, but {why}; correct it or unset it", super::locate::OVERRIDE, dir.display())]
+    Override {
+        /// The variable's value.
+        dir: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Another program runs the server of this directory.
+    #[error("{} is in use by another program (process {holder}); stop that one first or give this one another directory", root.display())]
+    InUse {
+        /// The directory both want.
+        root: PathBuf,
+        /// The other's process id, or "unknown".
+        holder: String,
+    },
+    /// This program is root, and there is nobody to run the server as.
+    #[error(
+        "PostgreSQL refuses to run as root and there is no user `postgres` or `nobody` to run it as; create one (`useradd --system postgres`) or start this program as an ordinary user"
+    )]
+    NoAccount,
+    /// A directory is not private to its rightful owner.
+    #[error("{} cannot be trusted: {why}; remove it and start again", path.display())]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The cluster belongs to another user than the server would run as.
+    #[error("{} belongs to user id {owner}, but the server runs as user id {expected}; start this program as the former, or remove the directory to begin with an empty database", data_dir.display())]
+    WrongOwner {
+        /// The data directory.
+        data_dir: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The server's user.
+        expected: u32,
+    },
+    /// `initdb` failed.
+    #[error("creating the PostgreSQL cluster in {} failed: {output}; correct that and start again", data_dir.display())]
+    Initdb {
+        /// The data directory that was to be.
+        data_dir: PathBuf,
+        /// The last lines it wrote, joined.
+        output: String,
+    },
+    /// A server left behind on the data directory does not leave.
+    #[error("PostgreSQL process {pid} is still running on {} and does not stop; end it (`kill -QUIT {pid}`) and start again", data_dir.display())]
+    LeftBehind {
+        /// The process.
+        pid: i32,
+        /// Its data directory.
+        data_dir: PathBuf,
+    },
+    /// The server ended before it accepted connections.
+    #[error("PostgreSQL did not start ({status}): {tail}; see {}", log.display())]
+    Ended {
+        /// How it ended.
+        status: String,
+        /// The last lines of its log, joined.
+        tail: String,
+        /// The whole log.
+        log: PathBuf,
+    },
+    /// The server neither accepted connections nor ended.
+    #[error("PostgreSQL was not ready after {seconds} s without a sign of progress: {tail}; see {}", log.display())]
+    NotReady {
+        /// How long it was silent, in seconds.
+        seconds: u64,
+        /// The last lines of its log, joined.
+        tail: String,
+        /// The whole log.
+        log: PathBuf,
+    },
+    /// A statement failed.
+    #[error("PostgreSQL refused what was asked of database {database}: {output}")]
+    Psql {
+        /// The database.
+        database: String,
+        /// The last lines `psql` wrote, joined.
+        output: String,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}; check that it exists and its permissions", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: `action` is a verb that `path` completes.
+    pub(super) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.as_ref().to_owned(), source }
+    }
+}
+
+/// The last few lines of `text` as one line, for a message.
+pub(super) fn last_lines(text: &str) -> String {
+    const LINES: usize = 6;
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        return "it wrote nothing".to_owned();
+    }
+    lines[lines.len().saturating_sub(LINES)..].join(" | ")
+}
+
+/// What a finished command said, standard error last because that is where
+/// the reason is.
+pub(super) fn said(output: &Output) -> String {
+    last_lines(&format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}

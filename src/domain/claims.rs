@@ -1,0 +1,242 @@
+//! The claims of a provider's answer, and the checks of OpenID Connect Core §3.1.3.7 on them.
+//!
+//! Providers send numbers as strings, booleans as strings and audiences one or several; each
+//! claim is read into exactly one type here, and what does not fit is refused, not guessed.
+
+use aws_lc_rs::digest;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::email::Email;
+use super::json::Object;
+use super::refusal::{Reason, Refusal};
+
+/// How far clocks may differ, in seconds.
+pub const LEEWAY: i64 = 60;
+
+const MAX_SUBJECT_LENGTH: usize = 255;
+const MAX_NAME_CHARS: usize = 200;
+const MAX_PICTURE_LENGTH: usize = 2048;
+
+/// What a nonce on one side only means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonceRule {
+    /// A nonce in the request or in the token demands one in the other.
+    #[default]
+    Required,
+    /// A nonce in the token alone is let pass, for SDKs that add one of their own.
+    IfSent,
+}
+
+/// What the claims are held against: the provider's settings, this request's nonce, the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'a> {
+    /// Accepted spellings of `iss`, compared exactly.
+    pub issuers: &'a [String],
+    /// Client ids accepted in `aud` and `azp`.
+    pub audiences: &'a [String],
+    /// When not empty, `hd` must be one of these (lower case).
+    pub hosted_domains: &'a [String],
+    /// The nonce that the caller sent, raw.
+    pub nonce: Option<&'a str>,
+    /// What a nonce on one side only means.
+    pub nonce_rule: NonceRule,
+    /// Oldest accepted `iat`, in seconds before now.
+    pub max_age: i64,
+    /// Take an absent `email_verified` for true.
+    pub trust_email: bool,
+    /// Seconds since the epoch.
+    pub now: i64,
+}
+
+/// What a provider vouches for: the only source of users and identities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedClaims {
+    /// `sub`.
+    pub subject: String,
+    /// `email`, if it is one address.
+    pub email: Option<Email>,
+    /// Whether the provider says that the address is this person's.
+    pub email_verified: bool,
+    /// `hd`, the organisation that manages the account.
+    pub hosted_domain: Option<String>,
+    /// `name`.
+    pub name: Option<String>,
+    /// `picture`.
+    pub picture: Option<String>,
+    /// The application the token was issued to: `azp`, else the audience.
+    pub client_id: String,
+}
+
+impl VerifiedClaims {
+    /// Validates a provider's answer.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub fn validate(claims: &Object, expected: &Expected<'_>) -> Result<Self, Refusal> {
+        check_issuer(claims, expected)?;
+        let client_id = check_audience(claims, expected)?.to_owned();
+        check_expiry(claims, expected)?;
+        check_age(claims, expected)?;
+        check_nonce(claims, expected)?;
+        let subject = subject(claims)?.to_owned();
+        let hosted_domain = check_hosted_domain(claims, expected)?;
+        let email = claims.str("email").and_then(Email::parse);
+        let vouched = match claims.get("email_verified") {
+            Some(Value::Bool(verified)) => *verified,
+            Some(Value::String(verified)) => verified == "true",
+            Some(_) => false,
+            None => expected.trust_email,
+        };
+        Ok(Self {
+            subject,
+            email_verified: email.is_some() && vouched,
+            email,
+            hosted_domain,
+            name: claims.str("name").and_then(display_name),
+            picture: claims.str("picture").and_then(picture),
+            client_id,
+        })
+    }
+}
+
+/// `iss` is one of the provider's (OpenID Connect Core §3.1.3.7, 2).
+pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+    let known = claims.str("iss").is_some_and(|iss| expected.issuers.iter().any(|known| known == iss));
+    known
+        .then_some(())
+        .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or not an issuer of this provider"))
+}
+
+/// `aud` holds only configured client ids, and `azp`, if there is one, is one of them too
+/// (OpenID Connect Core §3.1.3.7, 3 to 5). Answers the client the token was issued to.
+pub(super) fn check_audience<'c>(claims: &'c Object, expected: &Expected<'_>) -> Result<&'c str, Refusal> {
+    const MISMATCH: Refusal = Refusal::new(
+        Reason::AudienceMismatch,
+        "`aud` must hold only client ids that are configured for this provider",
+    );
+    let known = |value: &'c Value| {
+        value
+            .as_str()
+            .filter(|id| !id.is_empty() && expected.audiences.iter().any(|known| known == id))
+            .ok_or(MISMATCH)
+    };
+    let audience = match claims.get("aud").ok_or(MISMATCH)? {
+        Value::Array(several) => {
+            several.iter().try_for_each(|one| known(one).map(drop))?;
+            known(several.first().ok_or(MISMATCH)?)?
+        }
+        one => known(one)?,
+    };
+    match claims.get("azp") {
+        None => Ok(audience),
+        Some(party) => known(party).map_err(|_| {
+            Refusal::new(
+                Reason::AudienceMismatch,
+                "`azp` is not a client id that is configured for this provider",
+            )
+        }),
+    }
+}
+
+/// `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).
+pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+    let exp = numeric_date(claims, "exp")?.ok_or(Refusal::new(Reason::InvalidToken, "`exp` is missing"))?;
+    if expected.now >= exp.saturating_add(LEEWAY) {
+        return Err(Refusal::new(Reason::TokenExpired, "`exp` has passed"));
+    }
+    Ok(())
+}
+
+/// `iat` and `nbf` are not in the future, and `iat` not too far in the past (§3.1.3.7, 10).
+fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+    let refuse = |detail| Err(Refusal::new(Reason::InvalidToken, detail));
+    let latest = expected.now.saturating_add(LEEWAY);
+    let Some(iat) = numeric_date(claims, "iat")? else { return refuse("`iat` is missing") };
+    if iat > latest {
+        return refuse("`iat` is in the future");
+    }
+    if iat < expected.now.saturating_sub(expected.max_age) {
+        return Err(Refusal::new(Reason::TokenExpired, "`iat` is too long ago"));
+    }
+    if numeric_date(claims, "nbf")?.is_some_and(|nbf| nbf > latest) {
+        return refuse("`nbf` is in the future");
+    }
+    Ok(())
+}
+
+/// The token's nonce is the caller's, raw or as its SHA-256 in lower-case hex (§3.1.3.7, 11).
+fn check_nonce(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+    let refuse = |detail| Err(Refusal::new(Reason::NonceMismatch, detail));
+    match (expected.nonce, claims.get("nonce")) {
+        (None, None) => Ok(()),
+        (None, Some(_)) if expected.nonce_rule == NonceRule::IfSent => Ok(()),
+        (None, Some(_)) => refuse("the token carries a nonce and the request does not"),
+        (Some(_), None) => refuse("the request carries a nonce and the token does not"),
+        (Some(sent), Some(Value::String(held))) if held == sent || *held == sha256_hex(sent) => Ok(()),
+        (Some(_), Some(_)) => refuse("the token's nonce is not the request's"),
+    }
+}
+
+/// `sub`: at most 255 ASCII characters (OpenID Connect Core §2), all of them visible.
+fn subject(claims: &Object) -> Result<&str, Refusal> {
+    claims
+        .str("sub")
+        .filter(|sub| {
+            (1..=MAX_SUBJECT_LENGTH).contains(&sub.len()) && sub.bytes().all(|b| b.is_ascii_graphic())
+        })
+        .ok_or(Refusal::new(Reason::InvalidToken, "`sub` must be 1 to 255 visible ASCII characters"))
+}
+
+/// `hd`, not the address's suffix, says which organisation an account belongs to.
+fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Option<String>, Refusal> {
+    let domain = claims.str("hd").map(str::to_ascii_lowercase);
+    let allowed = expected.hosted_domains.is_empty()
+        || domain.as_ref().is_some_and(|domain| expected.hosted_domains.contains(domain));
+    allowed
+        .then_some(domain)
+        .ok_or(Refusal::new(Reason::DomainNotAllowed, "`hd` is missing or not an allowed domain"))
+}
+
+/// A `NumericDate` (RFC 7519 §2), also spelt as a string of digits.
+fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refusal> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let seconds = match value {
+        // A fraction is allowed by the RFC; a cast saturates, which is what "for ever" should do.
+        #[expect(clippy::cast_possible_truncation, reason = "saturation is wanted")]
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
+        Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
+        _ => None,
+    };
+    seconds.map(Some).ok_or(Refusal::new(
+        Reason::InvalidToken,
+        match name {
+            "exp" => "`exp` is not a number of seconds",
+            "iat" => "`iat` is not a number of seconds",
+            _ => "`nbf` is not a number of seconds",
+        },
+    ))
+}
+
+/// A name fit to show: no control characters, no surrounding blanks, of bounded length.
+fn display_name(text: &str) -> Option<String> {
+    let clean: String = text.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+    (!clean.is_empty()).then_some(clean)
+}
+
+fn picture(text: &str) -> Option<String> {
+    let sound = text.starts_with("https://")
+        && text.len() <= MAX_PICTURE_LENGTH
+        && text.bytes().all(|b| b.is_ascii_graphic());
+    sound.then(|| text.to_owned())
+}
+
+fn sha256_hex(text: &str) -> String {
+    use std::fmt::Write;
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,78 @@
+//! E-mail addresses as far as linking needs them: one address, ASCII case-folded.
+
+/// An e-mail address. Two addresses are the same person's when their folded forms are equal;
+/// nothing cleverer is done (no dots, no tags, no Unicode folding).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Email {
+    given: String,
+    folded: String,
+}
+
+impl Email {
+    /// Longest address that can be in use (RFC 5321 §4.5.3.1.3, RFC 3696 erratum 1690), in bytes.
+    pub const MAX_LENGTH: usize = 254;
+
+    /// Reads exactly one bare address. Whatever else there is (a list, a display name, control
+    /// characters, quoting) is no address, since one reader's address is another's header.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (local, domain) = text.split_once('@')?;
+        let plain = |c: char| !c.is_control() && !c.is_whitespace() && !r#"@,;:<>()[]\""#.contains(c);
+        let sound = text.len() <= Self::MAX_LENGTH
+            && !local.is_empty()
+            && local.chars().all(plain)
+            && domain.chars().all(plain)
+            && domain.split('.').all(|label| !label.is_empty());
+        sound.then(|| Self { given: text.to_owned(), folded: text.to_ascii_lowercase() })
+    }
+
+    /// The address as the provider spelt it.
+    #[must_use]
+    pub fn as_given(&self) -> &str {
+        &self.given
+    }
+
+    /// The address by which users are found: ASCII letters in lower case.
+    #[must_use]
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_folded_in_ascii_only() {
+        let email = Email::parse("Víctim.A+tag@Example.COM").unwrap();
+        assert_eq!(email.folded(), "víctim.a+tag@example.com");
+        assert_eq!(Email::parse("ÉA@x.example").unwrap().folded(), "Éa@x.example");
+    }
+
+    #[test]
+    fn what_is_not_exactly_one_bare_address_is_none() {
+        let long = format!("{}@example.com", "a".repeat(400));
+        for text in [
+            "",
+            "@",
+            "a",
+            "a@",
+            "@b",
+            "a@b@c",
+            "a@x,victim@x",
+            "N <victim@x>",
+            "a@x\r\nBcc: b@x",
+            "a b@x",
+            "a@x\0",
+            "\"a\"@x",
+            "a@.x",
+            "a@x.",
+            "a@x..y",
+            "a@x;b",
+            &long,
+        ] {
+            assert_eq!(Email::parse(text), None, "{text:.40}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The `id_token` as the caller sent it: its shape, and what can be read of it without trust.
+//!
+//! What is read here is **unverified**. It serves to refuse early what no provider could accept,
+//! and to tell staff what a refused token claimed. Nothing else is decided by it.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+
+use super::claims::{self, Expected};
+use super::json::Object;
+use super::refusal::{Reason, Refusal};
+use crate::secret::Secret;
+
+/// What a provider's tokens look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Three base64url parts (RFC 7519); anything else is a malformed request.
+    Jwt,
+    /// Whatever the provider understands; read only when it happens to be a JWT.
+    Any,
+}
+
+/// A token of acceptable length and alphabet. It is a credential: `Debug` hides it.
+#[derive(Debug, Clone)]
+pub struct IdToken {
+    text: Secret<String>,
+    unverified: Option<Unverified>,
+}
+
+/// What a token claims about itself, not to be believed.
+#[derive(Debug, Clone)]
+pub struct Unverified {
+    header: Object,
+    claims: Object,
+}
+
+/// Why a text cannot be an `id_token` at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Empty, too long, or not visible ASCII.
+    #[error("`id_token` must be 1 to 8192 visible ASCII characters")]
+    Text,
+    /// Not the three parts of a JWT.
+    #[error("`id_token` must be a JWT: three base64url parts separated by dots")]
+    Parts,
+}
+
+impl IdToken {
+    /// Longest token taken, in bytes.
+    pub const MAX_LENGTH: usize = 8192;
+
+    /// Checks the shape of a token.
+    ///
+    /// # Errors
+    /// The text cannot be a token of that format.
+    pub fn parse(text: &str, format: Format) -> Result<Self, Malformed> {
+        let sound =
+            (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        if !sound {
+            return Err(Malformed::Text);
+        }
+        let parts = decode(text);
+        if parts.is_none() && format == Format::Jwt {
+            return Err(Malformed::Parts);
+        }
+        let read = |[header, claims]: [Vec<u8>; 2]| {
+            Some(Unverified { header: Object::parse(&header).ok()?, claims: Object::parse(&claims).ok()? })
+        };
+        Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(read) })
+    }
+
+    /// The token, for the one request that sends it to its provider.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.text.expose()
+    }
+
+    /// What the token claims, when it could be read.
+    #[must_use]
+    pub fn unverified(&self) -> Option<&Unverified> {
+        self.unverified.as_ref()
+    }
+
+    /// Refuses, without asking anyone, what the provider could not accept either.
+    ///
+    /// # Errors
+    /// The token's own words already fail a check that the provider's answer would fail too.
+    pub fn refuse_early(&self, format: Format, expected: &Expected<'_>) -> Result<(), Refusal> {
+        match (&self.unverified, format) {
+            (Some(unverified), _) => unverified.refuse_early(expected),
+            (None, Format::Any) => Ok(()),
+            (None, Format::Jwt) => {
+                Err(Refusal::new(Reason::InvalidToken, "the token's header or payload is not a JSON object"))
+            }
+        }
+    }
+}
+
+impl Unverified {
+    /// A string claim, to be shown as claimed and never as fact.
+    #[must_use]
+    pub fn claimed(&self, name: &str) -> Option<&str> {
+        self.claims.str(name)
+    }
+
+    fn refuse_early(&self, expected: &Expected<'_>) -> Result<(), Refusal> {
+        let signed = self.header.str("alg").is_some_and(|alg| !alg.eq_ignore_ascii_case("none"));
+        if !signed {
+            return Err(Refusal::new(Reason::InvalidToken, "the token is not signed (`alg`)"));
+        }
+        // Only what is present and readable is held against the token: the provider's answer,
+        // not this text, is what must be complete.
+        if self.claims.get("iss").is_some() {
+            claims::check_issuer(&self.claims, expected)?;
+        }
+        if self.claims.get("aud").is_some() {
+            claims::check_audience(&self.claims, expected)?;
+        }
+        if self.claims.get("exp").is_some() {
+            claims::check_expiry(&self.claims, expected)?;
+        }
+        Ok(())
+    }
+}
+
+fn decode(text: &str) -> Option<[Vec<u8>; 2]> {
+    let mut parts = text.splitn(4, '.');
+    let mut next = || URL_SAFE_NO_PAD.decode(parts.next()?).ok();
+    let (header, claims, _signature) = (next()?, next()?, next()?);
+    parts.next().is_none().then_some([header, claims])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_never_shows_in_debug_output() {
+        let token = IdToken::parse("e30.e30.c2ln", Format::Jwt).unwrap();
+        assert!(!format!("{token:?}").contains("c2ln"));
+    }
+
+    #[test]
+    fn what_is_not_three_base64url_parts_is_malformed_unless_any_format_goes() {
+        let dots = ".".repeat(8000);
+        for text in [
+            "a",
+            "a.b",
+            "e30.e30",
+            "e30.e30.e30.e30",
+            "{\"a\":1}.e30.e30",
+            "e30=.e30.e30",
+            "e30.e3+/.e30",
+            &dots,
+        ] {
+            assert_eq!(IdToken::parse(text, Format::Jwt).unwrap_err(), Malformed::Parts, "{text:.30}");
+            assert!(IdToken::parse(text, Format::Any).is_ok(), "{text:.30}");
+        }
+        let long = "a".repeat(IdToken::MAX_LENGTH + 1);
+        for text in ["", " ", "a b", "é", "a\n", &long] {
+            assert_eq!(IdToken::parse(text, Format::Any).unwrap_err(), Malformed::Text, "{text:.30}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! JSON objects from outside, in which no member may occur twice at any depth.
+//!
+//! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open),
+//! so two readers of one document may see two different subjects. Here that is an error.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// A JSON object without duplicate members.
+#[derive(Debug, Clone, Default)]
+pub struct Object(Map<String, Value>);
+
+impl Object {
+    /// Parses one UTF-8 document that must be an object, with nothing after it.
+    ///
+    /// # Errors
+    /// Not JSON, not an object, a duplicate member, or deeper than 128 levels.
+    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        match serde_json::from_slice(bytes)? {
+            Unique(Value::Object(map)) => Ok(Self(map)),
+            Unique(_) => Err(serde_json::Error::custom("not an object")),
+        }
+    }
+
+    /// The member's value; `None` when it is absent or `null`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The member's value when it is a string.
+    #[must_use]
+    pub fn str(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+}
+
+impl From<Map<String, Value>> for Object {
+    fn from(map: Map<String, Value>) -> Self {
+        Self(map)
+    }
+}
+
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some((name, Unique(value))) = members.next_entry::<String, _>()? {
+            if map.insert(name, value).is_some() {
+                return Err(A::Error::custom("duplicate member"));
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_occurs_twice_is_refused_at_any_depth() {
+        for text in [r#"{"a":1,"a":1}"#, r#"{"a":{"b":1,"b":2}}"#, r#"{"a":[{"b":1,"b":2}]}"#] {
+            assert!(Object::parse(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(Object::parse(br#"{"a":{"b":1},"b":{"b":1}}"#).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_one_object_is_refused() {
+        let deep = "[".repeat(100_000);
+        for text in ["", "null", "[]", "\"x\"", "1", "{", "{}{}", "{} x", "\u{feff}{}", "{\"a\":NaN}", &deep]
+        {
+            assert!(Object::parse(text.as_bytes()).is_err(), "{text:.20}");
+        }
+        assert!(Object::parse(b"{\"a\":\"\xff\"}").is_err());
+    }
+}

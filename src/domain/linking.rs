@@ -1,0 +1,92 @@
+//! The rules by which an unknown identity finds its user, as far as they do not depend on
+//! what is stored. The rest is one SQL statement; see `store::users`.
+
+use serde::Deserialize;
+
+use super::claims::VerifiedClaims;
+use super::refusal::Reason;
+
+/// When an e-mail address may lead to an existing user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// When the provider has verified it.
+    #[default]
+    Verified,
+    /// When the provider also runs the mailbox: `@gmail.com`, or verified with `hd`.
+    Authoritative,
+    /// Never.
+    Never,
+}
+
+/// What to do about a sign-in that a rule calls into question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// Carry on by the general rules.
+    #[default]
+    Allow,
+    /// Refuse.
+    Refuse,
+}
+
+/// A provider's linking settings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Policy {
+    /// When an address may lead to an existing user.
+    pub link: Link,
+    /// Whether an unverified address is good enough to create a user with.
+    pub unverified_email: Doubt,
+    /// Whether a user can be created without an address.
+    pub missing_email: Doubt,
+    /// Whether a second subject with one address is taken for the same person.
+    pub recycled_email: Doubt,
+}
+
+/// What becomes of an identity that is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// When somebody has the address: link, or refuse.
+    pub if_taken: Result<(), Reason>,
+    /// When nobody has it: create, or refuse.
+    pub if_free: Result<(), Reason>,
+    /// Refuse to link a second subject of this provider to one user.
+    pub refuse_recycled: bool,
+}
+
+impl Policy {
+    /// Decides about an unknown identity. `create` is the caller's wish.
+    #[must_use]
+    pub fn decide(self, claims: &VerifiedClaims, create: bool) -> Decision {
+        let refuse_recycled = self.recycled_email == Doubt::Refuse;
+        if !create {
+            let unknown = Err(Reason::UserNotFound);
+            return Decision { if_taken: unknown, if_free: unknown, refuse_recycled };
+        }
+        let unverified_refused = self.unverified_email == Doubt::Refuse;
+        let (if_taken, if_free) = match (&claims.email, claims.email_verified) {
+            // Nothing ever joins on "no e-mail", so nobody can have it.
+            (None, _) if self.missing_email == Doubt::Refuse => {
+                (Err(Reason::EmailMissing), Err(Reason::EmailMissing))
+            }
+            (Some(_), false) if unverified_refused => {
+                (Err(Reason::EmailNotVerified), Err(Reason::EmailNotVerified))
+            }
+            (Some(_), true) if self.may_link(claims) => (Ok(()), Ok(())),
+            _ => (Err(Reason::LinkRequired), Ok(())),
+        };
+        Decision { if_taken, if_free, refuse_recycled }
+    }
+
+    fn may_link(self, claims: &VerifiedClaims) -> bool {
+        match self.link {
+            Link::Verified => true,
+            Link::Authoritative => {
+                let mailbox =
+                    claims.email.as_ref().is_some_and(|email| email.folded().ends_with("@gmail.com"));
+                mailbox || claims.hosted_domain.is_some()
+            }
+            Link::Never => false,
+        }
+    }
+}

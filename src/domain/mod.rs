@@ -1,0 +1,10 @@
+//! What the words mean: claims and their validation, e-mail addresses, users, identities.
+//! No I/O and no framework.
+
+pub mod claims;
+pub mod email;
+pub mod id_token;
+pub mod json;
+pub mod linking;
+pub mod refusal;
+pub mod user;

@@ -1,0 +1,7 @@
+//! Arguments → telemetry → service → exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    vestibule::cli::run()
+}

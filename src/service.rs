@@ -1,0 +1,99 @@
+//! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
+
+use rocket::fairing::AdHoc;
+use rocket::{Build, Ignite, Rocket};
+use rocket_db_pools::Pool;
+use sqlx::migrate::MigrateError;
+use sqlx::{ConnectOptions, Connection};
+
+use crate::config::Config;
+use crate::provider::{ClientError, Providers};
+use crate::session::refusals::Refusals;
+use crate::session::{Issuer, signing_key};
+use crate::store;
+use crate::web::database::{self, Db, PostgresPool};
+use crate::web::request_log::RequestLog;
+use crate::web::{api, catcher, problem_pages, templates};
+
+/// Where the database's settings are.
+const DATABASE: &str = "databases.vestibule";
+
+/// Why the service does not start. Each is one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database's settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] database::Error),
+    /// The database does not answer, or not to us.
+    #[error("the database cannot be used: {0}; check DATABASE_URL, and that PostgreSQL runs and accepts it")]
+    Database(#[source] sqlx::Error),
+    /// The schema cannot be brought up to date.
+    #[error(
+        "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
+    )]
+    Migrate(#[from] MigrateError),
+    /// There is no key to sign with.
+    #[error(transparent)]
+    SigningKey(#[from] signing_key::Error),
+    /// Identity providers cannot be asked.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Rocket does not start.
+    #[error("the server does not start: {0}")]
+    Rocket(#[from] Box<rocket::Error>),
+}
+
+/// Brings the database's schema up to date.
+///
+/// # Errors
+/// The database cannot be used, or its schema is not one that this program knows.
+pub async fn migrate(config: &Config) -> Result<(), Error> {
+    let settings = database::Settings::read(&config.figment.focus(DATABASE))?;
+    let options = settings.connect_options().map_err(database::Error::from)?;
+    let mut connection = options.connect().await.map_err(Error::Database)?;
+    store::migrations::apply(&mut connection).await?;
+    connection.close().await.map_err(Error::Database)
+}
+
+/// Builds the service on a database whose schema is up to date.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
+    let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
+    let key = signing_key::SigningKey::load(db.pool(), &config.secret_key).await?;
+    let issuer = Issuer::new(key, config.public_url, config.session.access_token_ttl);
+    let refusals = Refusals::open(db.pool().clone());
+    Ok(rocket::custom(config.figment.merge(("template_dir", templates::dir())))
+        .manage(db)
+        .manage(issuer)
+        .manage(refusals)
+        .manage(config.session)
+        .manage(Providers::new(config.providers)?)
+        .attach(RequestLog)
+        .attach(templates::fairing())
+        .mount("/api/v1", api::routes())
+        .mount("/problems", problem_pages::routes())
+        .register("/", catcher::catchers()))
+}
+
+/// Serves until told to stop, and closes the pool once the last request is answered.
+///
+/// # Errors
+/// The server cannot start, for instance because the port is taken.
+pub async fn launch(
+    rocket: Rocket<Build>,
+    lifted_off: impl FnOnce(&Rocket<rocket::Orbit>) + Send + Sync + 'static,
+) -> Result<(), Error> {
+    let rocket: Rocket<Ignite> = rocket
+        .attach(AdHoc::on_liftoff("lifted off", |rocket| Box::pin(async move { lifted_off(rocket) })))
+        .ignite()
+        .await
+        .map_err(Box::new)?;
+    let pool = rocket.state::<Db>().map(|db| db.pool().clone());
+    rocket.launch().await.map_err(Box::new)?;
+    if let Some(pool) = pool {
+        pool.close().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! The decisions, one verb a file, and the credential that a sign-in ends with.
+//!
+//! Only this module writes; it decides with `domain` and remembers with `store`.
+
+pub mod access_token;
+pub mod refresh_token;
+pub mod refusals;
+pub mod sealed;
+pub mod sign_in;
+pub mod signing_key;
+
+pub use self::access_token::Issuer;

@@ -1,0 +1,40 @@
+//! Refresh tokens: 256 random bits, known to us only by their SHA-256.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::secret::Secret;
+
+/// A refresh token on its way to the client.
+#[derive(Debug)]
+pub struct RefreshToken {
+    /// What the client gets.
+    pub text: Secret<String>,
+    /// What is stored.
+    pub hash: [u8; 32],
+}
+
+impl RefreshToken {
+    /// A fresh token.
+    ///
+    /// # Panics
+    /// The system's random number generator failed: nothing that follows could be trusted.
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut bits = [0; 32];
+        rand::fill(&mut bits).expect("the system gives random bits");
+        let text = URL_SAFE_NO_PAD.encode(bits);
+        let hash = Self::hash_of(&text);
+        Self { text: Secret::new(text), hash }
+    }
+
+    /// The stored form of a token that a client sent.
+    #[must_use]
+    pub fn hash_of(text: &str) -> [u8; 32] {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        hash
+    }
+}

@@ -1,0 +1,86 @@
+//! What a statement's failure means to the caller.
+
+use std::time::Duration;
+
+/// A statement that did not do its work. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another statement came first; run it again and it sees what the other one did.
+    #[error("another request came first")]
+    Raced(#[source] Option<sqlx::Error>),
+    /// The connection broke; a fresh one may work. Whether the statement took effect is unknown.
+    #[error("the connection to the database broke")]
+    Disconnected(#[source] sqlx::Error),
+    /// The database cannot serve now: no connection in time, a lock held too long, shutting down.
+    #[error("the database cannot serve")]
+    Unavailable(#[source] sqlx::Error),
+    /// A bug, or a database that is not as the migrations left it.
+    #[error("the database refused the statement")]
+    Broken(#[source] sqlx::Error),
+}
+
+/// Constraints that only a concurrent request can make a correct statement violate.
+const RACES: [&str; 4] = [
+    "users_email_key",
+    "identities_provider_subject_key",
+    "identities_user_id_fkey",
+    "sessions_identity_id_fkey",
+];
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        let constraint = error.as_database_error().and_then(sqlx::error::DatabaseError::constraint);
+        match (&error, code.as_deref()) {
+            (sqlx::Error::Database(_), _) if constraint.is_some_and(|name| RACES.contains(&name)) => {
+                Self::Raced(Some(error))
+            }
+            // PostgreSQL, appendix A: serialization_failure, deadlock_detected; and "cached plan must
+            // not change result type", which a second run does not meet.
+            (sqlx::Error::Database(_), Some("40001" | "40P01" | "0A000")) => Self::Raced(Some(error)),
+            // admin_shutdown, crash_shutdown, cannot_connect_now and the class of lost connections.
+            (sqlx::Error::Database(_), Some(code)) if code.starts_with("57P") || code.starts_with("08") => {
+                Self::Disconnected(error)
+            }
+            (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::Disconnected(error),
+            // lock_not_available, query_canceled (our own time limits), the class of exhausted
+            // resources, and read-only after a failover.
+            (sqlx::Error::Database(_), Some(code))
+                if ["55P03", "57014", "25006"].contains(&code) || code.starts_with("53") =>
+            {
+                Self::Unavailable(error)
+            }
+            (sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_), _) => {
+                Self::Unavailable(error)
+            }
+            _ => Self::Broken(error),
+        }
+    }
+}
+
+/// Decides whether a failed statement is worth another run.
+#[derive(Debug, Default)]
+pub struct Retries {
+    failures: u32,
+}
+
+impl Retries {
+    /// How often a statement is run before the caller is told to come back later.
+    const ATTEMPTS: u32 = 8;
+
+    /// Waits a little when another run can help.
+    ///
+    /// # Errors
+    /// The error itself, when it cannot.
+    pub async fn after(&mut self, error: Error) -> Result<(), Error> {
+        self.failures += 1;
+        let transient = matches!(error, Error::Raced(_) | Error::Disconnected(_));
+        if !transient || self.failures >= Self::ATTEMPTS {
+            return Err(error);
+        }
+        // The clock's low digits are jitter enough to keep the losers of a race apart.
+        let jitter = u64::from(crate::clock::subsecond_nanos() % 1_000);
+        tokio::time::sleep(Duration::from_micros(jitter * u64::from(self.failures.pow(2)))).await;
+        Ok(())
+    }
+}

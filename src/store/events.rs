@@ -1,0 +1,51 @@
+//! Events that stand for themselves. What a change records of itself is part of its own statement.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::Error;
+use super::users::Origin;
+
+/// A sign-in that was refused before the database was asked.
+#[derive(Debug, Clone)]
+pub struct RefusedSignIn {
+    /// The error's name on the wire.
+    pub reason: &'static str,
+    /// Name of the provider.
+    pub provider: String,
+    /// Address that the token claimed to be for. Not verified by anyone.
+    pub claimed_email: Option<String>,
+    /// `iss` that the token claimed. Not verified by anyone.
+    pub claimed_issuer: Option<String>,
+    /// `aud` that the token claimed. Not verified by anyone.
+    pub claimed_audience: Option<String>,
+    /// Where the request came from.
+    pub origin: Origin,
+}
+
+/// Records refused sign-ins.
+///
+/// # Errors
+/// None was recorded; see [`Error`].
+pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Result<(), Error> {
+    let texts = |read: fn(&RefusedSignIn) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
+    sqlx::query!(
+        r#"INSERT INTO events (id, kind, reason, provider, email, ip, user_agent, request_id, detail)
+           SELECT id, 'sign_in_refused', reason, provider, email, ip::inet, user_agent, request_id,
+                  jsonb_strip_nulls(jsonb_build_object('claimed_issuer', issuer, 'claimed_audience', audience))
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience)"#,
+        &refusals.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &texts(|refused| Some(refused.reason.to_owned())) as &[Option<String>],
+        &texts(|refused| Some(refused.provider.clone())) as &[Option<String>],
+        &texts(|refused| refused.claimed_email.clone()) as &[Option<String>],
+        &texts(|refused| refused.origin.ip.map(|ip| ip.to_string())) as &[Option<String>],
+        &texts(|refused| refused.origin.user_agent.clone()) as &[Option<String>],
+        &texts(|refused| Some(refused.origin.request_id.clone())) as &[Option<String>],
+        &texts(|refused| refused.claimed_issuer.clone()) as &[Option<String>],
+        &texts(|refused| refused.claimed_audience.clone()) as &[Option<String>],
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}

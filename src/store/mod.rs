@@ -1,0 +1,12 @@
+//! Every SQL statement of the program: free functions, one statement each.
+//!
+//! Races are closed here, in the statements, and show as [`Error::Raced`]: nothing was written
+//! and the same call can be made again.
+
+pub mod error;
+pub mod events;
+pub mod migrations;
+pub mod signing_keys;
+pub mod users;
+
+pub use self::error::Error;

@@ -1,0 +1,61 @@
+//! What no handler answered: failed guards, unknown paths, wrong methods, panics. All of it
+//! becomes a problem.
+
+use rocket::http::Status;
+use rocket::{Catcher, Request, Route, catch, catchers};
+
+use super::problem::{Kind, Problem};
+
+/// The catchers.
+#[must_use]
+pub fn catchers() -> Vec<Catcher> {
+    catchers![default]
+}
+
+#[catch(default)]
+fn default(status: Status, request: &Request<'_>) -> Problem {
+    from_status(status, request).keep(request).clone()
+}
+
+/// A problem for a failure that only Rocket saw.
+fn from_status(status: Status, request: &Request<'_>) -> Problem {
+    match status.code {
+        404 | 405 => unrouted(request),
+        413 => Problem::new(Kind::PayloadTooLarge, "the request is larger than any valid one"),
+        415 => Problem::new(Kind::UnsupportedMediaType, "the body must be `application/json`"),
+        400..=499 => Problem::new(Kind::InvalidRequest, "the request is not well-formed HTTP"),
+        503 => {
+            Problem { retry_after: Some(1), ..Problem::new(Kind::ServiceUnavailable, "the service is busy") }
+        }
+        _ => Problem::internal(),
+    }
+}
+
+/// Rocket answers 404 to a wrong method; clients are better served by 405 and `Allow`.
+fn unrouted(request: &Request<'_>) -> Problem {
+    let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
+    let mut allowed: Vec<&str> =
+        request.rocket().routes().filter(at_path).map(|route| route.method.as_str()).collect();
+    allowed.sort_unstable();
+    allowed.dedup();
+    if allowed.is_empty() {
+        return Problem::new(Kind::NotFound, "no route of the API has this path");
+    }
+    Problem {
+        allow: Some(allowed.join(", ")),
+        ..Problem::new(Kind::MethodNotAllowed, "the path answers to other methods")
+    }
+}
+
+/// Whether a route's path, with its `<parameters>`, covers a request's.
+fn covers(route: &str, path: &str) -> bool {
+    let (mut segments, mut parts) = (route.split('/'), path.split('/'));
+    loop {
+        match (segments.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(segment), Some(part))
+                if segment == part || (segment.starts_with('<') && !part.is_empty()) => {}
+            _ => return false,
+        }
+    }
+}

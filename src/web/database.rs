@@ -1,0 +1,118 @@
+//! The managed PostgreSQL pool: `rocket_db_pools`' `Pool` over a current sqlx, since its own sqlx
+//! support pins a release with an advisory (RUSTSEC-2024-0363).
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use figment::{self, Figment};
+use rocket_db_pools::{Database, Pool};
+use serde::Deserialize;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, Postgres};
+
+/// The service's database, `[default.databases.vestibule]`.
+#[derive(Debug, Database)]
+#[database("vestibule")]
+pub struct Db(PostgresPool);
+
+impl Db {
+    /// The pool. Take it late: whoever holds a connection while a provider is asked starves the
+    /// others.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.0.0
+    }
+}
+
+/// The pool as `rocket_db_pools` wants it.
+#[derive(Debug)]
+pub struct PostgresPool(PgPool);
+
+/// Settings of the database; durations in seconds.
+#[derive(Debug, Deserialize)]
+pub struct Settings {
+    url: String,
+    #[serde(default)]
+    min_connections: u32,
+    max_connections: Option<u32>,
+    #[serde(default = "two")]
+    connect_timeout: u64,
+    idle_timeout: Option<u64>,
+}
+
+const fn two() -> u64 {
+    2
+}
+
+/// The settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A key is missing or of the wrong type.
+    #[error("the database's settings cannot be read: {0}")]
+    Settings(#[source] Box<figment::Error>),
+    /// The URL is none, or the database failed.
+    #[error(transparent)]
+    Sqlx(#[from] sqlx::Error),
+}
+
+impl Settings {
+    /// Reads a figment focused on `databases.vestibule`.
+    ///
+    /// # Errors
+    /// A key is missing or of the wrong type.
+    pub fn read(figment: &Figment) -> Result<Self, Error> {
+        figment.extract().map_err(|error| Error::Settings(Box::new(error)))
+    }
+
+    /// How to connect.
+    ///
+    /// # Errors
+    /// The URL cannot be understood.
+    pub fn connect_options(&self) -> Result<PgConnectOptions, sqlx::Error> {
+        let options = PgConnectOptions::from_str(&self.url)?
+            .application_name("vestibule")
+            // No request waits for longer than a person would; see the store's errors.
+            .options([
+                ("lock_timeout", "2s"),
+                ("statement_timeout", "10s"),
+                ("idle_in_transaction_session_timeout", "10s"),
+            ]);
+        Ok(options.disable_statement_logging())
+    }
+
+    fn pool(&self) -> Result<PgPool, sqlx::Error> {
+        let idle = Duration::from_secs(1);
+        let options = PgPoolOptions::new()
+            .min_connections(self.min_connections)
+            // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
+            .max_connections(self.max_connections.unwrap_or(16))
+            .acquire_timeout(Duration::from_secs(self.connect_timeout))
+            .idle_timeout(self.idle_timeout.map(Duration::from_secs))
+            // A ping before each statement would be a round trip of its own. Only a connection that
+            // has rested is asked whether it still lives.
+            .test_before_acquire(false)
+            .before_acquire(move |connection, meta| {
+                Box::pin(async move { Ok(meta.idle_for < idle || connection.ping().await.is_ok()) })
+            });
+        Ok(options.connect_lazy_with(self.connect_options()?))
+    }
+}
+
+#[rocket::async_trait]
+impl Pool for PostgresPool {
+    type Connection = PoolConnection<Postgres>;
+    type Error = Error;
+
+    async fn init(figment: &Figment) -> Result<Self, Error> {
+        Ok(Self(Settings::read(figment)?.pool()?))
+    }
+
+    async fn get(&self) -> Result<Self::Connection, Error> {
+        Ok(self.0.acquire().await?)
+    }
+
+    /// Rocket calls this while requests are still in flight; closing waits for their connections
+    /// and refuses new ones, which would fail them. `service` closes the pool when all is done.
+    async fn close(&self) {}
+}

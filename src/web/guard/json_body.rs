@@ -1,0 +1,37 @@
+//! A request's body as one JSON object without duplicate members (RFC 8259).
+
+use std::time::Duration;
+
+use rocket::data::{Data, Limits, ToByteUnit};
+use rocket::request::Request;
+use tokio::time::timeout;
+
+use crate::domain::json::Object;
+use crate::web::problem::{Kind, Problem};
+
+/// Longest wait for a whole body. A phone on a bad network needs a second or two.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads the body of a request that must be JSON, up to Rocket's `limits.json` (1 MiB by default).
+///
+/// # Errors
+/// Another media type or an encoding, too much, too slow, or not one JSON object.
+pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Problem> {
+    if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
+        return Err(Problem::new(Kind::UnsupportedMediaType, "`Content-Type` must be `application/json`"));
+    }
+    if request.headers().contains("Content-Encoding") {
+        return Err(Problem::new(Kind::UnsupportedMediaType, "the body must not be compressed"));
+    }
+    let limit = request.limits().get("json").unwrap_or(Limits::JSON);
+    let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
+    // One byte more than allowed tells a body of just the limit from a larger one.
+    let body = timeout(BODY_TIMEOUT, data.open(limit + 1.bytes()).into_bytes())
+        .await
+        .map_err(|_| malformed("the body did not arrive in time"))?
+        .map_err(|_| malformed("the body could not be read"))?;
+    if limit < body.len() {
+        return Err(Problem::new(Kind::PayloadTooLarge, "the body is larger than any valid one"));
+    }
+    Object::parse(&body).map_err(|_| malformed("the body must be one JSON object without repeated members"))
+}

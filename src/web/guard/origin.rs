@@ -1,0 +1,42 @@
+//! Where a request came from.
+
+use std::convert::Infallible;
+
+use rocket::request::{FromRequest, Outcome, Request};
+
+use crate::store::users::Origin;
+use crate::web::request_log::RequestId;
+
+/// Longest `User-Agent` that is kept, in characters.
+const MAX_USER_AGENT: usize = 256;
+
+/// The client's address and agent, and the request's id.
+///
+/// The address is the socket's: a header can say anything.
+///
+/// - **Succeeds** always.
+#[derive(Debug)]
+pub struct ClientOrigin(pub Origin);
+
+impl ClientOrigin {
+    /// Reads the origin of a request.
+    #[must_use]
+    pub fn of(request: &Request<'_>) -> Self {
+        let user_agent = request.headers().get_one("User-Agent");
+        Self(Origin {
+            ip: request.remote().map(|address| address.ip().to_canonical()),
+            user_agent: user_agent
+                .map(|text| text.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT).collect()),
+            request_id: RequestId::of(request).as_str().to_owned(),
+        })
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for ClientOrigin {
+    type Error = Infallible;
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
+        Outcome::Success(Self::of(request))
+    }
+}

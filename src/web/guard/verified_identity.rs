@@ -1,0 +1,141 @@
+//! The guard of the sign-in route: it succeeds with what the provider in the path vouches for.
+
+use rocket::data::{Data, FromData, Outcome};
+use rocket::request::Request;
+use rocket::{Ignite, Rocket, Sentinel};
+use serde_json::Value;
+
+use super::json_body;
+use super::origin::ClientOrigin;
+use crate::clock;
+use crate::config;
+use crate::domain::claims::VerifiedClaims;
+use crate::domain::id_token::IdToken;
+use crate::domain::json::Object;
+use crate::provider::Providers;
+use crate::session::refusals::Refusals;
+use crate::store::events::RefusedSignIn;
+use crate::web::problem::{Kind, Problem};
+
+const MAX_NONCE: usize = 512;
+const MAX_DEVICE_TEXT: usize = 100;
+
+/// An identity that its provider has verified, and what else the request said.
+///
+/// - **Succeeds** when the body is well-formed and the provider in the path vouches for the token.
+/// - **Fails** otherwise; the [`Problem`] is kept with the request for the catcher.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct VerifiedIdentity<'r> {
+    /// The provider in the path.
+    pub provider: &'r config::Provider,
+    /// What it vouches for.
+    pub claims: VerifiedClaims,
+    /// Whether an unknown identity may become a user.
+    pub create: bool,
+    /// What the device calls itself.
+    pub device_name: Option<String>,
+    /// What the device runs.
+    pub device_platform: Option<String>,
+    /// When the token was judged, in seconds since the epoch.
+    pub now: i64,
+}
+
+impl Sentinel for VerifiedIdentity<'_> {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        rocket.state::<Providers>().is_none() || rocket.state::<Refusals>().is_none()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for VerifiedIdentity<'r> {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        match verify(request, data).await {
+            Ok(identity) => Outcome::Success(identity),
+            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+        }
+    }
+}
+
+async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<VerifiedIdentity<'r>, Problem> {
+    let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+    let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
+    let provider = request
+        .uri()
+        .path()
+        .segments()
+        .last()
+        .and_then(|name| providers.get(name))
+        .ok_or_else(|| Problem::new(Kind::ProviderNotFound, "no provider of that name is configured"))?;
+    let body = Body::parse(&json_body::read(request, data).await?, provider)?;
+    if !provider.enabled {
+        return Err(Problem::new(Kind::ProviderDisabled, "this provider is switched off"));
+    }
+    let now = clock::now();
+    let verdict = providers.verify(provider, &body.id_token, body.nonce.as_deref(), now).await;
+    let claims = verdict.map_err(|error| {
+        let problem = Problem::from(error);
+        let claimed =
+            |name| body.id_token.unverified()?.claimed(name).map(|text| text.chars().take(255).collect());
+        refusals.record(RefusedSignIn {
+            reason: problem.kind.entry().error,
+            provider: provider.name.clone(),
+            claimed_email: claimed("email"),
+            claimed_issuer: claimed("iss"),
+            claimed_audience: claimed("aud"),
+            origin: ClientOrigin::of(request).0,
+        });
+        problem
+    })?;
+    let Body { create, device_name, device_platform, .. } = body;
+    Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+}
+
+/// The request's body, of the right shape.
+struct Body {
+    id_token: IdToken,
+    nonce: Option<String>,
+    create: bool,
+    device_name: Option<String>,
+    device_platform: Option<String>,
+}
+
+impl Body {
+    fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
+        let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
+        let id_token = body.str("id_token").ok_or_else(|| malformed("`id_token` must be a string"))?;
+        let nonce = match body.get("nonce") {
+            None => None,
+            Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Some(nonce.clone()),
+            Some(_) => return Err(malformed("`nonce` must be a string of 1 to 512 bytes")),
+        };
+        let create = match body.get("create") {
+            None => true,
+            Some(Value::Bool(create)) => *create,
+            Some(_) => return Err(malformed("`create` must be true or false")),
+        };
+        let device = match body.get("device") {
+            None => Object::default(),
+            Some(Value::Object(device)) => device.clone().into(),
+            Some(_) => return Err(malformed("`device` must be an object")),
+        };
+        let device_text = |name| match device.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
+                Ok(Some(text.chars().filter(|c| !c.is_control()).collect()))
+            }
+            Some(_) => Err(malformed(
+                "`device.name` and `device.platform` must be strings of at most 100 characters",
+            )),
+        };
+        Ok(Self {
+            id_token: IdToken::parse(id_token, provider.token_format)?,
+            nonce,
+            create,
+            device_name: device_text("name")?,
+            device_platform: device_text("platform")?,
+        })
+    }
+}

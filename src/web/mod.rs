@@ -1,0 +1,11 @@
+//! Answering HTTP: the only place, beside `service` and `dev`, that names Rocket. Guards read and handlers
+//! call one `session` verb; nothing here decides.
+
+pub mod api;
+pub mod catcher;
+pub mod database;
+pub mod guard;
+pub mod problem;
+pub mod problem_pages;
+pub mod request_log;
+pub mod templates;

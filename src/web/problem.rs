@@ -1,0 +1,382 @@
+//! RFC 9457 problem details: a closed catalogue of errors, and the one way they are answered.
+//!
+//! Rocket's catchers never see why a guard failed. So a problem is kept with its request as soon
+//! as it is known, and whoever renders it, or logs it, finds it there.
+
+use std::borrow::Cow;
+
+use rocket::http::{ContentType, Header, Status};
+use rocket::request::Request;
+use rocket::response::{self, Responder, Response};
+use serde::Serialize;
+
+use super::request_log::RequestId;
+use crate::domain::id_token::Malformed;
+use crate::domain::refusal::{Reason, Refusal};
+use crate::{provider, session, store};
+
+/// What went wrong, by the name on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "`Kind::entry` holds each one's title, cause and remedy")]
+pub enum Kind {
+    InvalidRequest,
+    Refused(Reason),
+    ProviderDisabled,
+    ProviderNotFound,
+    NotFound,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    ProviderUnavailable,
+    ServiceUnavailable,
+    InternalError,
+}
+
+/// What the catalogue says of an error.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Entry {
+    /// HTTP status.
+    pub status: u16,
+    /// The name on the wire.
+    pub error: &'static str,
+    /// In a few words.
+    pub title: &'static str,
+    /// What leads to it.
+    pub cause: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl Kind {
+    /// Every kind of problem.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let refused = Reason::ALL.into_iter().map(Self::Refused);
+        refused.chain([
+            Self::InvalidRequest,
+            Self::ProviderDisabled,
+            Self::ProviderNotFound,
+            Self::NotFound,
+            Self::MethodNotAllowed,
+            Self::PayloadTooLarge,
+            Self::UnsupportedMediaType,
+            Self::ProviderUnavailable,
+            Self::ServiceUnavailable,
+            Self::InternalError,
+        ])
+    }
+
+    /// The catalogue.
+    #[must_use]
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
+    pub const fn entry(self) -> Entry {
+        let (status, error, title, cause, remedy) = match self {
+            Self::InvalidRequest => (
+                400,
+                "invalid_request",
+                "The request is malformed",
+                "The body is not one JSON object, a member is missing, repeated or of the wrong type, or a value is out of bounds.",
+                "Compare the request with the API description; `detail` names the part that is wrong.",
+            ),
+            Self::Refused(Reason::InvalidToken) => (
+                401,
+                "invalid_token",
+                "The id_token is not valid",
+                "The identity provider does not accept the token, it is not signed, or a required claim is missing. An access token or an authorization code sent in place of the id_token looks like this, too.",
+                "Send the id_token exactly as the provider's SDK returned it, to the path of that provider.",
+            ),
+            Self::Refused(Reason::TokenExpired) => (
+                401,
+                "token_expired",
+                "The id_token has expired",
+                "The token was fetched too long ago, or a clock is wrong.",
+                "Fetch a fresh token from the provider's SDK and send it at once.",
+            ),
+            Self::Refused(Reason::IssuerMismatch) => (
+                401,
+                "issuer_mismatch",
+                "The id_token comes from another issuer",
+                "The token's `iss` is not one that is configured for the provider in the path.",
+                "Send the token to the path of the provider that issued it; operators list its spellings under `issuers`.",
+            ),
+            Self::Refused(Reason::AudienceMismatch) => (
+                401,
+                "audience_mismatch",
+                "The id_token was issued to another application",
+                "The token's `aud` or `azp` is not a client id that is configured for this provider. Most often an app's Android or iOS client id is missing from the list.",
+                "In the app, ask the SDK for a token for the backend's client id; operators list further client ids under `additional_client_ids`.",
+            ),
+            Self::Refused(Reason::NonceMismatch) => (
+                401,
+                "nonce_mismatch",
+                "The nonce does not match",
+                "Only one of the request and the token carries a nonce, or the two differ.",
+                "Send the raw nonce that was given to the SDK. Where an SDK adds one of its own, operators set `nonce = \"if_sent\"`.",
+            ),
+            Self::Refused(Reason::DomainNotAllowed) => (
+                403,
+                "domain_not_allowed",
+                "The account belongs to another organisation",
+                "Only accounts of certain organisations may sign in, and the token's `hd` is none of them.",
+                "Sign in with the account of the organisation; operators list domains under `allowed_domains`.",
+            ),
+            Self::Refused(Reason::UserDisabled) => (
+                403,
+                "user_disabled",
+                "The user is disabled",
+                "Support has disabled this user.",
+                "Ask support.",
+            ),
+            Self::ProviderDisabled => (
+                403,
+                "provider_disabled",
+                "The provider is switched off",
+                "Signing in with this provider is switched off for the time being.",
+                "Offer another way to sign in; operators set `enabled`.",
+            ),
+            Self::ProviderNotFound => (
+                404,
+                "provider_not_found",
+                "There is no such provider",
+                "The last segment of the path is not the name of a configured provider. Names are lower case.",
+                "Correct the path. The provider that IDP_* variables configure is called `idp` unless IDP_NAME says otherwise.",
+            ),
+            Self::Refused(Reason::UserNotFound) => (
+                404,
+                "user_not_found",
+                "There is no such user",
+                "The request says `\"create\": false`, and nobody has signed in with this identity before.",
+                "Offer to sign up, then send the request without `create`.",
+            ),
+            Self::NotFound => (
+                404,
+                "not_found",
+                "There is nothing here",
+                "The path is not one of the API's.",
+                "Compare the path with the API description.",
+            ),
+            Self::MethodNotAllowed => (
+                405,
+                "method_not_allowed",
+                "The method is not allowed here",
+                "The path exists and answers to other methods; the `Allow` header lists them.",
+                "Use one of the methods in `Allow`.",
+            ),
+            Self::Refused(Reason::IdentityConflict) => (
+                409,
+                "identity_conflict",
+                "The address belongs to another account of this provider",
+                "Somebody signed in before with another account of the same provider and the same e-mail address. The address may have changed hands.",
+                "Ask support, who can tell the two apart.",
+            ),
+            Self::Refused(Reason::LinkRequired) => (
+                409,
+                "link_required",
+                "The address is somebody's already",
+                "A user with this e-mail address exists, and the provider does not vouch that the address is yours.",
+                "Sign in the way you did before, then link this identity to your account.",
+            ),
+            Self::PayloadTooLarge => (
+                413,
+                "payload_too_large",
+                "The request is too large",
+                "The body is larger than any valid request.",
+                "Send only the documented members.",
+            ),
+            Self::UnsupportedMediaType => (
+                415,
+                "unsupported_media_type",
+                "The body must be JSON",
+                "The `Content-Type` is not `application/json`, or the body is compressed.",
+                "Send `Content-Type: application/json` and an uncompressed body.",
+            ),
+            Self::Refused(Reason::EmailNotVerified) => (
+                422,
+                "email_not_verified",
+                "The e-mail address is not verified",
+                "The provider does not say that the address is this person's.",
+                "Verify the address at the provider, then sign in again.",
+            ),
+            Self::Refused(Reason::EmailMissing) => (
+                422,
+                "email_missing",
+                "The provider gave no e-mail address",
+                "This provider is configured to need an address, and the token has none.",
+                "Ask the SDK for the `email` scope and the person for their consent.",
+            ),
+            Self::ProviderUnavailable => (
+                503,
+                "provider_unavailable",
+                "The identity provider cannot be asked",
+                "The provider gave no usable answer in time. Nothing is wrong with the token.",
+                "Try again after the seconds in `Retry-After`; operators find the reason in the log.",
+            ),
+            Self::ServiceUnavailable => (
+                503,
+                "service_unavailable",
+                "The service is overloaded or being maintained",
+                "The database could not serve the request in time. Nothing was changed.",
+                "Try again after the seconds in `Retry-After`.",
+            ),
+            Self::InternalError => (
+                500,
+                "internal_error",
+                "Something went wrong here",
+                "A mistake in the service.",
+                "Report the `request_id`.",
+            ),
+        };
+        Entry { status, error, title, cause, remedy }
+    }
+}
+
+/// A problem on its way to the client, and to the log.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// What went wrong.
+    pub kind: Kind,
+    /// The check that failed. Never a token, a name or anything else that was sent.
+    pub detail: Cow<'static, str>,
+    /// Seconds to wait before trying again.
+    pub retry_after: Option<u32>,
+    /// Methods that would have been allowed.
+    pub allow: Option<String>,
+    /// For the log alone.
+    pub log: Option<String>,
+}
+
+impl Problem {
+    /// A problem of that kind.
+    #[must_use]
+    pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, detail: detail.into(), retry_after: None, allow: None, log: None }
+    }
+
+    /// The same, with the reason that only the log may know.
+    #[must_use]
+    pub fn logged(self, log: impl Into<String>) -> Self {
+        Self { log: Some(log.into()), ..self }
+    }
+
+    /// The status that answers it.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        Status { code: self.kind.entry().status }
+    }
+
+    /// Keeps the problem with its request; the first one counts.
+    pub fn keep<'r>(self, request: &'r Request<'_>) -> &'r Self {
+        request.local_cache(|| self)
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    type_: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    error: &'a str,
+    request_id: &'a str,
+}
+
+impl<'r> Responder<'r, 'static> for Problem {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let problem = self.keep(request);
+        let Entry { status, error, title, .. } = problem.kind.entry();
+        let body = Body {
+            type_: format!("/problems/{error}"),
+            title,
+            status,
+            detail: &problem.detail,
+            error,
+            request_id: RequestId::of(request).as_str(),
+        };
+        let json = serde_json::to_vec(&body).map_err(|_| Status::InternalServerError)?;
+        let mut response = Response::build();
+        response
+            .status(problem.status())
+            .header(ContentType::new("application", "problem+json").with_params(("charset", "utf-8")))
+            .header(Header::new("Cache-Control", "no-store"))
+            .sized_body(json.len(), std::io::Cursor::new(json));
+        if let Some(seconds) = problem.retry_after {
+            response.header(Header::new("Retry-After", seconds.to_string()));
+        }
+        if let Some(methods) = &problem.allow {
+            response.header(Header::new("Allow", methods.clone()));
+        }
+        response.ok()
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Self {
+        Self::new(Kind::InvalidRequest, malformed.to_string())
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(Kind::Refused(refusal.reason), refusal.detail)
+    }
+}
+
+impl From<provider::Error> for Problem {
+    fn from(error: provider::Error) -> Self {
+        match error {
+            provider::Error::Refused(refusal) => refusal.into(),
+            provider::Error::Unavailable(unavailable) => Self {
+                retry_after: Some(unavailable.retry_after),
+                ..Self::new(Kind::ProviderUnavailable, "the identity provider gave no usable answer")
+                    .logged(unavailable.to_string())
+            },
+        }
+    }
+}
+
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        let log = sources(&error);
+        match error {
+            store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
+                retry_after: Some(1),
+                ..Self::new(Kind::ServiceUnavailable, "the database could not serve the request in time")
+                    .logged(log)
+            },
+            store::Error::Broken(_) => Self::internal().logged(log),
+        }
+    }
+}
+
+impl From<session::sign_in::Error> for Problem {
+    fn from(error: session::sign_in::Error) -> Self {
+        use session::sign_in::Error;
+        match error {
+            Error::Refused(reason) => {
+                let kind = Kind::Refused(reason);
+                Self::new(kind, kind.entry().cause)
+            }
+            Error::Store(error) => error.into(),
+            Error::Sign(error) => Self::internal().logged(sources(&error)),
+        }
+    }
+}
+
+impl Problem {
+    /// A mistake of ours.
+    #[must_use]
+    pub fn internal() -> Self {
+        Self::new(Kind::InternalError, "the service made a mistake; nothing is wrong with the request")
+    }
+}
+
+/// An error and what is behind it, in one line.
+fn sources(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}

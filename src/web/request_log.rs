@@ -1,0 +1,70 @@
+//! One line a request, and the id that ties the line, the answer and the event together.
+
+use std::time::Instant;
+
+use rocket::fairing::{Fairing, Info, Kind};
+use rocket::http::Header;
+use rocket::{Data, Request, Response};
+use uuid::Uuid;
+
+use super::problem::Problem;
+
+/// A request's id, as in `X-Request-Id`.
+#[derive(Debug)]
+pub struct RequestId {
+    id: String,
+    started: Instant,
+}
+
+impl RequestId {
+    /// The id of that request.
+    pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
+        request.local_cache(|| Self { id: Uuid::now_v7().simple().to_string(), started: Instant::now() })
+    }
+
+    /// 32 hexadecimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Gives every request its id and writes its line.
+///
+/// The line names the route, not the path: whatever a caller puts into a path or query, a token
+/// for instance, stays out of the log.
+#[derive(Debug)]
+pub struct RequestLog;
+
+#[rocket::async_trait]
+impl Fairing for RequestLog {
+    fn info(&self) -> Info {
+        Info { name: "request log", kind: Kind::Request | Kind::Response }
+    }
+
+    async fn on_request(&self, request: &mut Request<'_>, _: &mut Data<'_>) {
+        RequestId::of(request);
+    }
+
+    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
+        let id = RequestId::of(request);
+        response.set_header(Header::new("X-Request-Id", id.id.clone()));
+        let status = response.status().code;
+        let method = request.method().as_str();
+        let route = request.route().map_or_else(|| "-".into(), |route| route.uri.to_string());
+        let ms = u64::try_from(id.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let request_id = id.as_str();
+        if status < 400 {
+            tracing::info!(request_id, method, route, status, ms, "request");
+            return;
+        }
+        let problem = Problem::internal().keep(request);
+        let error = problem.kind.entry().error;
+        let cause = problem.log.as_deref().unwrap_or(&problem.detail);
+        if status < 500 {
+            tracing::info!(request_id, method, route, status, ms, error, cause, "request");
+        } else {
+            tracing::warn!(request_id, method, route, status, ms, error, cause, "request");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Imports point down, and each foreign crate is named only in its room.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which rooms of the crate a room may name.
+const MAY_USE: [(&str, &[&str]); 12] = [
+    ("clock", &[]),
+    ("secret", &[]),
+    ("telemetry", &[]),
+    ("domain", &["secret"]),
+    ("config", &["domain", "secret"]),
+    ("provider", &["config", "domain", "secret"]),
+    ("store", &["clock", "domain", "secret"]),
+    ("session", &["clock", "config", "domain", "secret", "store"]),
+    ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),
+    ("service", &["config", "provider", "secret", "session", "store", "web"]),
+    ("dev", &["clock", "domain", "secret", "session", "web"]),
+    ("cli", &["config", "dev", "secret", "service", "telemetry"]),
+];
+
+/// Which rooms may name a crate that the others must not depend on.
+const NAMED_IN: [(&str, &[&str]); 4] = [
+    ("rocket", &["config", "dev", "service", "web"]),
+    ("rocket_dyn_templates", &["dev", "web"]),
+    ("sqlx", &["service", "session", "store", "web"]),
+    ("reqwest", &["dev", "provider"]),
+];
+
+/// Every source file's lines of code, by the room it belongs to.
+fn rooms() -> BTreeMap<String, Vec<(PathBuf, String)>> {
+    fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, files);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&source, &mut files);
+    let mut rooms: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for file in files {
+        let below = file.strip_prefix(&source).unwrap();
+        let room = below.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned();
+        let code = fs::read_to_string(&file).unwrap();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned);
+        rooms.entry(room).or_default().extend(lines.map(|line| (below.to_owned(), line)));
+    }
+    rooms.remove("main");
+    rooms.remove("lib");
+    rooms
+}
+
+/// Whether a line names a path that begins with these segments.
+fn names(line: &str, path: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + path.len()..].chars().next();
+        !before.is_some_and(|c| word(c) || c == ':') && (path.ends_with(':') || !after.is_some_and(word))
+    })
+}
+
+/// Whether a line names another room, alone or in a list.
+fn names_room(line: &str, room: &str) -> bool {
+    let listed = line.split_once("crate::{").is_some_and(|(_, list)| names(list, room));
+    listed || names(line, &format!("crate::{room}"))
+}
+
+#[test]
+fn imports_point_down() {
+    let rooms = rooms();
+    let known: Vec<_> = MAY_USE.iter().map(|(room, _)| *room).collect();
+    assert_eq!(
+        rooms.keys().map(String::as_str).collect::<Vec<_>>(),
+        sorted(&known),
+        "every room has its row"
+    );
+    for (room, allowed) in MAY_USE {
+        for (file, line) in &rooms[room] {
+            for other in known.iter().filter(|other| **other != room && !allowed.contains(other)) {
+                assert!(!names_room(line, other), "{} names `{other}`: {line}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_crates_are_named_only_in_their_rooms() {
+    for (room, lines) in rooms() {
+        for (name, allowed) in NAMED_IN {
+            for (file, line) in &lines {
+                let named = names(line, &format!("{name}::")) && !allowed.contains(&room.as_str());
+                assert!(!named, "{} names {name}: {line}", file.display());
+            }
+        }
+    }
+}
+
+fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,316 @@
+//! Who is it? Linking, and the takeovers that it must not allow.
+
+use serde_json::{Value, json};
+
+use crate::support::app::{Answer, App};
+use crate::support::token::{claims, with};
+
+/// Claims of one of the further providers.
+fn at(provider: &str, subject: &str, email: &str) -> Value {
+    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
+}
+
+fn unverified(claims: Value) -> Value {
+    with(claims, &json!({ "email_verified": "false" }))
+}
+
+async fn assert_refused(app: &App, answer: &Answer, before: [usize; 4], status: u16, error: &str) {
+    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{}", answer.text);
+    assert_eq!(app.database.rows().await, before, "a refusal writes nothing");
+}
+
+async fn events(app: &App) -> Vec<(String, Option<String>)> {
+    sqlx::query_as("SELECT kind, reason FROM events ORDER BY id").fetch_all(&app.database.pool).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linked_identity_leaves_the_others_sessions_alone_and_is_audited() {
+    let app = App::start().await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    let linked = app.sign_in_at("second", &at("second", "subject-2", "Ada@Example.com")).await;
+    assert_eq!(linked.outcome(), "linked");
+    assert_eq!(app.database.rows().await, [1, 2, 2, 2]);
+    assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 2);
+    assert_eq!(events(&app).await, [("user_created".into(), None), ("identity_linked".into(), None)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_subject_at_two_providers_is_two_users() {
+    let app = App::start().await;
+    let first = app.sign_in(&claims("subject", "one@example.com")).await;
+    let second = app.sign_in_at("second", &at("second", "subject", "two@example.com")).await;
+    assert_eq!(second.outcome(), "created");
+    assert_ne!(first.user_id(), second.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subjects_and_addresses_that_merely_look_alike_are_different_people() {
+    let app = App::start().await;
+    let people = [
+        ("AbC", "a.b+tag@gmail.com"),
+        ("aBc", "ab@gmail.com"),
+        ("abc", "ab@googlemail.com"),
+        ("ABC", "\u{430}b@gmail.com"),
+    ];
+    for (subject, email) in people {
+        assert_eq!(app.sign_in(&claims(subject, email)).await.outcome(), "created", "{subject} {email}");
+    }
+    assert_eq!(app.database.rows().await, [4, 4, 4, 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_one_address_is_no_address_and_joins_nobody() {
+    let app = App::start().await;
+    let long = format!("{}@example.com", "a".repeat(400));
+    let odd = [
+        Value::Null,
+        json!(""),
+        json!(["victim@example.com"]),
+        json!("a@example.com,victim@example.com"),
+        json!("N <victim@example.com>"),
+        json!("victim@example.com\r\nBcc: a@example.com"),
+        json!(long),
+        json!("victim"),
+        json!(1),
+    ];
+    app.sign_in(&claims("victim", "victim@example.com")).await;
+    for (number, email) in odd.iter().enumerate() {
+        let subject = format!("subject-{number}");
+        let answer = app.sign_in(&with(claims(&subject, ""), &json!({ "email": email }))).await;
+        assert_eq!(answer.outcome(), "created", "{email}");
+        assert_eq!(answer.json()["user"]["email"], Value::Null, "{email}");
+        assert_eq!(answer.json()["user"]["email_verified"], false, "{email}");
+    }
+    let users = odd.len() + 1;
+    assert_eq!(app.database.rows().await, [users; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_address_follows_only_when_it_is_verified_and_free() {
+    let app = App::start().await;
+    let user = app.sign_in(&claims("subject-1", "old@example.com")).await.user_id();
+    app.sign_in(&claims("subject-2", "taken@example.com")).await;
+
+    for (claimed, shown) in [
+        (claims("subject-1", "taken@example.com"), "old@example.com"),
+        (unverified(claims("subject-1", "new@example.com")), "old@example.com"),
+    ] {
+        let answer = app.sign_in(&claimed).await;
+        assert_eq!((answer.outcome().as_str(), answer.user_id()), ("signed_in", user.clone()));
+        assert_eq!(answer.json()["user"]["email"], shown);
+        assert_eq!(answer.json()["identity"]["email"], claimed["email"]);
+        // Back to where it was, for the next row.
+        app.sign_in(&claims("subject-1", "old@example.com")).await;
+    }
+    let answer = app.sign_in(&claims("subject-1", "New@example.com")).await;
+    assert_eq!((answer.user_id(), &answer.json()["user"]["email"]), (user, &json!("new@example.com")));
+
+    // The address that it left is free again, and nobody is found by it.
+    let stranger = app.sign_in_at("second", &at("second", "stranger", "old@example.com")).await;
+    assert_eq!(stranger.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_address_does_not_follow_an_identity_that_it_did_not_come_from() {
+    let app = App::start().await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    app.sign_in_at("second", &at("second", "subject-2", "ada@example.com")).await;
+    let moved = app.sign_in(&claims("subject-1", "ada@new.example")).await;
+    assert_eq!(moved.json()["user"]["email"], "ada@new.example");
+    for _ in 0..2 {
+        let other = app.sign_in_at("second", &at("second", "subject-2", "ada@example.com")).await;
+        assert_eq!(
+            (other.user_id(), &other.json()["user"]["email"]),
+            (moved.user_id(), &json!("ada@new.example"))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_support_replaced_leads_to_nobody_any_more() {
+    let app = App::start().await;
+    let user = app.sign_in(&claims("subject-1", "old@example.com")).await;
+    sqlx::query("UPDATE users SET email = 'new@example.com'").execute(&app.database.pool).await.unwrap();
+    let stranger = app.sign_in_at("second", &at("second", "stranger", "old@example.com")).await;
+    assert_eq!(stranger.outcome(), "created");
+    assert_ne!(stranger.user_id(), user.user_id());
+    let back = app.sign_in(&claims("subject-1", "old@example.com")).await;
+    assert_eq!((back.user_id(), &back.json()["user"]["email"]), (user.user_id(), &json!("new@example.com")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_and_picture_follow_the_provider_and_identify_nobody() {
+    let app = App::start().await;
+    let victim = app.sign_in(&claims("victim", "victim@example.com")).await;
+    let renamed = with(
+        claims("attacker", "attacker@example.com"),
+        &json!({ "name": "Victim", "preferred_username": "victim@example.com", "upn": "victim@example.com",
+                 "picture": "https://pictures.example/victim" }),
+    );
+    let attacker = app.sign_in(&claims("attacker", "attacker@example.com")).await;
+    let again = app.sign_in(&renamed).await;
+    assert_eq!(again.user_id(), attacker.user_id());
+    assert_ne!(again.user_id(), victim.user_id());
+    assert_eq!(again.json()["user"]["name"], "Victim");
+    assert_eq!(again.json()["user"]["picture"], "https://pictures.example/victim");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verified_owner_evicts_whoever_held_the_row_without_proof() {
+    let app = App::start().await;
+    let squatter = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
+    assert_eq!(
+        (squatter.outcome().as_str(), &squatter.json()["user"]["email_verified"]),
+        ("created", &json!(false))
+    );
+    // A second way in that the squatter prepared: verified, but not for the victim's address.
+    sqlx::query(
+        "INSERT INTO identities (id, user_id, provider, subject, email, email_verified)
+         SELECT gen_random_uuid(), id, 'third', 'trojan', 'squatter@example.com', true FROM users",
+    )
+    .execute(&app.database.pool)
+    .await
+    .unwrap();
+
+    let owner = app.sign_in_at("second", &at("second", "owner", "victim@example.com")).await;
+    assert_eq!((owner.outcome().as_str(), owner.user_id()), ("linked", squatter.user_id()), "{}", owner.text);
+    assert_eq!(owner.json()["user"]["email_verified"], true);
+    assert_eq!(app.database.rows().await, [1, 1, 1, 1], "only the owner's identity and session are left");
+    assert_eq!(
+        events(&app).await.last().unwrap(),
+        &("identity_linked".into(), Some("unproven_credentials_removed".into()))
+    );
+
+    let back = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
+    assert_eq!((back.status.as_u16(), back.error().as_str()), (409, "link_required"));
+    let trojan = app.sign_in_at("third", &at("third", "trojan", "squatter@example.com")).await;
+    assert_ne!(trojan.user_id(), owner.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_written() {
+    let app = App::start().await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    let before = app.database.rows().await;
+    let known = app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    assert_refused(&app, &known, before, 403, "user_disabled").await;
+    let new = app.sign_in_at("second", &at("second", "subject-2", "ada@example.com")).await;
+    assert_refused(&app, &new, before, 403, "user_disabled").await;
+    // A stranger learns nothing from an address that the provider does not vouch for.
+    let stranger = app.sign_in(&unverified(claims("stranger", "ada@example.com"))).await;
+    assert_refused(&app, &stranger, before, 409, "link_required").await;
+    let refused = |reason: &str| ("sign_in_refused".to_owned(), Some(reason.to_owned()));
+    let expected = [refused("user_disabled"), refused("user_disabled"), refused("link_required")];
+    assert_eq!(events(&app).await[1..], expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_users_identity_comes_back_as_somebody_new() {
+    let app = App::start().await;
+    let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    let again = app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    assert_eq!(again.outcome(), "created");
+    assert_ne!(again.user_id(), first.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_subject_of_one_provider_is_linked_and_marked_or_refused_where_addresses_are_recycled() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.recycled_email", "refuse"))).await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    let linked = app.sign_in(&claims("subject-2", "ada@example.com")).await;
+    assert_eq!(linked.outcome(), "linked");
+    assert_eq!(events(&app).await.last().unwrap(), &("identity_linked".into(), Some("same_provider".into())));
+
+    let first = app.sign_in_at("second", &at("second", "subject-3", "ada@example.com")).await;
+    assert_eq!(first.outcome(), "linked", "the first of its provider is no conflict");
+    let before = app.database.rows().await;
+    let second = app.sign_in_at("second", &at("second", "subject-4", "ada@example.com")).await;
+    assert_refused(&app, &second, before, 409, "identity_conflict").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_setting_of_a_provider_decides_as_documented() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("idp.link", "never"))
+            .merge(("providers.second.link", "authoritative"))
+            .merge(("providers.third.unverified_email", "refuse"))
+            .merge(("providers.third.missing_email", "refuse"))
+            .merge(("providers.fourth.trust_email", "true"))
+    })
+    .await;
+    app.sign_in(&claims("subject", "ada@example.com")).await;
+    app.sign_in(&claims("gmail", "ada@gmail.com")).await;
+    let rows = [
+        ("idp", claims("never", "ada@example.com"), 409, "link_required"),
+        ("second", at("second", "plain", "ada@example.com"), 409, "link_required"),
+        ("second", at("second", "mailbox", "Ada@Gmail.com"), 200, "linked"),
+        (
+            "second",
+            with(at("second", "hosted", "ada@example.com"), &json!({ "hd": "example.com" })),
+            200,
+            "linked",
+        ),
+        ("third", unverified(at("third", "taken", "ada@example.com")), 422, "email_not_verified"),
+        ("third", unverified(at("third", "free", "free@example.com")), 422, "email_not_verified"),
+        ("third", with(at("third", "none", ""), &json!({ "email": null })), 422, "email_missing"),
+        (
+            "fourth",
+            with(at("fourth", "absent", "ada@example.com"), &json!({ "email_verified": null })),
+            200,
+            "linked",
+        ),
+        ("fourth", unverified(at("fourth", "denied", "ada@example.com")), 409, "link_required"),
+    ];
+    for (provider, claims, status, name) in rows {
+        let answer = app.sign_in_at(provider, &claims).await;
+        let got = if answer.status.is_success() { answer.outcome() } else { answer.error() };
+        assert_eq!((answer.status.as_u16(), got.as_str()), (status, name), "{provider} {claims}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_identity_that_shall_not_be_created_is_not_found_even_where_it_could_be_linked() {
+    let app = App::start().await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    let before = app.database.rows().await;
+    for claims in [claims("subject-2", "ada@example.com"), claims("subject-2", "new@example.com")] {
+        let token = app.token(&claims);
+        let answer = app.post("idp", &json!({ "id_token": token, "create": false })).await;
+        assert_refused(&app, &answer, before, 404, "user_not_found").await;
+    }
+    let token = app.token(&claims("subject-1", "ada@example.com"));
+    let known = app.post("idp", &json!({ "id_token": token, "create": false })).await;
+    assert_eq!(known.outcome(), "signed_in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_itself_refuses_what_the_rules_exclude() {
+    let app = App::start().await;
+    app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    let statements = [
+        ("users_email_key", "INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'ada@example.com')"),
+        ("users_email_folded", "INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'Ada@example.com')"),
+        ("users_email_present", "INSERT INTO users (id, email) VALUES (gen_random_uuid(), '')"),
+        (
+            "identities_provider_subject_key",
+            "INSERT INTO identities (id, user_id, provider, subject) SELECT gen_random_uuid(), id, 'idp', 'subject-1' FROM users",
+        ),
+        (
+            "identities_user_id_fkey",
+            "INSERT INTO identities (id, user_id, provider, subject) VALUES (gen_random_uuid(), gen_random_uuid(), 'idp', 'x')",
+        ),
+        (
+            "refresh_tokens_session_id_generation_key",
+            "INSERT INTO refresh_tokens (hash, session_id, generation, expires_at)
+             SELECT sha256('x'), id, 1, now() FROM sessions",
+        ),
+    ];
+    for (constraint, sql) in statements {
+        let error = sqlx::query(sql).execute(&app.database.pool).await.unwrap_err();
+        assert_eq!(error.as_database_error().unwrap().constraint(), Some(constraint), "{error}");
+    }
+}

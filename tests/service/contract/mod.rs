@@ -1,0 +1,4 @@
+//! What is promised in writing, held against what is.
+
+mod queries;
+mod settings;

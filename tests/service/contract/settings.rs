@@ -1,0 +1,128 @@
+//! Wrong settings stop the start with one line that names the key, where it was set and what to do,
+//! and shows no secret.
+
+use std::process::{Command, Output};
+
+/// Settings with which the program would start, if the database were there.
+const SOUND: [(&str, &str); 4] = [
+    ("DATABASE_URL", "postgres://vestibule:database-password@127.0.0.1:1/vestibule"),
+    ("ROCKET_SECRET_KEY", "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu"),
+    ("ROCKET_PUBLIC_URL", "https://id.example.com"),
+    ("IDP_CLIENT_ID", "client.example"),
+];
+
+/// Runs the program in the release profile, outside the project, with nothing else set.
+fn run(changes: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().env("ROCKET_PROFILE", "release").current_dir(env!("CARGO_TARGET_TMPDIR"));
+    for (name, value) in SOUND.iter().chain(changes) {
+        // A blank word stands for "not set".
+        if *value == "-" {
+            command.env_remove(name)
+        } else {
+            command.env(name, value)
+        };
+    }
+    command.output().unwrap()
+}
+
+fn assert_refused(changes: &[(&str, &str)], words: &[&str]) {
+    let output = run(changes);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{changes:?}: {text}");
+    assert_eq!(text.lines().count(), 1, "{changes:?}: {text}");
+    assert!(output.stdout.is_empty(), "{changes:?}");
+    for word in words {
+        assert!(text.contains(word), "{changes:?} does not say {word}: {text}");
+    }
+    for secret in ["8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu", "database-password", "hush"] {
+        assert!(!text.contains(secret), "{changes:?} shows a secret: {text}");
+    }
+}
+
+#[test]
+fn sound_settings_get_as_far_as_the_database() {
+    let text = String::from_utf8(run(&[]).stderr).unwrap();
+    assert!(text.contains("the database cannot be used"), "{text}");
+    assert_refused(&[], &["DATABASE_URL"]);
+}
+
+#[test]
+fn what_is_required_outside_development_is_named_when_it_is_missing() {
+    for (name, _) in SOUND {
+        assert_refused(&[(name, "-")], &[name, "is missing"]);
+    }
+}
+
+#[test]
+fn a_client_id_that_checks_no_audience_is_refused() {
+    for value in ["", " ", "a b", ",", "a,", "a,,b", "a,b"] {
+        assert_refused(&[("IDP_CLIENT_ID", value)], &["IDP_CLIENT_ID", "environment variable"]);
+    }
+    for value in ["", " ", ",", "a,", "a,,b", "a b"] {
+        assert_refused(&[("IDP_ADDITIONAL_CLIENT_IDS", value)], &["IDP_ADDITIONAL_CLIENT_IDS"]);
+    }
+}
+
+#[test]
+fn each_wrong_setting_is_named() {
+    let rows = [
+        ("IDP_CLIENT_IDS", "x", "IDP_CLIENT_IDS"),
+        ("IDP_CLIENT_SECRET", "", "IDP_CLIENT_SECRET"),
+        ("IDP_CLIENT_SECRET_FILE", "/nonexistent", "IDP_CLIENT_SECRET_FILE"),
+        ("IDP_TOKENINFO_URL", "http://id.example.com/tokeninfo", "IDP_TOKENINFO_URL"),
+        ("IDP_TOKENINFO_URL", "https://user:hush@id.example.com/", "IDP_TOKENINFO_URL"),
+        ("IDP_TOKENINFO_URL", "https://id.example.com/?id_token=x", "IDP_TOKENINFO_URL"),
+        ("IDP_TOKENINFO_URL", "nonsense", "IDP_TOKENINFO_URL"),
+        ("IDP_TOKENINFO_URL", "https://id.example.com/tokeninfo", "IDP_ISSUERS"),
+        ("IDP_NAME", "Google", "IDP_NAME"),
+        ("IDP_NAME", "", "IDP_NAME"),
+        ("IDP_LINK", "always", "IDP_LINK"),
+        ("IDP_TRUST_EMAIL", "yes", "IDP_TRUST_EMAIL"),
+        ("IDP_MAX_TOKEN_AGE", "0", "IDP_MAX_TOKEN_AGE"),
+        ("IDP_MAX_TOKEN_AGE", "-1", "IDP_MAX_TOKEN_AGE"),
+        ("ROCKET_PUBLIC_URL", "http://id.example.com", "ROCKET_PUBLIC_URL"),
+        ("ROCKET_PUBLIC_URL", "https://id.example.com/path", "ROCKET_PUBLIC_URL"),
+        ("ROCKET_PUBLIC_URL", "https://id.example.com?x", "ROCKET_PUBLIC_URL"),
+        ("ROCKET_PUBLIC_URL", "id.example.com", "ROCKET_PUBLIC_URL"),
+        ("ROCKET_SECRET_KEY", "", "ROCKET_SECRET_KEY"),
+        ("ROCKET_SECRET_KEY", "hush", "ROCKET_SECRET_KEY"),
+        ("ROCKET_SECRET_KEY", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ROCKET_SECRET_KEY"),
+        ("ROCKET_PORT", "hush", "ROCKET_PORT"),
+        ("ROCKET_PROT", "8001", "ROCKET_PROT"),
+        ("ROCKET_SESSION", "{access_token_ttl=0}", "session.access_token_ttl"),
+        ("ROCKET_SESSION", "{access_token_ttl=900,refresh_token_ttl=60}", "session.refresh_token_ttl"),
+        ("ROCKET_SESSION", "{acess_token_ttl=900}", "session.acess_token_ttl"),
+        ("ROCKET_PROVIDERS", "{idp={client_id=\"x\"}}", "providers.idp"),
+        ("ROCKET_PROVIDERS", "{line={client_id=\"\"}}", "providers.line.client_id"),
+        ("ROCKET_PROVIDERS", "{line={}}", "providers.line.client_id"),
+        ("ROCKET_DATABASES", "{other={url=\"x\"}}", "databases.other"),
+        ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
+    ];
+    for (variable, value, named) in rows {
+        assert_refused(&[(variable, value)], &[named]);
+    }
+}
+
+#[test]
+fn a_mistake_in_the_file_is_named_with_the_file() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("Rocket.toml");
+    std::fs::write(&file, "[default]\npublic_ulr = \"https://id.example.com\"\n").unwrap();
+    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["public_ulr", "Rocket.toml"]);
+    std::fs::write(&file, "[default.idp]\nclient_secret = 7\n").unwrap();
+    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["client_secret", "Rocket.toml"]);
+    std::fs::write(&file, "not toml").unwrap();
+    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["Rocket.toml"]);
+}
+
+#[test]
+fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("client_secret");
+    std::fs::write(&file, "hush\n").unwrap();
+    let sound = [("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap()), ("IDP_CLIENT_ID", "1234567890")];
+    assert_refused(&sound, &["the database cannot be used"]);
+    let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap())];
+    assert_refused(&twice, &["IDP_CLIENT_SECRET_FILE"]);
+}

@@ -1,0 +1,84 @@
+//! Clients that leave, and many at once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::support::app::{App, PROVIDERS};
+use crate::support::token::{claims, with};
+
+/// Claims that each provider accepts, a person of its own for each number.
+fn person(number: usize) -> (&'static str, serde_json::Value) {
+    let provider = PROVIDERS[number % PROVIDERS.len()];
+    let sound = claims(&format!("subject-{number}"), &format!("person-{number}@example.com"));
+    let issuer =
+        if provider == "idp" { json!({}) } else { json!({ "iss": format!("https://{provider}.example") }) };
+    (provider, with(sound, &issuer))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_them() {
+    const ROUNDS: usize = 10;
+    const CLIENTS: usize = 100;
+    let app = Arc::new(App::start().await);
+    let address = app.url.strip_prefix("http://").unwrap().to_owned();
+    for _ in 0..ROUNDS {
+        let gate = app.provider.hold();
+        let mut streams = Vec::new();
+        for number in 0..CLIENTS {
+            let (provider, claims) = person(number);
+            let body = json!({ "id_token": app.token(&claims) }).to_string();
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            let head = format!(
+                "POST /api/v1/auth/oauth/{provider} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            streams.push(stream);
+        }
+        gate.arrived(CLIENTS).await;
+        // Half of them leave during the provider's call, the others while the database works.
+        streams.truncate(CLIENTS / 2);
+        gate.release();
+        drop(streams);
+    }
+    for round in 0..ROUNDS {
+        let mut requests = JoinSet::new();
+        for number in 0..CLIENTS {
+            let (provider, claims) = person(round * CLIENTS + number);
+            let app = app.clone();
+            requests.spawn(async move { app.sign_in_at(provider, &claims).await });
+        }
+        for answer in requests.join_all().await {
+            assert!(answer.status.is_success(), "{}", answer.text);
+        }
+    }
+    let open = "SELECT count(*) FROM pg_stat_activity
+                WHERE application_name = 'vestibule' AND datname = current_database() AND xact_start IS NOT NULL";
+    assert_eq!(app.database.count(open).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_parallel_sign_ins_keep_their_own_claims() {
+    const PEOPLE: usize = 200;
+    let app = Arc::new(App::start().await);
+    for round in 0..50 {
+        let mut requests = JoinSet::new();
+        for number in 0..PEOPLE {
+            let (provider, claims) = person(number);
+            let app = app.clone();
+            requests.spawn(async move { (number, app.sign_in_at(provider, &claims).await) });
+        }
+        for (number, answer) in requests.join_all().await {
+            let (provider, claims) = person(number);
+            let json = answer.json();
+            assert_eq!(json["identity"]["provider"], provider, "round {round}");
+            assert_eq!(json["identity"]["subject"], claims["sub"], "round {round}");
+            assert_eq!(json["user"]["email"], claims["email"], "round {round}");
+        }
+    }
+    assert_eq!(app.database.rows().await[..2], [PEOPLE, PEOPLE]);
+}

@@ -1,0 +1,4 @@
+//! Providers and clients that fail.
+
+mod clients;
+mod provider;

@@ -1,0 +1,12 @@
+//! The service as its users meet it: real HTTP, a real PostgreSQL, a real provider.
+
+#[cfg(not(all(feature = "dev", debug_assertions)))]
+compile_error!("the tests use the development parts; run them without --release and --no-default-features");
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod api;
+mod contract;
+mod fault;
+mod store;

@@ -1,0 +1,5 @@
+//! What concurrent requests may not do to each other.
+
+mod instances;
+mod races;
+mod round_trips;

@@ -1,0 +1,93 @@
+//! First sign-ins that race each other, a thousand rounds in all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use crate::support::app::{Answer, App, PROVIDERS};
+use crate::support::token::{claims, with};
+
+const PARALLEL: usize = 100;
+const ROUNDS: usize = 500;
+
+/// Sends all requests at once, request `n` with the token and provider that `which` gives it.
+async fn at_once(app: &Arc<App>, which: impl Fn(usize) -> (&'static str, String)) -> Vec<(usize, Answer)> {
+    let barrier = Arc::new(Barrier::new(PARALLEL));
+    let mut requests = JoinSet::new();
+    for number in 0..PARALLEL {
+        let (app, barrier) = (app.clone(), barrier.clone());
+        let (provider, token) = which(number);
+        requests.spawn(async move {
+            barrier.wait().await;
+            (number, app.post(provider, &json!({ "id_token": token })).await)
+        });
+    }
+    requests.join_all().await
+}
+
+fn outcomes(answers: &[(usize, Answer)]) -> BTreeMap<(u16, String), usize> {
+    answers.iter().fold(BTreeMap::new(), |mut counts, (_, answer)| {
+        let name = if answer.status.is_success() { answer.outcome() } else { answer.error() };
+        *counts.entry((answer.status.as_u16(), name)).or_default() += 1;
+        counts
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_parallel_first_sign_ins_of_one_identity_make_one_user() {
+    let app = Arc::new(App::start().await);
+    for round in 0..ROUNDS {
+        // Without an address, nothing but the identity's own key can tell the requests apart.
+        let email = if round % 2 == 0 { json!(format!("user-{round}@example.com")) } else { json!(null) };
+        let token = app.token(&with(claims(&format!("subject-{round}"), ""), &json!({ "email": email })));
+        let answers = at_once(&app, |_| ("idp", token.clone())).await;
+
+        let expected =
+            BTreeMap::from([((200, "signed_in".into()), PARALLEL - 1), ((201, "created".into()), 1)]);
+        assert_eq!(outcomes(&answers), expected, "round {round}");
+        let user = answers[0].1.user_id();
+        assert!(answers.iter().all(|(_, answer)| answer.user_id() == user), "round {round}");
+        app.provider.revoke(&token);
+    }
+    let sign_ins = ROUNDS * PARALLEL;
+    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS, sign_ins, sign_ins]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_identities_of_four_providers_with_one_address_make_one_user() {
+    const IDENTITIES: usize = 8;
+    let app = Arc::new(App::start().await);
+    for round in 0..ROUNDS {
+        let tokens: Vec<_> = (0..IDENTITIES)
+            .map(|number| {
+                let provider = PROVIDERS[number % PROVIDERS.len()];
+                let sound =
+                    claims(&format!("subject-{round}-{number}"), &format!("User-{round}@Example.com"));
+                let changes = if provider == "idp" {
+                    json!({})
+                } else {
+                    json!({ "iss": format!("https://{provider}.example") })
+                };
+                (provider, app.token(&with(sound, &changes)))
+            })
+            .collect();
+        let answers = at_once(&app, |number| tokens[number % IDENTITIES].clone()).await;
+
+        let expected = BTreeMap::from([
+            ((200, "linked".into()), IDENTITIES - 1),
+            ((200, "signed_in".into()), PARALLEL - IDENTITIES),
+            ((201, "created".into()), 1),
+        ]);
+        assert_eq!(outcomes(&answers), expected, "round {round}");
+        let user = answers[0].1.user_id();
+        assert!(answers.iter().all(|(_, answer)| answer.user_id() == user), "round {round}");
+        for (_, token) in &tokens {
+            app.provider.revoke(token);
+        }
+    }
+    let sign_ins = ROUNDS * PARALLEL;
+    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS * IDENTITIES, sign_ins, sign_ins]);
+}

@@ -1,0 +1,144 @@
+//! What a sign-in asks of the database, counted on the wire.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::support::app::App;
+use crate::support::cluster::cluster;
+use crate::support::token::{claims, with};
+
+/// Messages from the service to PostgreSQL (PostgreSQL, "Message Formats").
+#[derive(Debug, Default)]
+struct Counts {
+    /// `Parse`: a statement is prepared.
+    parse: AtomicUsize,
+    /// `Execute`: a prepared statement is run.
+    execute: AtomicUsize,
+    /// `Query`: a simple statement, such as `BEGIN`, is run.
+    query: AtomicUsize,
+}
+
+/// A relay in front of the tests' PostgreSQL that counts what passes.
+struct Relay {
+    directory: PathBuf,
+    counts: Arc<Counts>,
+}
+
+impl Relay {
+    async fn start(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("vestibule-{name}-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
+        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+        let counts = Arc::new(Counts::default());
+        let counted = counts.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (server, counts) = (UnixStream::connect(&server).await.unwrap(), counted.clone());
+                tokio::spawn(relay(client, server, counts));
+            }
+        });
+        Self { directory, counts }
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres://vestibule@localhost/{database}?host={}&sslmode=disable", self.directory.display())
+    }
+}
+
+async fn relay(client: UnixStream, server: UnixStream, counts: Arc<Counts>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
+    // The startup message has no type, only its length.
+    let mut head = 0;
+    loop {
+        let mut kind = [0; 1];
+        if head > 0 && from_client.read_exact(&mut kind).await.is_err() {
+            return;
+        }
+        let mut length = [0; 4];
+        if from_client.read_exact(&mut length).await.is_err() {
+            return;
+        }
+        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
+        from_client.read_exact(&mut rest).await.unwrap();
+        let count = match kind[0] {
+            b'P' => Some(&counts.parse),
+            b'E' => Some(&counts.execute),
+            b'Q' => Some(&counts.query),
+            _ => None,
+        };
+        if let Some(count) = count {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        let kind: &[u8] = if head > 0 { &kind } else { &[] };
+        to_server.write_all(&[kind, &length, &rest].concat()).await.unwrap();
+        head += 1;
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_runs_one_statement_and_none_while_the_provider_is_asked() {
+    const SIGN_INS: usize = 20;
+    let relay = Relay::start("round-trips").await;
+    let app = App::start_with(|figment| {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
+        figment
+            .merge(("databases.vestibule.url", relay.url(&database)))
+            .merge(("databases.vestibule.max_connections", 1))
+    })
+    .await;
+    // The one connection opens, and the statement is prepared on it.
+    app.sign_in(&claims("first", "first@example.com")).await;
+    let executed = || relay.counts.execute.load(Ordering::SeqCst);
+    let others = || relay.counts.parse.load(Ordering::SeqCst) + relay.counts.query.load(Ordering::SeqCst);
+    let before = (executed(), others());
+
+    let gate = app.provider.hold();
+    let app = Arc::new(app);
+    let requests: Vec<_> = (0..SIGN_INS)
+        .map(|number| {
+            // Created, linked, known and refused sign-ins cost the same.
+            let claimed = match number % 4 {
+                0 => claims(&format!("new-{number}"), &format!("new-{number}@example.com")),
+                1 => claims(&format!("other-{number}"), "first@example.com"),
+                2 => claims("first", "first@example.com"),
+                _ => with(
+                    claims(&format!("refused-{number}"), "first@example.com"),
+                    &json!({ "email_verified": false }),
+                ),
+            };
+            let app = app.clone();
+            tokio::spawn(async move { app.sign_in(&claimed).await.status.as_u16() })
+        })
+        .collect();
+    gate.arrived(SIGN_INS).await;
+    assert_eq!(
+        (executed(), others()),
+        before,
+        "nothing is asked of the database before the provider has answered"
+    );
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule'
+                AND datname = current_database() AND (state <> 'idle' OR xact_start IS NOT NULL)";
+    assert_eq!(app.database.count(open).await, 0, "no transaction is open meanwhile");
+    gate.release();
+    for request in requests {
+        assert!([200, 201, 409].contains(&request.await.unwrap()));
+    }
+    assert_eq!((executed(), others()), (before.0 + SIGN_INS, before.1), "one statement each, and no BEGIN");
+}

@@ -1,0 +1,184 @@
+//! The service, launched on a port of its own, with a database and a provider of its own.
+
+use std::net::IpAddr;
+
+use figment::Figment;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use vestibule::config::{self, Config};
+use vestibule::service;
+
+use super::cluster::Database;
+use super::provider::Provider;
+use super::token;
+
+/// Names of the providers: the default one, and those beside it.
+pub const PROVIDERS: [&str; 4] = ["idp", "second", "third", "fourth"];
+
+/// A running service.
+pub struct App {
+    /// Its database.
+    pub database: Database,
+    /// The provider behind all of its providers.
+    pub provider: Provider,
+    /// Where it is reached.
+    pub url: String,
+    client: reqwest::Client,
+    shutdown: rocket::Shutdown,
+    served: Option<JoinHandle<Result<(), service::Error>>>,
+}
+
+/// What the service answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: reqwest::header::HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    /// The body as JSON; `null` when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    pub fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn outcome(&self) -> String {
+        self.json()["outcome"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn user_id(&self) -> String {
+        self.json()["user"]["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+impl App {
+    pub async fn start() -> Self {
+        Self::start_with(|figment| figment).await
+    }
+
+    /// Starts with further settings.
+    pub async fn start_with(settings: impl FnOnce(Figment) -> Figment) -> Self {
+        let database = Database::create().await;
+        Self::start_on(database, settings).await
+    }
+
+    /// Gives the database to a successor.
+    pub fn release(mut self) -> Database {
+        std::mem::replace(&mut self.database, Database::gone())
+    }
+
+    /// Starts on a database.
+    pub async fn start_on(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
+        let provider = Provider::start().await;
+        let figment = settings(figment(&database.url, &provider.tokeninfo_url()));
+        let config = Config::read(figment).expect("the settings are sound");
+        service::migrate(&config).await.expect("the schema is current");
+        let rocket = service::build(config).await.expect("the service builds");
+        let (lifted_off, running) = oneshot::channel();
+        let served = tokio::spawn(service::launch(rocket, move |rocket| {
+            let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
+        }));
+        let Ok((address, port, shutdown)): Result<(IpAddr, u16, _), _> = running.await else {
+            panic!("the service does not start: {:?}", served.await)
+        };
+        Self {
+            url: format!("http://{address}:{port}"),
+            client: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap(),
+            database,
+            provider,
+            shutdown,
+            served: Some(served),
+        }
+    }
+
+    /// Sends a request with a JSON body.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: Option<&str>,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let mut request = self.client.request(method, format!("{}{path}", self.url)).body(body);
+        if let Some(content_type) = content_type {
+            request = request.header("Content-Type", content_type);
+        }
+        Self::answer(request.send().await.expect("the service answers")).await
+    }
+
+    pub async fn answer(response: reqwest::Response) -> Answer {
+        let (status, headers) = (response.status(), response.headers().clone());
+        Answer { status, headers, text: response.text().await.unwrap() }
+    }
+
+    /// Signs in with a request body.
+    pub async fn post(&self, provider: &str, body: &Value) -> Answer {
+        let path = format!("/api/v1/auth/oauth/{provider}");
+        self.send(Method::POST, &path, Some("application/json"), body.to_string()).await
+    }
+
+    /// Signs in at a provider that answers these claims for the token.
+    pub async fn sign_in_at(&self, provider: &str, claims: &Value) -> Answer {
+        let token = self.token(claims);
+        self.post(provider, &json!({ "id_token": token })).await
+    }
+
+    /// Signs in at the default provider.
+    pub async fn sign_in(&self, claims: &Value) -> Answer {
+        self.sign_in_at("idp", claims).await
+    }
+
+    /// A token that the provider knows by these claims.
+    pub fn token(&self, claims: &Value) -> String {
+        let token = token::opaque();
+        self.provider.accept(&token, claims.clone());
+        token
+    }
+
+    /// Stops the service as a signal would, and waits for it.
+    pub async fn stop(&mut self) {
+        self.shutdown.clone().notify();
+        if let Some(served) = self.served.take() {
+            served.await.expect("no panic").expect("a clean end");
+        }
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        if let Some(served) = self.served.take() {
+            served.abort();
+        }
+    }
+}
+
+/// The settings of the tests, complete.
+pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
+    let provider = |name: &str| {
+        json!({
+            "client_id": token::CLIENT_ID, "tokeninfo_url": tokeninfo_url, "token_format": "jwt",
+            "issuers": if name == "idp" { token::ISSUER.to_owned() } else { format!("https://{name}.example") },
+        })
+    };
+    let [main, others @ ..] = PROVIDERS;
+    let others: serde_json::Map<_, _> =
+        others.iter().map(|name| ((*name).to_owned(), provider(name))).collect();
+    config::defaults()
+        .merge(("port", 0))
+        .merge(("workers", 2))
+        .merge(("public_url", "http://127.0.0.1:8000"))
+        .merge(("secret_key", "a secret key that only the tests use"))
+        .merge(("databases.vestibule.url", database_url))
+        .merge(("idp", provider(main)))
+        .merge(("providers", others))
+}

@@ -1,0 +1,124 @@
+//! One supervised PostgreSQL for the test binary, one database for each test.
+//!
+//! The data directory stays between runs, so a start takes a fraction of a second. Each test's
+//! database is a copy of a template that was migrated once.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+use tokio::sync::OnceCell;
+use vestibule::dev::postgres::{Options, Postgres};
+use vestibule::store::migrations;
+
+const TEMPLATE: &str = "vestibule_template";
+static CLUSTER: OnceCell<Postgres> = OnceCell::const_new();
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The binary's server.
+pub async fn cluster() -> &'static Postgres {
+    CLUSTER.get_or_init(start).await
+}
+
+async fn start() -> Postgres {
+    let root = concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME"));
+    let options = Options { durable: false, max_connections: 400, ..Options::new(root) };
+    let postgres = Postgres::start(options).expect("PostgreSQL starts");
+    let mut admin = connect(&postgres, "postgres").await;
+    let leftovers: Vec<String> =
+        sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1")
+            .bind(TEMPLATE)
+            .fetch_all(&mut admin)
+            .await
+            .unwrap();
+    for name in leftovers {
+        execute(&mut admin, format!("DROP DATABASE {name} WITH (FORCE)")).await;
+    }
+    execute(&mut admin, format!("CREATE DATABASE {TEMPLATE}")).await;
+    let mut template = connect(&postgres, TEMPLATE).await;
+    migrations::apply(&mut template).await.expect("the migrations apply");
+    template.close().await.unwrap();
+    postgres
+}
+
+async fn connect(postgres: &Postgres, database: &str) -> PgConnection {
+    let options: PgConnectOptions = postgres.url(database).parse().unwrap();
+    options.connect().await.unwrap()
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    connection.execute(AssertSqlSafe(sql)).await.unwrap();
+}
+
+/// A test's own database, dropped with this value.
+pub struct Database {
+    /// Where it is.
+    pub url: String,
+    /// The test's own access, apart from the service's.
+    pub pool: PgPool,
+    name: String,
+}
+
+impl Database {
+    /// A migrated, empty database.
+    pub async fn create() -> Self {
+        Self::from_template(TEMPLATE).await
+    }
+
+    /// A database without a schema.
+    pub async fn bare() -> Self {
+        Self::from_template("template0").await
+    }
+
+    async fn from_template(template: &str) -> Self {
+        let postgres = cluster().await;
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut admin = connect(postgres, "postgres").await;
+        execute(&mut admin, format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")).await;
+        admin.close().await.unwrap();
+        let url = postgres.url(&name);
+        let pool = PgPoolOptions::new().max_connections(4).connect_lazy(&url).unwrap();
+        Self { url, pool, name }
+    }
+
+    /// What is left where a database was taken from.
+    pub fn gone() -> Self {
+        let pool = PgPoolOptions::new().connect_lazy("postgres://nowhere.invalid").unwrap();
+        Self { url: String::new(), pool, name: String::new() }
+    }
+
+    /// A number that a query answers.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// Rows of users, identities, sessions, refresh tokens: what a refusal must not change.
+    pub async fn rows(&self) -> [usize; 4] {
+        let row: (i64, i64, i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM identities),
+                    (SELECT count(*) FROM sessions), (SELECT count(*) FROM refresh_tokens)",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap();
+        <[i64; 4]>::from(row).map(|count| count.try_into().unwrap())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let name = std::mem::take(&mut self.name);
+        if name.is_empty() {
+            return;
+        }
+        // The test's runtime may be going down, so this one is its own.
+        let dropped = thread::spawn(move || {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+                let mut admin = connect(CLUSTER.get().unwrap(), "postgres").await;
+                execute(&mut admin, format!("DROP DATABASE {name} WITH (FORCE)")).await;
+            });
+        });
+        dropped.join().expect("the test's database is dropped");
+    }
+}

@@ -1,0 +1,8 @@
+//! What the tests stand on: a real PostgreSQL, a real provider over HTTP, the real service.
+
+pub mod app;
+pub mod cluster;
+#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
+pub mod provider;
+pub mod tls;
+pub mod token;

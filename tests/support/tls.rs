@@ -1,0 +1,62 @@
+//! A TLS server whose certificate nobody vouches for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+
+/// Listens until it is dropped.
+pub struct SelfSigned {
+    port: u16,
+    requests: Arc<AtomicUsize>,
+    task: AbortHandle,
+}
+
+impl SelfSigned {
+    pub async fn start() -> Self {
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key.into())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let seen = requests.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, seen) = (acceptor.clone(), seen.clone());
+                tokio::spawn(async move {
+                    let mut stream = acceptor.accept(stream).await?;
+                    if stream.read(&mut [0; 1]).await? > 0 {
+                        seen.fetch_add(1, Ordering::SeqCst);
+                    }
+                    std::io::Result::Ok(())
+                });
+            }
+        });
+        Self { port, requests, task: task.abort_handle() }
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}/tokeninfo", self.port)
+    }
+
+    /// Connections on which a request arrived.
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for SelfSigned {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

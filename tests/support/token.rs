@@ -1,0 +1,53 @@
+//! Tokens and claims. The provider of the tests knows each token by its text, so a signature is
+//! not needed; that real signatures work is the development provider's test.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+/// The client id that the service is configured with.
+pub const CLIENT_ID: &str = "client-1.example";
+/// The issuer of the default provider.
+pub const ISSUER: &str = "https://issuer.example";
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Seconds since the epoch.
+pub fn now() -> i64 {
+    vestibule::clock::now()
+}
+
+/// Sound claims of that subject, all values but the numbers as Google spells them.
+pub fn claims(subject: &str, email: &str) -> Value {
+    json!({
+        "iss": ISSUER, "aud": CLIENT_ID, "azp": CLIENT_ID, "sub": subject,
+        "email": email, "email_verified": "true", "name": "Ada Lovelace",
+        "picture": "https://pictures.example/ada", "iat": now().to_string(), "exp": (now() + 3600).to_string(),
+    })
+}
+
+/// The same claims with some replaced; `null` removes one.
+pub fn with(mut claims: Value, changes: &Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(name);
+        } else {
+            claims[name] = value.clone();
+        }
+    }
+    claims
+}
+
+/// A token with that header and payload, and a signature that nobody checks.
+pub fn encode(header: &str, payload: &str) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.{}", part(header), part(payload), part("signature"))
+}
+
+/// A token that carries nothing worth reading, different each time.
+pub fn opaque() -> String {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    encode(r#"{"alg":"RS256","typ":"JWT"}"#, &json!({ "jti": number }).to_string())
+}
