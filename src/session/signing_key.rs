@@ -3,7 +3,10 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, Signature};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, ParsedPublicKey,
+    Signature,
+};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
@@ -59,6 +62,18 @@ impl SigningKey {
     /// The system's random number generator failed.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
         self.pair.sign(&SystemRandom::new(), message).map_err(|_| Error::Backend)
+    }
+
+    /// Verifies what [`SigningKey::sign`] signed.
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
+        let point = self.pair.public_key().as_ref();
+        ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+            .map_err(|_| Error::Backend)?
+            .verify_sig(message, signature)
+            .map_err(|_| Error::Backend)
     }
 
     fn generate(seal: &Seal) -> Result<SigningKeyRow, Error> {
