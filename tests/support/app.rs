@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use figment::Figment;
 use reqwest::{Method, StatusCode};
+use rocket::{Build, Rocket};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -52,6 +53,14 @@ impl Answer {
         self.json()["outcome"].as_str().unwrap_or_default().to_owned()
     }
 
+    pub fn access_token(&self) -> String {
+        self.json()["access_token"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn refresh_token(&self) -> String {
+        self.json()["refresh_token"].as_str().unwrap_or_default().to_owned()
+    }
+
     pub fn user_id(&self) -> String {
         self.json()["user"]["id"].as_str().unwrap_or_default().to_owned()
     }
@@ -79,11 +88,20 @@ impl App {
 
     /// Starts on a database.
     pub async fn start_on(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
+        Self::start_altered(database, settings, |rocket| rocket).await
+    }
+
+    /// Starts with more mounted or attached than the service has.
+    pub async fn start_altered(
+        database: Database,
+        settings: impl FnOnce(Figment) -> Figment,
+        alter: impl FnOnce(Rocket<Build>) -> Rocket<Build>,
+    ) -> Self {
         let provider = Provider::start().await;
         let figment = settings(figment(&database.url, &provider.tokeninfo_url()));
         let config = Config::read(figment).expect("the settings are sound");
         service::migrate(&config).await.expect("the schema is current");
-        let rocket = service::build(config).await.expect("the service builds");
+        let rocket = alter(service::build(config).await.expect("the service builds"));
         let (lifted_off, running) = oneshot::channel();
         let served = tokio::spawn(service::launch(rocket, move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
@@ -119,6 +137,31 @@ impl App {
     pub async fn answer(response: reqwest::Response) -> Answer {
         let (status, headers) = (response.status(), response.headers().clone());
         Answer { status, headers, text: response.text().await.unwrap() }
+    }
+
+    /// Sends a request as whoever the access token belongs to.
+    pub async fn as_user(&self, token: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(token);
+        if let Some(body) = body {
+            request = request.header("Content-Type", "application/json").body(body.to_string());
+        }
+        Self::answer(request.send().await.expect("the service answers")).await
+    }
+
+    /// Reads a resource as that user.
+    pub async fn get(&self, token: &str, path: &str) -> Answer {
+        self.as_user(token, Method::GET, path, None).await
+    }
+
+    /// Deletes a resource as that user.
+    pub async fn delete(&self, token: &str, path: &str) -> Answer {
+        self.as_user(token, Method::DELETE, path, None).await
+    }
+
+    /// Exchanges a refresh token.
+    pub async fn refresh(&self, token: &str) -> Answer {
+        let body = json!({ "refresh_token": token }).to_string();
+        self.send(Method::POST, "/api/v1/auth/refresh", Some("application/json"), body).await
     }
 
     /// Signs in with a request body.

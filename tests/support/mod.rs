@@ -2,7 +2,9 @@
 
 pub mod app;
 pub mod cluster;
+pub mod problem;
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 pub mod provider;
+pub mod raw;
 pub mod tls;
 pub mod token;

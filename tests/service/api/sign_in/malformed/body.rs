@@ -1,0 +1,146 @@
+//! Bodies that are not one JSON object of the right members.
+
+use serde_json::{Value, json};
+
+use super::assert_malformed;
+use crate::support::app::App;
+use crate::support::token::{claims, encode, opaque};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_token_that_is_missing_or_no_string_is_malformed() {
+    let app = App::start().await;
+    assert_malformed(&app, "{}").await;
+    for token in [Value::Null, json!(1), json!([]), json!({}), json!(true), json!([opaque()])] {
+        assert_malformed(&app, json!({ "id_token": token }).to_string()).await;
+    }
+    assert_malformed(&app, json!({ "ID_TOKEN": opaque() }).to_string()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_token_that_is_blank_long_or_not_visible_ascii_is_malformed() {
+    let app = App::start().await;
+    let sound = opaque();
+    for token in [
+        String::new(),
+        " ".to_owned(),
+        "\t\n".to_owned(),
+        format!(" {sound}"),
+        format!("{sound}\n"),
+        format!("{sound}\0"),
+        format!("{sound}é"),
+        "a".repeat(20_000),
+        ".".repeat(1_000_000),
+        encode("{}", &" ".repeat(8192)),
+    ] {
+        assert_malformed(&app, json!({ "id_token": token }).to_string()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_token_that_is_not_three_base64url_parts_is_malformed() {
+    let app = App::start().await;
+    for token in [
+        "a",
+        "a.b",
+        "e30.e30",
+        "e30.e30.e30.e30",
+        "....",
+        "{\"alg\":\"RS256\"}.e30.e30",
+        "\"e30\".e30.e30",
+        "e30=.e30.e30",
+        "e30.e3+/.e30",
+        "e30.e30.e30!",
+        "e.e30.e30",
+    ] {
+        assert_malformed(&app, json!({ "id_token": token }).to_string()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_not_one_json_object_is_malformed() {
+    let app = App::start().await;
+    let token = app.token(&claims("subject-1", "ada@example.com"));
+    let sound = json!({ "id_token": token }).to_string();
+    let utf16: Vec<u8> = sound.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for body in [
+        &b""[..],
+        b" ",
+        b"null",
+        b"[]",
+        b"1",
+        format!("\"{token}\"").as_bytes(),
+        format!("[{sound}]").as_bytes(),
+        &sound.as_bytes()[..sound.len() - 1],
+        &sound.as_bytes()[..sound.len() / 2],
+        format!("{sound}{sound}").as_bytes(),
+        format!("{sound},").as_bytes(),
+        format!("{sound}\0").as_bytes(),
+        format!("\u{feff}{sound}").as_bytes(),
+        &utf16,
+        &[sound.as_bytes(), b"\xff"].concat(),
+        &[br#"{"name":"#, &b"\"\xff\xfe\","[..], &sound.as_bytes()[1..]].concat(),
+        format!(r#"{{"name":"\ud800",{}"#, &sound[1..]).as_bytes(),
+        format!(r#"{{"name":NaN,{}"#, &sound[1..]).as_bytes(),
+        format!("{{'name':1,{}", &sound[1..]).as_bytes(),
+        format!("// a comment\n{sound}").as_bytes(),
+    ] {
+        assert_malformed(&app, body).await;
+    }
+    // What was bent each time is sound, blanks around it included.
+    let answer = app.post("idp", &json!({ "id_token": token })).await;
+    assert_eq!(answer.outcome(), "created", "{}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
+    let app = App::start().await;
+    let (first, second) = (app.token(&claims("subject-1", "")), app.token(&claims("subject-2", "")));
+    for body in [
+        format!(r#"{{"id_token":"{first}","id_token":"{second}"}}"#),
+        format!(r#"{{"id_token":"{first}","id_token":"{first}"}}"#),
+        format!(r#"{{"id_token":null,"id_token":"{first}"}}"#),
+        format!(r#"{{"id_token":"{first}","id\u005ftoken":"{second}"}}"#),
+        format!(r#"{{"id_token":"{first}","create":true,"create":false}}"#),
+        format!(r#"{{"id_token":"{first}","device":{{"name":"a","name":"b"}}}}"#),
+        format!(r#"{{"id_token":"{first}","unknown":[{{"a":1,"a":1}}]}}"#),
+    ] {
+        assert_malformed(&app, body).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_nested_without_end_is_malformed_and_harms_nothing() {
+    let app = App::start().await;
+    let depth = 100_000;
+    for open in ["[", "{\"a\":", "[{\"a\":"] {
+        assert_malformed(&app, open.repeat(depth)).await;
+        let token = opaque();
+        assert_malformed(&app, format!(r#"{{"id_token":"{token}","a":{}"#, open.repeat(depth))).await;
+    }
+    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_the_wrong_type_or_size_is_malformed() {
+    let app = App::start().await;
+    for (name, values) in [
+        ("nonce", vec![json!(1), json!([]), json!({}), json!(true), json!(""), json!("n".repeat(513))]),
+        ("create", vec![json!(0), json!("false"), json!([]), json!({})]),
+        ("device", vec![json!("phone"), json!([]), json!(1), json!(false)]),
+        (
+            "device",
+            vec![
+                json!({ "name": 1 }),
+                json!({ "name": [] }),
+                json!({ "platform": true }),
+                json!({ "platform": {} }),
+                json!({ "name": "n".repeat(101) }),
+                json!({ "platform": "n".repeat(100_000) }),
+            ],
+        ),
+    ] {
+        for value in values {
+            assert_malformed(&app, json!({ "id_token": opaque(), name: value }).to_string()).await;
+        }
+    }
+}

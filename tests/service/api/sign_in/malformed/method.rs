@@ -1,0 +1,57 @@
+//! Methods and paths that nothing answers to.
+
+use reqwest::Method;
+
+use super::PATH;
+use crate::support::app::App;
+use crate::support::problem::assert_problem;
+use crate::support::raw::Raw;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_by_another_method_is_not_allowed() {
+    const ECHO: &str = "do-not-echo-this";
+    let app = App::start().await;
+    for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+        let mut raw = Raw::connect(&app).await;
+        raw.send(format!("{method} {PATH} HTTP/1.1\r\nHost: vestibule\r\nX-Secret: {ECHO}\r\n\r\n")).await;
+        let answer = raw.answer().await.expect("an answer");
+        assert_problem(&answer, 405, "method_not_allowed");
+        assert_eq!(answer.header("Allow"), Some("POST"), "{method}");
+        assert!(!answer.text.contains(ECHO), "{method}");
+    }
+    assert_eq!(app.provider.calls(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_request_gets_the_status_and_no_body() {
+    let app = App::start().await;
+    let answer = app.send(Method::HEAD, PATH, None, "").await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (405, ""));
+    assert_eq!(answer.header("Allow"), Some("POST"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_or_a_target_that_is_unknown_is_a_problem_too() {
+    let app = App::start().await;
+    for start in [&format!("BREW {PATH}"), &format!("post {PATH}"), "CONNECT vestibule:80"] {
+        let mut raw = Raw::connect(&app).await;
+        raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n\r\n")).await;
+        let answer = raw.answer().await.expect("an answer");
+        assert_eq!(answer.error(), "invalid_request", "{start}: {}", answer.text);
+        assert_problem(&answer, 400, "invalid_request");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_path_is_not_found_whatever_the_method() {
+    let app = App::start().await;
+    for path in
+        ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/auth", "/api/v1/nothing", "/nothing?a=b", "/%ff%00"]
+    {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
+            let answer = app.send(method.clone(), path, None, "").await;
+            assert_eq!(answer.error(), "not_found", "{method} {path}: {}", answer.text);
+            assert_problem(&answer, 404, "not_found");
+        }
+    }
+}

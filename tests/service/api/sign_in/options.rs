@@ -1,0 +1,121 @@
+//! What a request may say beside its token.
+
+use serde_json::{Value, json};
+
+use crate::support::app::App;
+use crate::support::problem::assert_problem;
+use crate::support::token::claims;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_may_be_sent_again_and_finds_the_same_user() {
+    let app = App::start().await;
+    let request = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) });
+    let (first, second) = (app.post("idp", &request).await, app.post("idp", &request).await);
+    assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200), "{}", second.text);
+    assert_eq!(first.user_id(), second.user_id());
+    assert_ne!(first.json()["refresh_token"], second.json()["refresh_token"]);
+    // The provider is asked each time: a token that it has taken back is not remembered as good.
+    assert_eq!(app.provider.calls(), 2);
+    app.provider.revoke(request["id_token"].as_str().unwrap());
+    assert_problem(&app.post("idp", &request).await, 401, "invalid_token");
+    assert_eq!(app.database.rows().await, [1, 1, 2, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_create_false_an_unknown_identity_is_not_found_and_a_known_one_signs_in() {
+    let app = App::start().await;
+    let request = |subject: &str, email: &str, create: Value| json!({ "id_token": app.token(&claims(subject, email)), "create": create });
+    let unknown = app.post("idp", &request("subject-1", "ada@example.com", json!(false))).await;
+    assert_problem(&unknown, 404, "user_not_found");
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+
+    let created = app.post("idp", &request("subject-1", "ada@example.com", json!(true))).await;
+    assert_eq!(created.outcome(), "created");
+    let known = app.post("idp", &request("subject-1", "ada@example.com", json!(false))).await;
+    assert_eq!((known.status.as_u16(), known.user_id()), (200, created.user_id()));
+
+    // Linking would be a creation, too; and the address's owner is not given away.
+    let rows = app.database.rows().await;
+    let linkable = app.post("idp", &request("subject-2", "ada@example.com", json!(false))).await;
+    assert_problem(&linkable, 404, "user_not_found");
+    assert_eq!(linkable.json()["detail"], unknown.json()["detail"]);
+    assert_eq!(app.database.rows().await, rows);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_is_kept_with_the_session_without_its_control_characters() {
+    let app = App::start().await;
+    let longest = "ü".repeat(100);
+    for (device, expected) in [
+        (json!({ "name": "Ada's phone", "platform": "android" }), (Some("Ada's phone"), Some("android"))),
+        (json!({ "name": longest, "platform": null }), (Some(longest.as_str()), None)),
+        (json!({ "platform": "i\0O\nS", "serial": "unknown members are ignored" }), (None, Some("iOS"))),
+        (json!({}), (None, None)),
+        (Value::Null, (None, None)),
+    ] {
+        let token = app.token(&claims("subject-1", "ada@example.com"));
+        let answer = app.post("idp", &json!({ "id_token": token, "device": device })).await;
+        assert!(answer.status.is_success(), "{device} {}", answer.text);
+        let kept: (Option<String>, Option<String>) = sqlx::query_as(
+            "SELECT device_name, device_platform FROM sessions ORDER BY created_at DESC LIMIT 1",
+        )
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+        assert_eq!((kept.0.as_deref(), kept.1.as_deref()), expected, "{device}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_members_are_ignored_and_never_stored() {
+    const PLANTED: &str = "planted";
+    let app = App::start().await;
+    let answer = app
+        .post(
+            "idp",
+            &json!({
+                "id_token": app.token(&claims("subject-1", "ada@example.com")),
+                "email": "planted@example.com", "sub": PLANTED, "user_id": "00000000-0000-0000-0000-000000000000",
+                "role": PLANTED, "email_verified": false, "created_at": "1970-01-01T00:00:00Z", "name": PLANTED,
+                "access_token": PLANTED, "provider": PLANTED, "user": { "name": PLANTED }, "": PLANTED,
+            }),
+        )
+        .await;
+    assert_eq!(answer.outcome(), "created", "{}", answer.text);
+    assert_eq!(answer.json()["user"]["email"], "ada@example.com");
+    assert_eq!(answer.json()["user"]["email_verified"], true);
+    assert_eq!(answer.json()["identity"]["subject"], "subject-1");
+    let stored: Vec<String> = sqlx::query_scalar(
+        "SELECT to_jsonb(u)::text FROM users u UNION ALL SELECT to_jsonb(i)::text FROM identities i
+         UNION ALL SELECT to_jsonb(s)::text FROM sessions s UNION ALL SELECT to_jsonb(e)::text FROM events e",
+    )
+    .fetch_all(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(stored.len(), 4);
+    for row in stored {
+        assert!(!row.contains(PLANTED) && !row.contains("1970-01-01"), "{row}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
+    let app = App::start_with(|figment| figment.merge(("idp.token_format", "any"))).await;
+    for (number, token) in [
+        "opaque".to_owned(),
+        "a.b".to_owned(),
+        "....".to_owned(),
+        "e30.bm90IGpzb24.c2ln".to_owned(),
+        "a+b/c==&id_token=other#fragment?%41%00".to_owned(),
+        "{\"id_token\":\"x\"}".to_owned(),
+        "t".repeat(8192),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        app.provider.accept(&token, claims(&format!("subject-{number}"), ""));
+        let answer = app.post("idp", &json!({ "id_token": token })).await;
+        assert_eq!(answer.outcome(), "created", "{token:.40} {}", answer.text);
+        assert_eq!(app.provider.requests().last().unwrap().token(), Some(token));
+    }
+}

@@ -1,0 +1,94 @@
+//! The provider in the path: it alone says who is asked and what is accepted.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::raw::Raw;
+use crate::support::token::claims;
+
+/// Posts a sound sign-in to a path exactly as it is written, which an HTTP library would mend.
+async fn post_to(app: &App, path: &str) -> Answer {
+    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n");
+    let mut raw = Raw::connect(app).await;
+    raw.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await;
+    raw.answer().await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_not_configured_is_not_found_and_nobody_is_asked() {
+    let app = App::start().await;
+    for name in [
+        "unknown",
+        "IDP",
+        "Idp",
+        "idp%00",
+        "%00",
+        "idp%20",
+        "idp%0a",
+        "..%2Fidp",
+        "%2e%2e%2Fidp",
+        "idp%2F",
+        "idp%2Fidp",
+        "idp;a=b",
+        "idp.",
+        "%69dp%ff",
+        "*",
+        "'%20OR%20'1'='1",
+    ] {
+        let answer = post_to(&app, &format!("/api/v1/auth/oauth/{name}")).await;
+        assert_eq!(answer.error(), "provider_not_found", "{name}: {}", answer.text);
+        assert_problem(&answer, 404, "provider_not_found");
+    }
+    assert_eq!(app.provider.calls(), 0);
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_only_resembles_the_routes_is_not_found() {
+    let app = App::start().await;
+    for path in [
+        "//api/v1//auth/oauth/idp",
+        "//api/v1/auth/oauth/idp",
+        "/api/v1/auth//oauth/idp",
+        "/api/v1/auth/oauth//idp",
+        "/api/v1/auth/oauth/idp//",
+        "/api/v1/auth/oauth/",
+        "/api/v1/auth/oauth",
+        "/api/v1/auth/oauth/idp/idp",
+        "/api/v1/auth/oauth/../oauth/idp",
+        "/api/v1/auth/oauth/%2e%2e/idp",
+        "/api/v1/auth/./oauth/idp",
+        "/API/v1/auth/oauth/idp",
+        "/api/v2/auth/oauth/idp",
+    ] {
+        let answer = post_to(&app, path).await;
+        assert_eq!(answer.status, 404, "{path}: {}", answer.text);
+        assert_problem(&answer, 404, &answer.error());
+    }
+    assert_eq!(app.provider.calls(), 0);
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(post_to(&app, "/api/v1/auth/oauth/idp").await.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_switched_off_refuses_everyone_without_being_asked() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.enabled", false))).await;
+    let mut of_second = claims("subject-1", "ada@example.com");
+    of_second["iss"] = "https://second.example".into();
+    assert_problem(&app.sign_in_at("second", &of_second).await, 403, "provider_disabled");
+    assert_eq!(app.provider.calls(), 0);
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_changes_nothing() {
+    let app = App::start().await;
+    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    let path = "/api/v1/auth/oauth/idp?provider=second&id_token=x.y.z";
+    let answer = app.send(Method::POST, path, Some("application/json"), body).await;
+    assert_eq!(answer.json()["identity"]["provider"], Value::from("idp"), "{}", answer.text);
+}

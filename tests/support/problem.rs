@@ -1,0 +1,47 @@
+//! The form of every error (RFC 9457), checked as a whole.
+
+use vestibule::web::problem::{Entry, Kind};
+
+use super::app::Answer;
+
+/// Members of a problem, in alphabetical order: these and no others.
+const MEMBERS: [&str; 6] = ["detail", "error", "request_id", "status", "title", "type"];
+
+/// What the catalogue says of every error.
+pub fn catalogue() -> Vec<Entry> {
+    Kind::all().map(Kind::entry).collect()
+}
+
+/// The answer is that error, in the form that every error has.
+#[track_caller]
+pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
+    let (text, body) = (&answer.text, answer.json());
+    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{text}");
+    let mut members: Vec<_> = body.as_object().expect("an object").keys().map(String::as_str).collect();
+    members.sort_unstable();
+    assert_eq!(members, MEMBERS, "{text}");
+    assert_eq!(body["status"], status, "{text}");
+    assert_eq!(body["type"], format!("/problems/{error}"), "{text}");
+    let entry = catalogue().into_iter().find(|entry| entry.error == error).expect("a known error");
+    assert_eq!((entry.status, &body["title"]), (status, &entry.title.into()), "{text}");
+    let detail = body["detail"].as_str().unwrap_or_default();
+    assert!(!detail.is_empty() && detail.len() <= 250, "{text}");
+    assert_headers(answer);
+}
+
+/// The headers that every error has, and those that its status asks for.
+#[track_caller]
+fn assert_headers(answer: &Answer) {
+    let text = &answer.text;
+    assert_eq!(answer.header("Content-Type"), Some("application/problem+json; charset=utf-8"), "{text}");
+    assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{text}");
+    assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"), "{text}");
+    assert_eq!(answer.header("Server"), None, "{text}");
+    let request_id = answer.header("X-Request-Id").unwrap_or_default();
+    assert!(!request_id.is_empty(), "{text}");
+    assert_eq!(answer.json()["request_id"], request_id, "{text}");
+    let status = answer.status.as_u16();
+    let wait = answer.header("Retry-After").map(|seconds| seconds.parse().unwrap_or_default());
+    assert_eq!(wait.is_some_and(|seconds: u32| (1..=60).contains(&seconds)), status == 503, "{text}");
+    assert_eq!(answer.header("Allow").is_some(), status == 405, "{text}");
+}
