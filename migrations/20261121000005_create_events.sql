@@ -14,3 +14,4 @@ CREATE TABLE events (
     detail      jsonb
 );
 CREATE INDEX events_user_id_idx ON events (user_id, id) WHERE user_id IS NOT NULL;
+CREATE INDEX events_email_idx ON events (email, id) WHERE email IS NOT NULL;

@@ -8,12 +8,14 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::config::Config;
 use crate::provider::{ClientError, Providers};
+use crate::session;
+use crate::session::prune::Pruned;
 use crate::session::refusals::Refusals;
 use crate::session::{Issuer, signing_key};
 use crate::store;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::request_log::RequestLog;
-use crate::web::{api, catcher, problem_pages, templates};
+use crate::web::{api, catcher, exact_path, problem_pages, templates};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -32,6 +34,9 @@ pub enum Error {
         "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
     )]
     Migrate(#[from] MigrateError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] store::Error),
     /// There is no key to sign with.
     #[error(transparent)]
     SigningKey(#[from] signing_key::Error),
@@ -55,6 +60,17 @@ pub async fn migrate(config: &Config) -> Result<(), Error> {
     connection.close().await.map_err(Error::Database)
 }
 
+/// Deletes what has served its time.
+///
+/// # Errors
+/// The database cannot be used.
+pub async fn prune(config: &Config) -> Result<Pruned, Error> {
+    let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
+    let pruned = session::prune::prune(db.pool(), config.events.retention_days).await?;
+    db.pool().close().await;
+    Ok(pruned)
+}
+
 /// Builds the service on a database whose schema is up to date.
 ///
 /// # Errors
@@ -64,6 +80,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let key = signing_key::SigningKey::load(db.pool(), &config.secret_key).await?;
     let issuer = Issuer::new(key, config.public_url, config.session.access_token_ttl);
     let refusals = Refusals::open(db.pool().clone());
+    tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.merge(("template_dir", templates::dir())))
         .manage(db)
         .manage(issuer)
@@ -71,6 +88,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .manage(config.session)
         .manage(Providers::new(config.providers)?)
         .attach(RequestLog)
+        .attach(exact_path::fairing())
         .attach(templates::fairing())
         .mount("/api/v1", api::routes())
         .mount("/problems", problem_pages::routes())

@@ -6,6 +6,7 @@
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod migrate;
+mod prune;
 mod serve;
 
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Command {
     /// Bring the database's schema up to date, and stop
     #[command(after_help = "Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")]
     Migrate,
+    /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
+    Prune,
     /// Things for development
     #[cfg(all(feature = "dev", debug_assertions))]
     #[command(subcommand)]
@@ -49,6 +52,7 @@ pub fn run() -> ExitCode {
     let done = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(),
         Command::Migrate => migrate::run(),
+        Command::Prune => prune::run(),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
     };

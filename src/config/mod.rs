@@ -2,6 +2,7 @@
 //! stop the program before a port opens, with one line that names the key and its source.
 
 mod error;
+mod events;
 mod provider;
 mod root;
 mod session;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use figment::Figment;
 
 pub use self::error::Error;
+pub use self::events::Events;
 pub use self::provider::{Method, Provider};
 pub use self::session::Session;
 pub use self::sources::{defaults, figment};
@@ -31,6 +33,8 @@ pub struct Config {
     pub secret_key: Secret<String>,
     /// Lifetimes of what the service hands out.
     pub session: Session,
+    /// How long what happened is remembered.
+    pub events: Events,
     /// Identity providers by the name that stands in the path.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -64,6 +68,7 @@ impl Config {
             public_url: root::public_url(&figment, root.public_url)?,
             secret_key: root::secret_key(&figment, root.secret_key)?,
             session: session::read(&figment, &root.session)?,
+            events: events::read(&figment, &root.events)?,
             providers,
             figment,
         })

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use super::Error;
+use super::events::Raw as RawEvents;
 use super::provider::Raw as RawProvider;
 use super::session::Raw as RawSession;
 use crate::secret::Secret;
@@ -35,7 +36,7 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 4] = ["public_url", "session", "idp", "providers"];
+const OUR_KEYS: [&str; 5] = ["public_url", "session", "events", "idp", "providers"];
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
 
@@ -48,6 +49,8 @@ pub(super) struct Root {
     pub secret_key: Option<Secret<String>>,
     #[serde(default)]
     pub session: RawSession,
+    #[serde(default)]
+    pub events: RawEvents,
     #[serde(default)]
     pub idp: RawProvider,
     #[serde(default)]

@@ -5,13 +5,20 @@ use serde::Deserialize;
 
 use super::{Error, text};
 
-/// Lifetimes, in seconds.
+const MINUTE: u32 = 60;
+const DAY: u32 = 24 * 60 * MINUTE;
+
+/// Lifetimes in seconds, and how many sessions there may be.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
     /// Of an access token; 15 minutes by default.
     pub access_token_ttl: u32,
     /// Of a refresh token that is not used; 30 days by default.
     pub refresh_token_ttl: u32,
+    /// Of a session, however much it is used; a year by default.
+    pub absolute_ttl: u32,
+    /// Sessions that one identity may have; 100 by default. Beyond it, the oldest end.
+    pub max_per_identity: u32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -21,22 +28,36 @@ pub(super) struct Raw {
     access_token_ttl: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     refresh_token_ttl: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    absolute_ttl: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    max_per_identity: Option<u32>,
 }
 
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
-    const MINUTE: u32 = 60;
-    const DAY: u32 = 24 * 60 * MINUTE;
     let session = Session {
         access_token_ttl: raw.access_token_ttl.unwrap_or(15 * MINUTE),
         refresh_token_ttl: raw.refresh_token_ttl.unwrap_or(30 * DAY),
+        absolute_ttl: raw.absolute_ttl.unwrap_or(365 * DAY),
+        max_per_identity: raw.max_per_identity.unwrap_or(100),
     };
-    if !(MINUTE..=DAY).contains(&session.access_token_ttl) {
-        let problem = "is out of range";
-        return Err(Error::at(figment, "session.access_token_ttl", problem, "set it to 60 to 86400 seconds"));
-    }
-    if session.refresh_token_ttl < session.access_token_ttl || session.refresh_token_ttl > 400 * DAY {
-        let remedy = "set it to no less than access_token_ttl and no more than 400 days, in seconds";
-        return Err(Error::at(figment, "session.refresh_token_ttl", "is out of range", remedy));
-    }
+    let check = |sound: bool, key: &str, remedy: &str| {
+        sound
+            .then_some(())
+            .ok_or_else(|| Error::at(figment, &format!("session.{key}"), "is out of range", remedy))
+    };
+    let Session { access_token_ttl, refresh_token_ttl, absolute_ttl, max_per_identity } = session;
+    check((MINUTE..=DAY).contains(&access_token_ttl), "access_token_ttl", "set it to 60 to 86400 seconds")?;
+    check(
+        (access_token_ttl..=400 * DAY).contains(&refresh_token_ttl),
+        "refresh_token_ttl",
+        "set it to no less than access_token_ttl and no more than 400 days, in seconds",
+    )?;
+    check(
+        (refresh_token_ttl..=4000 * DAY).contains(&absolute_ttl),
+        "absolute_ttl",
+        "set it to no less than refresh_token_ttl and no more than 4000 days, in seconds",
+    )?;
+    check((1..=10_000).contains(&max_per_identity), "max_per_identity", "set it to 1 to 10000")?;
     Ok(session)
 }

@@ -221,8 +221,10 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 
 /// A name fit to show: no control characters, no surrounding blanks, of bounded length.
 fn display_name(text: &str) -> Option<String> {
-    let clean: String = text.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
-    (!clean.is_empty()).then_some(clean)
+    let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+    let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
+    let name = short.trim_end();
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 fn picture(text: &str) -> Option<String> {

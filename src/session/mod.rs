@@ -3,10 +3,14 @@
 //! Only this module writes; it decides with `domain` and remembers with `store`.
 
 pub mod access_token;
+pub mod account;
+pub mod prune;
+pub mod refresh;
 pub mod refresh_token;
 pub mod refusals;
 pub mod sealed;
 pub mod sign_in;
+pub mod sign_out;
 pub mod signing_key;
 
 pub use self::access_token::Issuer;

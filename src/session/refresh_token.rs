@@ -30,9 +30,15 @@ impl RefreshToken {
         Self { text: Secret::new(text), hash }
     }
 
-    /// The stored form of a token that a client sent.
+    /// The stored form of a token that a client sent; none when it cannot be one of ours.
     #[must_use]
-    pub fn hash_of(text: &str) -> [u8; 32] {
+    pub fn parse(text: &str) -> Option<[u8; 32]> {
+        let sound =
+            text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        sound.then(|| Self::hash_of(text))
+    }
+
+    fn hash_of(text: &str) -> [u8; 32] {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         hash

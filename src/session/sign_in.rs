@@ -86,6 +86,7 @@ pub async fn sign_in(
             session_id,
             refresh_token_hash: &refresh_token.hash,
             refresh_token_ttl: lifetimes.refresh_token_ttl,
+            max_sessions: lifetimes.max_per_identity,
             origin: attempt.origin,
             device_name: attempt.device_name,
             device_platform: attempt.device_platform,

@@ -20,12 +20,20 @@ pub enum Error {
 }
 
 /// Constraints that only a concurrent request can make a correct statement violate.
-const RACES: [&str; 4] = [
+const RACES: [&str; 5] = [
+    "refresh_tokens_session_id_generation_key",
     "users_email_key",
     "identities_provider_subject_key",
     "identities_user_id_fkey",
     "sessions_identity_id_fkey",
 ];
+
+impl Error {
+    /// A statement answered what it cannot.
+    pub(super) fn unexpected(outcome: &str) -> Self {
+        Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
+    }
+}
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {

@@ -5,7 +5,10 @@
 
 pub mod error;
 pub mod events;
+pub mod identities;
 pub mod migrations;
+pub mod prune;
+pub mod sessions;
 pub mod signing_keys;
 pub mod users;
 

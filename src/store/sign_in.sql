@@ -6,7 +6,7 @@
 --   $11 new user id  $12 new identity id                  $13 session id   $14 event id
 --   $15 refresh token's hash           $16 its lifetime in seconds
 --   $17 client id    $18 ip            $19 user agent     $20 device name  $21 device platform
---   $22 request id
+--   $22 request id  $23 how many sessions an identity may have
 --
 -- A concurrent first sign-in shows as a unique violation (users_email_key,
 -- identities_provider_subject_key), a concurrent deletion as a foreign key violation
@@ -122,6 +122,15 @@ changed_identity AS (
         updated_at = now()
     FROM news n
     WHERE i.id = n.identity_id AND n.identity_differs
+),
+-- Beyond the limit, the oldest sessions of the identity end.
+surplus AS (
+    UPDATE sessions SET ended_at = now()
+    WHERE id IN (
+        SELECT s.id FROM sessions s JOIN decision d ON d.outcome = 'signed_in' AND s.identity_id = d.identity_id
+        WHERE s.ended_at IS NULL
+        ORDER BY s.id DESC OFFSET $23::bigint - 1
+    )
 ),
 opened_session AS (
     INSERT INTO sessions (id, identity_id, client_id, ip, user_agent, device_name, device_platform)

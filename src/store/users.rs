@@ -25,6 +25,8 @@ pub struct SignIn<'a> {
     pub refresh_token_hash: &'a [u8; 32],
     /// Lifetime of that token, in seconds.
     pub refresh_token_ttl: u32,
+    /// How many sessions an identity may have; beyond it, the oldest end.
+    pub max_sessions: u32,
     /// Where the request came from.
     pub origin: &'a Origin,
     /// What the device calls itself.
@@ -92,6 +94,7 @@ pub async fn sign_in(
         input.device_name,
         input.device_platform,
         input.origin.request_id,
+        i64::from(input.max_sessions),
     )
     .fetch_one(pool)
     .await?;
@@ -102,8 +105,7 @@ pub async fn sign_in(
         "signed_in" => Outcome::SignedIn,
         "raced" => return Err(Error::Raced(None)),
         refused => {
-            let unknown = || Error::Broken(sqlx::Error::Protocol(format!("unknown outcome {refused}")));
-            return Ok(Err(Reason::from_name(refused).ok_or_else(unknown)?));
+            return Ok(Err(Reason::from_name(refused).ok_or_else(|| Error::unexpected(refused))?));
         }
     };
     let user = User {
@@ -121,4 +123,13 @@ pub async fn sign_in(
         email: row.identity_email,
     };
     Ok(Ok((outcome, user, identity)))
+}
+
+/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers whether there was one.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, Error> {
+    let row = sqlx::query_file!("src/store/delete_user.sql", user, Uuid::now_v7(), origin.request_id);
+    Ok(row.fetch_one(pool).await?.count > 0)
 }

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod catcher;
 pub mod database;
+pub mod exact_path;
 pub mod guard;
 pub mod problem;
 pub mod problem_pages;

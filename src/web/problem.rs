@@ -21,10 +21,14 @@ use crate::{provider, session, store};
 pub enum Kind {
     InvalidRequest,
     Refused(Reason),
+    InvalidAccessToken,
+    InvalidRefreshToken,
     ProviderDisabled,
     ProviderNotFound,
     NotFound,
     MethodNotAllowed,
+    IdentityAlreadyLinked,
+    LastIdentity,
     PayloadTooLarge,
     UnsupportedMediaType,
     ProviderUnavailable,
@@ -53,6 +57,10 @@ impl Kind {
         let refused = Reason::ALL.into_iter().map(Self::Refused);
         refused.chain([
             Self::InvalidRequest,
+            Self::InvalidAccessToken,
+            Self::InvalidRefreshToken,
+            Self::IdentityAlreadyLinked,
+            Self::LastIdentity,
             Self::ProviderDisabled,
             Self::ProviderNotFound,
             Self::NotFound,
@@ -112,6 +120,20 @@ impl Kind {
                 "Only one of the request and the token carries a nonce, or the two differ.",
                 "Send the raw nonce that was given to the SDK. Where an SDK adds one of its own, operators set `nonce = \"if_sent\"`.",
             ),
+            Self::InvalidAccessToken => (
+                401,
+                "invalid_access_token",
+                "The access token is missing or not valid",
+                "The `Authorization` header does not carry a valid access token: it is missing, expired, or its session has ended.",
+                "Refresh the access token and send it as `Authorization: Bearer …`; sign in again when that is refused.",
+            ),
+            Self::InvalidRefreshToken => (
+                401,
+                "invalid_refresh_token",
+                "The refresh token is not valid",
+                "The token is unknown, expired or used up, or its session has ended. A token that was used before ends its session, because somebody else may have it.",
+                "Sign in again. Keep only the refresh token of the latest answer, and let one request at a time refresh.",
+            ),
             Self::Refused(Reason::DomainNotAllowed) => (
                 403,
                 "domain_not_allowed",
@@ -160,6 +182,20 @@ impl Kind {
                 "The method is not allowed here",
                 "The path exists and answers to other methods; the `Allow` header lists them.",
                 "Use one of the methods in `Allow`.",
+            ),
+            Self::IdentityAlreadyLinked => (
+                409,
+                "identity_already_linked",
+                "The identity is another user's",
+                "Somebody else signs in with this identity. It stays theirs.",
+                "Sign in with the identity to see whose it is, and unlink it there first.",
+            ),
+            Self::LastIdentity => (
+                409,
+                "last_identity",
+                "This is the last way to sign in",
+                "The identity is the only one that is linked. Without it, nobody could sign in to the account.",
+                "Link another identity first, or delete the account.",
             ),
             Self::Refused(Reason::IdentityConflict) => (
                 409,
@@ -238,6 +274,8 @@ pub struct Problem {
     pub detail: Cow<'static, str>,
     /// Seconds to wait before trying again.
     pub retry_after: Option<u32>,
+    /// The `WWW-Authenticate` header.
+    pub challenge: Option<&'static str>,
     /// Methods that would have been allowed.
     pub allow: Option<String>,
     /// For the log alone.
@@ -248,7 +286,7 @@ impl Problem {
     /// A problem of that kind.
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None, allow: None, log: None }
+        Self { kind, detail: detail.into(), retry_after: None, challenge: None, allow: None, log: None }
     }
 
     /// The same, with the reason that only the log may know.
@@ -284,13 +322,14 @@ impl<'r> Responder<'r, 'static> for Problem {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
         let problem = self.keep(request);
         let Entry { status, error, title, .. } = problem.kind.entry();
+        let request_id = RequestId::of(request).as_str();
         let body = Body {
             type_: format!("/problems/{error}"),
             title,
             status,
             detail: &problem.detail,
             error,
-            request_id: RequestId::of(request).as_str(),
+            request_id,
         };
         let json = serde_json::to_vec(&body).map_err(|_| Status::InternalServerError)?;
         let mut response = Response::build();
@@ -298,9 +337,15 @@ impl<'r> Responder<'r, 'static> for Problem {
             .status(problem.status())
             .header(ContentType::new("application", "problem+json").with_params(("charset", "utf-8")))
             .header(Header::new("Cache-Control", "no-store"))
+            // Rocket runs no fairing for a request whose method or target it does not know.
+            .header(Header::new("X-Content-Type-Options", "nosniff"))
+            .header(Header::new("X-Request-Id", request_id.to_owned()))
             .sized_body(json.len(), std::io::Cursor::new(json));
         if let Some(seconds) = problem.retry_after {
             response.header(Header::new("Retry-After", seconds.to_string()));
+        }
+        if let Some(challenge) = problem.challenge {
+            response.header(Header::new("WWW-Authenticate", challenge));
         }
         if let Some(methods) = &problem.allow {
             response.header(Header::new("Allow", methods.clone()));
@@ -355,6 +400,20 @@ impl From<session::sign_in::Error> for Problem {
             Error::Refused(reason) => {
                 let kind = Kind::Refused(reason);
                 Self::new(kind, kind.entry().cause)
+            }
+            Error::Store(error) => error.into(),
+            Error::Sign(error) => Self::internal().logged(sources(&error)),
+        }
+    }
+}
+
+impl From<session::refresh::Error> for Problem {
+    fn from(error: session::refresh::Error) -> Self {
+        use session::refresh::Error;
+        match error {
+            Error::Refused(why) => {
+                let detail = "the refresh token is not one that can be exchanged";
+                Self::new(Kind::InvalidRefreshToken, detail).logged(format!("{why:?}"))
             }
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(sources(&error)),

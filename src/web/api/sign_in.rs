@@ -32,5 +32,5 @@ async fn sign_in(
         now: identity.now,
     };
     let signed_in = open_session(db.pool(), issuer, **lifetimes, &attempt).await?;
-    Ok(TokenResponse::new(signed_in, **lifetimes))
+    Ok(TokenResponse::signed_in(signed_in, **lifetimes))
 }

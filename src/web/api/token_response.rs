@@ -1,95 +1,99 @@
-//! The answer to a sign-in: the credential (RFC 6749 §5.1) and who it is for.
+//! The answers that carry a credential (RFC 6749 §5.1).
 
-use rocket::http::{ContentType, Header, Status};
+use rocket::http::Status;
 use rocket::request::Request;
-use rocket::response::{self, Responder, Response};
+use rocket::response::{self, Responder};
 use serde::Serialize;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::view::{Bytes, User};
 use crate::config;
+use crate::domain::user;
+use crate::session::refresh::Refreshed;
 use crate::session::sign_in::SignedIn;
 use crate::store::users::Outcome;
 
-/// A credential on its way to the client: 201 when a user was created, else 200.
-pub(super) struct TokenResponse {
-    signed_in: SignedIn,
-    lifetimes: config::Session,
-}
-
-impl TokenResponse {
-    pub(super) const fn new(signed_in: SignedIn, lifetimes: config::Session) -> Self {
-        Self { signed_in, lifetimes }
-    }
-}
-
+/// A credential.
 #[derive(Serialize)]
-struct Body<'a> {
+struct Credential<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: u32,
     refresh_token: &'a str,
     refresh_expires_in: u32,
+}
+
+impl<'a> Credential<'a> {
+    const fn new(access_token: &'a str, refresh_token: &'a str, lifetimes: config::Session) -> Self {
+        Self {
+            access_token,
+            token_type: "Bearer",
+            expires_in: lifetimes.access_token_ttl,
+            refresh_token,
+            refresh_expires_in: lifetimes.refresh_token_ttl,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SignInBody<'a> {
+    #[serde(flatten)]
+    credential: Credential<'a>,
     outcome: &'static str,
-    user: User<'a>,
-    identity: Identity<'a>,
+    user: User,
+    identity: Identity,
 }
 
 #[derive(Serialize)]
-struct User<'a> {
+struct Identity {
     id: Uuid,
-    email: Option<&'a str>,
-    email_verified: bool,
-    name: Option<&'a str>,
-    picture: Option<&'a str>,
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
+    provider: String,
+    subject: String,
+    email: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Identity<'a> {
-    id: Uuid,
-    provider: &'a str,
-    subject: &'a str,
-    email: Option<&'a str>,
+impl From<user::Identity> for Identity {
+    fn from(identity: user::Identity) -> Self {
+        let user::Identity { id, provider, subject, email } = identity;
+        Self { id, provider, subject, email }
+    }
 }
 
-impl<'r> Responder<'r, 'static> for TokenResponse {
-    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
-        let SignedIn { outcome, user, identity, access_token, refresh_token } = &self.signed_in;
+/// A credential on its way to the client: 201 when a user was created, else 200.
+pub(super) struct TokenResponse {
+    status: Status,
+    body: Result<Vec<u8>, serde_json::Error>,
+}
+
+impl TokenResponse {
+    /// The answer to a sign-in.
+    pub(super) fn signed_in(signed_in: SignedIn, lifetimes: config::Session) -> Self {
+        let SignedIn { outcome, user, identity, access_token, refresh_token } = signed_in;
         let (status, outcome) = match outcome {
             Outcome::Created => (Status::Created, "created"),
             Outcome::Linked => (Status::Ok, "linked"),
             Outcome::SignedIn => (Status::Ok, "signed_in"),
         };
-        let body = Body {
-            access_token: access_token.expose(),
-            token_type: "Bearer",
-            expires_in: self.lifetimes.access_token_ttl,
-            refresh_token: refresh_token.expose(),
-            refresh_expires_in: self.lifetimes.refresh_token_ttl,
+        let body = serde_json::to_vec(&SignInBody {
+            credential: Credential::new(access_token.expose(), refresh_token.expose(), lifetimes),
             outcome,
-            user: User {
-                id: user.id,
-                email: user.email.as_deref(),
-                email_verified: user.email_verified,
-                name: user.name.as_deref(),
-                picture: user.picture.as_deref(),
-                created_at: user.created_at,
-            },
-            identity: Identity {
-                id: identity.id,
-                provider: &identity.provider,
-                subject: &identity.subject,
-                email: identity.email.as_deref(),
-            },
-        };
-        let json = serde_json::to_vec(&body).map_err(|_| Status::InternalServerError)?;
-        Response::build()
-            .status(status)
-            .header(ContentType::JSON.with_params(("charset", "utf-8")))
-            .header(Header::new("Cache-Control", "no-store"))
-            .sized_body(json.len(), std::io::Cursor::new(json))
-            .ok()
+            user: user.into(),
+            identity: identity.into(),
+        });
+        Self { status, body }
+    }
+
+    /// The answer to a refresh.
+    pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
+        let Refreshed { access_token, refresh_token } = refreshed;
+        let credential = Credential::new(access_token.expose(), refresh_token.expose(), lifetimes);
+        Self { status: Status::Ok, body: serde_json::to_vec(&credential) }
+    }
+}
+
+impl<'r> Responder<'r, 'static> for TokenResponse {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let body = self.body.map_err(|_| Status::InternalServerError)?;
+        Bytes(self.status, body).respond_to(request)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocket::data::{Data, Limits, ToByteUnit};
+use rocket::data::{Data, FromData, Limits, Outcome};
 use rocket::request::Request;
 use tokio::time::timeout;
 
@@ -25,13 +25,32 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
     }
     let limit = request.limits().get("json").unwrap_or(Limits::JSON);
     let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
-    // One byte more than allowed tells a body of just the limit from a larger one.
-    let body = timeout(BODY_TIMEOUT, data.open(limit + 1.bytes()).into_bytes())
+    let body = timeout(BODY_TIMEOUT, data.open(limit).into_bytes())
         .await
         .map_err(|_| malformed("the body did not arrive in time"))?
         .map_err(|_| malformed("the body could not be read"))?;
-    if limit < body.len() {
+    if !body.is_complete() {
         return Err(Problem::new(Kind::PayloadTooLarge, "the body is larger than any valid one"));
     }
     Object::parse(&body).map_err(|_| malformed("the body must be one JSON object without repeated members"))
+}
+
+/// The body of a request that must be JSON.
+///
+/// - **Succeeds** when it is one JSON object.
+/// - **Fails** otherwise; see [`read`].
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct JsonBody(pub Object);
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for JsonBody {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        match read(request, data).await {
+            Ok(object) => Outcome::Success(Self(object)),
+            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+        }
+    }
 }

@@ -19,6 +19,7 @@ use crate::web::problem::{Kind, Problem};
 
 const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;
+const MAX_CLAIMED_TEXT: usize = 255;
 
 /// An identity that its provider has verified, and what else the request said.
 ///
@@ -77,12 +78,11 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
     let verdict = providers.verify(provider, &body.id_token, body.nonce.as_deref(), now).await;
     let claims = verdict.map_err(|error| {
         let problem = Problem::from(error);
-        let claimed =
-            |name| body.id_token.unverified()?.claimed(name).map(|text| text.chars().take(255).collect());
+        let claimed = |name| body.id_token.unverified()?.claimed(name).map(storable);
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,
             provider: provider.name.clone(),
-            claimed_email: claimed("email"),
+            claimed_email: claimed("email").map(|email: String| email.to_ascii_lowercase()),
             claimed_issuer: claimed("iss"),
             claimed_audience: claimed("aud"),
             origin: ClientOrigin::of(request).0,
@@ -91,6 +91,11 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
     })?;
     let Body { create, device_name, device_platform, .. } = body;
     Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+}
+
+/// A claimed text as the events can keep it: PostgreSQL takes no NUL, and nobody a whole novel.
+fn storable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_CLAIMED_TEXT).collect()
 }
 
 /// The request's body, of the right shape.

@@ -1,4 +1,6 @@
 //! Mirrors the URLs under `/api/v1`.
 
 mod linking;
+mod me;
+mod refresh;
 mod sign_in;

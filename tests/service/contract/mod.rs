@@ -1,4 +1,5 @@
 //! What is promised in writing, held against what is.
 
+mod problems;
 mod queries;
 mod settings;

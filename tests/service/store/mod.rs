@@ -2,4 +2,5 @@
 
 mod instances;
 mod races;
+mod refresh_races;
 mod round_trips;

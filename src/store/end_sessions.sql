@@ -1,0 +1,19 @@
+-- Ends sessions of the user whose session $1 is, and records it if there were any.
+--
+--   $1 session  $2 end this one  $3 end the user's others
+--   $4 event id  $5 reason  $6 ip  $7 user agent  $8 request id
+WITH mine AS MATERIALIZED (
+    SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE s.id = $1
+),
+ended AS (
+    UPDATE sessions s SET ended_at = now()
+    FROM mine m JOIN identities i ON i.user_id = m.user_id
+    WHERE s.identity_id = i.id AND s.ended_at IS NULL AND ((s.id = $1 AND $2) OR (s.id <> $1 AND $3))
+    RETURNING s.id
+),
+recorded AS (
+    INSERT INTO events (id, kind, reason, user_id, session_id, ip, user_agent, request_id)
+    SELECT $4, 'signed_out', $5, user_id, $1, $6::text::inet, $7, $8
+    FROM mine WHERE EXISTS (SELECT FROM ended)
+)
+SELECT count(*) AS "count!" FROM ended

@@ -1,0 +1,139 @@
+//! A user's identities.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Error;
+use super::users::Origin;
+use crate::domain::claims::VerifiedClaims;
+use crate::domain::email::Email;
+
+/// An identity as its user sees it.
+#[derive(Debug, Clone)]
+pub struct IdentityRow {
+    /// Key of the identity.
+    pub id: Uuid,
+    /// Name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+    /// The provider's latest address for it.
+    pub email: Option<String>,
+    /// When it was linked.
+    pub created_at: OffsetDateTime,
+}
+
+/// A user's identities, the oldest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
+    let rows = sqlx::query_as!(
+        IdentityRow,
+        "SELECT id, provider, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY id",
+        user,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}
+
+/// What became of an identity that was to be linked.
+#[derive(Debug, Clone)]
+pub enum Linked {
+    /// It is the user's now.
+    New(IdentityRow),
+    /// It was the user's before.
+    Before(IdentityRow),
+    /// It is another user's, and stays theirs.
+    Taken,
+    /// The user is gone or disabled.
+    NoUser,
+}
+
+/// Links a verified identity to a user; see `link_identity.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn link(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    provider: &str,
+    claims: &VerifiedClaims,
+    origin: &Origin,
+) -> Result<Linked, Error> {
+    let row = sqlx::query_file!(
+        "src/store/link_identity.sql",
+        user,
+        Uuid::now_v7(),
+        provider,
+        claims.subject,
+        claims.email.as_ref().map(Email::as_given),
+        claims.email_verified,
+        claims.name,
+        claims.picture,
+        Uuid::now_v7(),
+        session,
+        origin.ip.map(|ip| ip.to_string()),
+        origin.user_agent,
+        origin.request_id,
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(Linked::NoUser) };
+    let identity = IdentityRow {
+        id: row.id,
+        provider: provider.to_owned(),
+        subject: claims.subject.clone(),
+        email: row.email,
+        created_at: row.created_at,
+    };
+    Ok(match (row.new, row.mine) {
+        (true, _) => Linked::New(identity),
+        (false, true) => Linked::Before(identity),
+        (false, false) => Linked::Taken,
+    })
+}
+
+/// What became of an identity that was to be unlinked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unlinked {
+    /// It is gone, and its sessions with it.
+    Done,
+    /// It is not this user's.
+    NotFound,
+    /// It is the user's last: nothing would be left to sign in with.
+    Last,
+}
+
+/// Unlinks one of a user's identities; see `unlink_identity.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn unlink(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    identity: Uuid,
+    origin: &Origin,
+) -> Result<Unlinked, Error> {
+    let outcome = sqlx::query_file_scalar!(
+        "src/store/unlink_identity.sql",
+        user,
+        identity,
+        Uuid::now_v7(),
+        session,
+        origin.ip.map(|ip| ip.to_string()),
+        origin.user_agent,
+        origin.request_id,
+    )
+    .fetch_optional(pool)
+    .await?;
+    match outcome.as_deref() {
+        Some("unlinked") => Ok(Unlinked::Done),
+        None | Some("not_found") => Ok(Unlinked::NotFound),
+        Some("last_identity") => Ok(Unlinked::Last),
+        Some("raced") => Err(Error::Raced(None)),
+        Some(outcome) => Err(Error::unexpected(outcome)),
+    }
+}

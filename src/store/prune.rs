@@ -1,0 +1,48 @@
+//! Deleting what has served its time, in batches small enough to hold no lock for long.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::Error;
+
+/// Deletes expired refresh tokens, and the sessions that have none left; answers how many tokens.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn refresh_tokens(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let sessions: Vec<Uuid> = sqlx::query_scalar!(
+        "DELETE FROM refresh_tokens WHERE hash IN (
+             SELECT hash FROM refresh_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+         ) RETURNING session_id",
+        batch,
+    )
+    .fetch_all(pool)
+    .await?;
+    sqlx::query!(
+        "DELETE FROM sessions s WHERE s.id = ANY($1)
+         AND NOT EXISTS (SELECT FROM refresh_tokens t WHERE t.session_id = s.id)",
+        &sessions,
+    )
+    .execute(pool)
+    .await?;
+    Ok(sessions.len())
+}
+
+/// Deletes events older than that many days; answers how many.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn events(pool: &PgPool, days: u32, batch: i64) -> Result<usize, Error> {
+    // Ids grow with time, so the oldest are at the beginning of the primary key's index.
+    let deleted = sqlx::query!(
+        "DELETE FROM events WHERE id IN (
+             SELECT id FROM (SELECT id, created_at FROM events ORDER BY id LIMIT $2) AS oldest
+             WHERE created_at < now() - $1::integer * interval '1 day'
+         )",
+        i32::try_from(days).unwrap_or(i32::MAX),
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+}

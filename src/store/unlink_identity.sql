@@ -1,0 +1,34 @@
+-- Unlinks one of a user's identities, unless it is the last; its sessions go with it.
+--
+--   $1 user  $2 identity  $3 event id  $4 session  $5 ip  $6 user agent  $7 request id
+--
+-- Two at once could each leave the other's identity as the last. The user's row is locked and
+-- changed; whoever waited for the lock sees that its snapshot is old, and runs again.
+WITH seen AS MATERIALIZED (
+    SELECT id, updated_at FROM users WHERE id = $1
+),
+owner AS MATERIALIZED (
+    SELECT id, updated_at FROM users WHERE id = $1 FOR NO KEY UPDATE
+),
+decision AS MATERIALIZED (
+    SELECT CASE
+               WHEN NOT EXISTS (SELECT FROM identities WHERE id = $2 AND user_id = $1) THEN 'not_found'
+               WHEN owner.updated_at <> seen.updated_at THEN 'raced'
+               WHEN NOT EXISTS (SELECT FROM identities WHERE id <> $2 AND user_id = $1) THEN 'last_identity'
+               ELSE 'unlinked'
+           END AS outcome
+    FROM owner JOIN seen ON true
+),
+unlinked AS (
+    DELETE FROM identities i USING decision d
+    WHERE d.outcome = 'unlinked' AND i.id = $2 AND i.user_id = $1
+    RETURNING i.provider, i.user_id
+),
+touched AS (
+    UPDATE users u SET updated_at = now() FROM unlinked WHERE u.id = unlinked.user_id
+),
+recorded AS (
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::text::inet, $6, $7 FROM unlinked
+)
+SELECT outcome AS "outcome!" FROM decision

@@ -1,0 +1,109 @@
+//! Bearer authentication (RFC 6750): who sends this request.
+
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::{Ignite, Rocket, Sentinel};
+
+use crate::clock;
+use crate::domain::user::User;
+use crate::session::Issuer;
+use crate::session::access_token::AccessToken;
+use crate::store::sessions::user_of;
+use crate::web::database::Db;
+use crate::web::problem::{Kind, Problem};
+
+/// No credentials were sent, so there is nothing to say about them (RFC 6750 §3.1).
+const MISSING: &str = r#"Bearer realm="vestibule""#;
+const INVALID: &str = r#"Bearer realm="vestibule", error="invalid_token""#;
+const REPEATED: &str = r#"Bearer realm="vestibule", error="invalid_request""#;
+
+/// A request with a valid access token. Its session may have ended since.
+///
+/// - **Succeeds** when the one `Authorization` header carries a valid access token.
+/// - **Fails** with 401 when it does not, and with 400 when there are several headers.
+/// - **Forwards** never. A token in the query or the body is not looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Bearer(pub AccessToken);
+
+/// A request by a user whose session is alive.
+///
+/// - **Succeeds** when [`Bearer`] does, the session has not ended and the user is not disabled.
+/// - **Fails** otherwise.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    /// The token.
+    pub token: AccessToken,
+    /// The person.
+    pub user: User,
+}
+
+fn refused(challenge: &'static str) -> Problem {
+    let kind = if challenge == REPEATED { Kind::InvalidRequest } else { Kind::InvalidAccessToken };
+    let detail = match challenge {
+        MISSING => "the `Authorization` header must carry a bearer token",
+        INVALID => "the access token is malformed, expired, or its session has ended",
+        _ => "there must be one `Authorization` header",
+    };
+    Problem { challenge: Some(challenge), ..Problem::new(kind, detail) }
+}
+
+impl Bearer {
+    /// Reads the header; what it fails with is for the caller to keep.
+    pub(super) fn of(request: &Request<'_>) -> Result<Self, Problem> {
+        let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
+        let mut headers = request.headers().get("Authorization");
+        let header = headers.next().ok_or_else(|| refused(MISSING))?;
+        if headers.next().is_some() {
+            return Err(refused(REPEATED));
+        }
+        let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
+        if !scheme.eq_ignore_ascii_case("Bearer") {
+            return Err(refused(MISSING));
+        }
+        issuer.verify(token.trim_start(), clock::now()).map(Self).map_err(|_| refused(INVALID))
+    }
+}
+
+async fn signed_in(request: &Request<'_>) -> Result<SignedIn, Problem> {
+    let Bearer(token) = Bearer::of(request)?;
+    let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
+    let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
+    Ok(SignedIn { token, user })
+}
+
+fn outcome<T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, ()> {
+    match result {
+        Ok(value) => Outcome::Success(value),
+        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+    }
+}
+
+impl Sentinel for Bearer {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        rocket.state::<Issuer>().is_none()
+    }
+}
+
+impl Sentinel for SignedIn {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Bearer::abort(rocket) || rocket.state::<Db>().is_none()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Bearer {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        outcome(Bearer::of(request), request)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for SignedIn {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        outcome(signed_in(request).await, request)
+    }
+}

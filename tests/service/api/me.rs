@@ -1,0 +1,244 @@
+//! `/api/v1/me` and what is below it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::app::{Answer, App};
+use crate::support::token::{claims, with};
+
+fn names(answer: &Answer) -> (u16, String) {
+    (answer.status.as_u16(), answer.error())
+}
+
+fn at(provider: &str, subject: &str, email: &str) -> Value {
+    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
+}
+
+async fn events(app: &App, kind: &str) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM events WHERE kind = $1").bind(kind);
+    count.fetch_one(&app.database.pool).await.unwrap()
+}
+
+async fn link(app: &App, token: &str, provider: &str, claims: &Value) -> Answer {
+    let body = json!({ "id_token": app.token(claims) });
+    app.as_user(token, Method::POST, &format!("/api/v1/me/identities/{provider}"), Some(&body)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn me_is_the_user_with_identities() {
+    let app = App::start().await;
+    let signed_in = app.sign_in(&claims("subject", "Ada@example.com")).await;
+    let me = app.get(&signed_in.access_token(), "/api/v1/me").await;
+    assert_eq!(me.status.as_u16(), 200);
+    assert_eq!(me.header("cache-control"), Some("no-store"));
+    let mut expected = signed_in.json()["user"].clone();
+    let identities =
+        app.get(&signed_in.access_token(), "/api/v1/me/identities").await.json()["identities"].clone();
+    assert_eq!(identities[0]["subject"], "subject");
+    assert_eq!(identities[0]["id"], signed_in.json()["identity"]["id"]);
+    expected["identities"] = identities;
+    assert_eq!(me.json(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_bearer_route_refuses_as_rfc_6750_says() {
+    let app = App::start().await;
+    let token = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();
+    let id = "00000000-0000-7000-8000-000000000000";
+    let routes = [
+        (Method::GET, "/api/v1/me".to_owned()),
+        (Method::DELETE, "/api/v1/me".into()),
+        (Method::GET, "/api/v1/me/identities".into()),
+        (Method::POST, "/api/v1/me/identities/idp".into()),
+        (Method::DELETE, format!("/api/v1/me/identities/{id}")),
+        (Method::GET, "/api/v1/me/sessions".into()),
+        (Method::DELETE, format!("/api/v1/me/sessions/{id}")),
+        (Method::POST, "/api/v1/auth/logout".into()),
+    ];
+    let client = reqwest::Client::new();
+    let bare = r#"Bearer realm="vestibule""#;
+    let invalid = r#"Bearer realm="vestibule", error="invalid_token""#;
+    for (method, path) in routes {
+        let request = || client.request(method.clone(), format!("{}{path}", app.url));
+        let query = client.request(method.clone(), format!("{}{path}?access_token={token}", app.url));
+        let rows = [
+            ("absent", request(), 401, "invalid_access_token", bare),
+            ("in the query", query, 401, "invalid_access_token", bare),
+            ("another scheme", request().basic_auth("a", Some("b")), 401, "invalid_access_token", bare),
+            ("empty", request().header("Authorization", "Bearer"), 401, "invalid_access_token", invalid),
+            ("malformed", request().bearer_auth("x.y.z"), 401, "invalid_access_token", invalid),
+            (
+                "twice",
+                request().bearer_auth(&token).bearer_auth(&token),
+                400,
+                "invalid_request",
+                r#"Bearer realm="vestibule", error="invalid_request""#,
+            ),
+        ];
+        for (what, request, status, error, challenge) in rows {
+            let answer = App::answer(request.send().await.unwrap()).await;
+            assert_eq!(names(&answer), (status, error.to_owned()), "{method} {path}: {what}");
+            assert_eq!(answer.header("www-authenticate"), Some(challenge), "{method} {path}: {what}");
+        }
+    }
+    assert_eq!(app.get(&token, "/api/v1/me").await.status.as_u16(), 200, "none of it did anything");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    let unverified = with(at("second", "ada-2", "grace@example.com"), &json!({ "email_verified": false }));
+    let linked = link(&app, &ada.access_token(), "second", &unverified).await;
+    assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
+    assert_eq!(linked.json()["provider"], "second");
+    let again = link(&app, &ada.access_token(), "second", &unverified).await;
+    assert_eq!((again.status.as_u16(), &again.json()["id"]), (200, &linked.json()["id"]));
+
+    let taken = link(&app, &grace.access_token(), "second", &unverified).await;
+    assert_eq!(names(&taken), (409, "identity_already_linked".into()));
+    let signed_in = app.sign_in_at("second", &unverified).await;
+    assert_eq!((signed_in.outcome().as_str(), signed_in.user_id()), ("signed_in", ada.user_id()));
+    assert_eq!(signed_in.json()["user"]["email"], "ada@example.com");
+    assert_eq!(events(&app, "identity_linked").await, 1);
+
+    let refused = link(&app, &ada.access_token(), "second", &claims("x", "x@example.com")).await;
+    assert_eq!(names(&refused), (401, "issuer_mismatch".into()));
+    let body = json!({ "id_token": app.token(&at("second", "new", "")), "user_id": grace.user_id() });
+    let mine =
+        app.as_user(&ada.access_token(), Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
+    assert_eq!(mine.status.as_u16(), 201);
+    let count = app.get(&ada.access_token(), "/api/v1/me/identities").await.json()["identities"].clone();
+    assert_eq!(count.as_array().unwrap().len(), 3, "the body does not say whose it becomes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unlinking_ends_the_identitys_sessions_and_never_takes_the_last() {
+    let app = App::start().await;
+    let first = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let second = app.sign_in_at("second", &at("second", "ada-2", "ada@example.com")).await;
+    let stranger = app.sign_in(&claims("grace", "grace@example.com")).await;
+    let path = |answer: &Answer| {
+        format!("/api/v1/me/identities/{}", answer.json()["identity"]["id"].as_str().unwrap())
+    };
+
+    for other in [path(&stranger), "/api/v1/me/identities/x".into(), "/api/v1/me/identities/%00".into()] {
+        assert_eq!(names(&app.delete(&first.access_token(), &other).await), (404, "not_found".into()));
+    }
+    assert_eq!(app.delete(&first.access_token(), &path(&second)).await.status.as_u16(), 204);
+    assert_eq!(app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+    assert_eq!(names(&app.delete(&first.access_token(), &path(&first)).await), (409, "last_identity".into()));
+    assert_eq!(app.refresh(&first.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(events(&app, "identity_unlinked").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_listed_with_their_devices_and_ended_one_by_one() {
+    let app = App::start().await;
+    let body = json!({ "id_token": app.token(&claims("ada", "ada@example.com")),
+                       "device": { "name": "Ada's phone", "platform": "Android 17" } });
+    let phone = app.post("idp", &body).await;
+    let tablet = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let stranger = app.sign_in(&claims("grace", "grace@example.com")).await;
+    let list =
+        |token: String| async { app.get(&{ token }, "/api/v1/me/sessions").await.json()["sessions"].clone() };
+
+    let sessions = list(phone.access_token()).await;
+    let sessions = sessions.as_array().unwrap();
+    assert_eq!(sessions.len(), 2);
+    let current: Vec<_> = sessions.iter().filter(|session| session["current"] == true).collect();
+    assert_eq!(current.len(), 1);
+    assert_eq!(current[0]["device"], json!({ "name": "Ada's phone", "platform": "Android 17" }));
+    assert_eq!((&current[0]["ip"], &current[0]["provider"]), (&json!("127.0.0.1"), &json!("idp")));
+
+    let other = sessions.iter().find(|session| session["current"] == false).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/api/v1/me/sessions/{other}");
+    assert_eq!(names(&app.delete(&stranger.access_token(), &path).await), (404, "not_found".into()));
+    assert_eq!(
+        app.get(&tablet.access_token(), "/api/v1/me").await.status.as_u16(),
+        200,
+        "a stranger ends nothing"
+    );
+    assert_eq!(app.delete(&phone.access_token(), &path).await.status.as_u16(), 204);
+    assert_eq!(names(&app.delete(&phone.access_token(), &path).await), (404, "not_found".into()));
+    assert_eq!(app.refresh(&tablet.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(list(phone.access_token()).await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signing_out_has_three_scopes_and_can_be_repeated() {
+    let app = App::start().await;
+    for (scope, survivors) in [
+        ("", [false, true, true]),
+        ("?scope=local", [false, true, true]),
+        ("?scope=others", [true, false, false]),
+        ("?scope=global", [false, false, false]),
+    ] {
+        for by_body in [false, true] {
+            let mut answers = Vec::new();
+            for _ in 0..3 {
+                answers.push(app.sign_in(&claims("ada", "ada@example.com")).await);
+            }
+            let path = format!("/api/v1/auth/logout{scope}");
+            for attempt in 0..2 {
+                let answer = if by_body {
+                    let body = json!({ "refresh_token": answers[0].refresh_token() }).to_string();
+                    app.send(Method::POST, &path, Some("application/json"), body).await
+                } else {
+                    app.as_user(&answers[0].access_token(), Method::POST, &path, None).await
+                };
+                assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{scope} {attempt}");
+            }
+            for (answer, survives) in answers.iter().zip(survivors) {
+                let expected = if survives { 200 } else { 401 };
+                assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), expected, "{scope}");
+            }
+            app.as_user(&answers[0].access_token(), Method::POST, "/api/v1/auth/logout?scope=global", None)
+                .await;
+        }
+    }
+    let garbage = json!({ "refresh_token": "garbage" }).to_string();
+    let answer = app.send(Method::POST, "/api/v1/auth/logout", Some("application/json"), garbage).await;
+    assert_eq!(answer.status.as_u16(), 204);
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let answer = app.as_user(&token, Method::POST, "/api/v1/auth/logout?scope=all", None).await;
+    assert_eq!(names(&answer), (400, "invalid_request".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_used_up_refresh_token_signs_nobody_else_out() {
+    let app = App::start().await;
+    let other = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let first = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let second = app.refresh(&first.refresh_token()).await;
+    app.refresh(&second.refresh_token()).await;
+    let body = json!({ "refresh_token": first.refresh_token() }).to_string();
+    let answer =
+        app.send(Method::POST, "/api/v1/auth/logout?scope=global", Some("application/json"), body).await;
+    assert_eq!(answer.status.as_u16(), 204);
+    assert_eq!(app.refresh(&other.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
+    let app = App::start().await;
+    let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
+    app.sign_in(&with(claims("stranger", "ada@example.com"), &json!({ "email_verified": false }))).await;
+    let before = app.database.count("SELECT count(*) FROM events").await;
+    assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.database.count("SELECT count(*) FROM events").await, before + 1);
+    let personal = "SELECT count(*) FROM events
+                    WHERE email IS NOT NULL OR ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL";
+    assert_eq!(app.database.count(personal).await, 0);
+    assert_eq!(app.get(&answer.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+    assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 401);
+    let again = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!(again.outcome(), "created");
+    assert_ne!(again.user_id(), answer.user_id());
+}

@@ -1,0 +1,171 @@
+//! `POST /api/v1/auth/refresh`: rotation, the lost answer, the replay, the end of a session.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::app::{Answer, App};
+use crate::support::token::claims;
+
+async fn sign_in(app: &App) -> Answer {
+    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
+    assert!(answer.status.is_success(), "{}", answer.text);
+    answer
+}
+
+fn assert_refused(answer: &Answer) {
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (401, "invalid_refresh_token"),
+        "{}",
+        answer.text
+    );
+}
+
+async fn execute(app: &App, sql: &'static str) {
+    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_rotates_the_token_within_its_session() {
+    let app = App::start().await;
+    let first = sign_in(&app).await;
+    let second = app.refresh(&first.refresh_token()).await;
+    assert_eq!(second.status.as_u16(), 200, "{}", second.text);
+    assert_eq!(second.header("cache-control"), Some("no-store"));
+    let json = second.json();
+    assert_eq!((json["token_type"].as_str(), json["expires_in"].as_u64()), (Some("Bearer"), Some(900)));
+    assert_eq!(json["refresh_expires_in"], 2_592_000);
+    assert_ne!(second.refresh_token(), first.refresh_token());
+    assert_eq!(app.database.rows().await, [1, 1, 1, 2], "the consumed token is kept");
+    let consumed = "SELECT count(*) FROM refresh_tokens WHERE consumed_at IS NOT NULL";
+    assert_eq!(app.database.count(consumed).await, 1);
+    assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.json()["id"], first.json()["user"]["id"]);
+    assert_eq!(app.refresh(&second.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_made_good_and_the_lost_token_dies() {
+    let app = App::start().await;
+    let parent = sign_in(&app).await.refresh_token();
+    let lost = app.refresh(&parent).await;
+    let found = app.refresh(&parent).await;
+    assert_eq!((lost.status.as_u16(), found.status.as_u16()), (200, 200));
+    let next = app.refresh(&found.refresh_token()).await;
+    assert_eq!(next.status.as_u16(), 200, "{}", next.text);
+    // Whoever shows the lost one now is not the one who went on.
+    assert_refused(&app.refresh(&lost.refresh_token()).await);
+    assert_refused(&app.refresh(&next.refresh_token()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_other_replay_ends_the_session_and_is_recorded() {
+    for replays in ["grandparent", "parent of a used token", "parent after the grace"] {
+        let app = App::start().await;
+        let first = sign_in(&app).await;
+        let second = app.refresh(&first.refresh_token()).await;
+        let (replayed, live) = match replays {
+            "grandparent" => {
+                let third = app.refresh(&second.refresh_token()).await;
+                let fourth = app.refresh(&third.refresh_token()).await;
+                (second.refresh_token(), fourth)
+            }
+            "parent of a used token" => (first.refresh_token(), app.refresh(&second.refresh_token()).await),
+            _ => {
+                execute(&app, "UPDATE sessions SET parent_consumed_at = now() - interval '31 seconds'").await;
+                (first.refresh_token(), second)
+            }
+        };
+        assert_eq!(live.status.as_u16(), 200, "{replays}");
+        assert_refused(&app.refresh(&replayed).await);
+        assert_refused(&app.refresh(&live.refresh_token()).await);
+        assert_eq!(app.get(&live.access_token(), "/api/v1/me").await.status.as_u16(), 401, "{replays}");
+        let events = "SELECT count(*) FROM events e JOIN users u ON u.id = e.user_id JOIN sessions s ON s.id = e.session_id
+                      WHERE e.kind = 'refresh_token_replayed' AND s.ended_at IS NOT NULL";
+        assert_eq!(app.database.count(events).await, 1, "{replays}: once, for the replay that ended it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
+    let app = App::start().await;
+    let idle = sign_in(&app).await.refresh_token();
+    execute(&app, "UPDATE refresh_tokens SET expires_at = now() - interval '1 second'").await;
+    assert_refused(&app.refresh(&idle).await);
+
+    let old = sign_in(&app).await.refresh_token();
+    let young = app.refresh(&old).await.refresh_token();
+    execute(&app, "UPDATE sessions SET created_at = now() - interval '365 days'").await;
+    assert_refused(&app.refresh(&young).await);
+    let replays = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
+    assert_eq!(app.database.count(replays).await, 0, "growing old is no theft");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_user_is_refused_at_once_and_welcome_again_when_enabled() {
+    let app = App::start().await;
+    let answer = sign_in(&app).await;
+    execute(&app, "UPDATE users SET disabled_at = now()").await;
+    assert_refused(&app.refresh(&answer.refresh_token()).await);
+    assert_eq!(app.get(&answer.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+    execute(&app, "UPDATE users SET disabled_at = NULL").await;
+    assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_needs_no_provider() {
+    let app = App::start().await;
+    let answer = sign_in(&app).await;
+    let calls = app.provider.calls();
+    let gate = app.provider.hold();
+    assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.provider.calls(), calls);
+    gate.release();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_refresh_token_is_refused_the_same_way_whatever_it_is() {
+    let app = App::start().await;
+    let answer = sign_in(&app).await;
+    let before = app.database.rows().await;
+    let text = answer.refresh_token();
+    let altered = format!("{}{}", &text[..42], if text.ends_with('A') { 'B' } else { 'A' });
+    let long = "x".repeat(100_000);
+    let odd = ["", "x", "' OR 1=1 --", "\u{0}", "🔑", &text[..42], &altered, &long, &answer.access_token()];
+    let bodies: BTreeSet<_> = {
+        let mut bodies = BTreeSet::new();
+        for token in odd {
+            let answer = app.refresh(token).await;
+            assert_refused(&answer);
+            let mut body = answer.json();
+            body["request_id"] = json!(null);
+            bodies.insert(body.to_string());
+        }
+        bodies
+    };
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    for body in [json!({}), json!({ "refresh_token": [text] }), json!({ "refresh_token": 1 }), json!([text])]
+    {
+        let path = "/api/v1/auth/refresh";
+        let answer = app.send(Method::POST, path, Some("application/json"), body.to_string()).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{body}");
+    }
+    let plain = app.send(Method::POST, "/api/v1/auth/refresh", Some("text/plain"), "{}").await;
+    assert_eq!(plain.status.as_u16(), 415);
+    assert_eq!(app.database.rows().await, before);
+    assert_eq!(app.refresh(&text).await.status.as_u16(), 200, "and none of it hurt the session");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_the_limit_an_identitys_oldest_sessions_end() {
+    let app = App::start_with(|figment| figment.merge(("session.max_per_identity", 3))).await;
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        answers.push(sign_in(&app).await.refresh_token());
+    }
+    for (number, token) in answers.iter().enumerate() {
+        let expected = if number < 2 { 401 } else { 200 };
+        assert_eq!(app.refresh(token).await.status.as_u16(), expected, "session {number}");
+    }
+}

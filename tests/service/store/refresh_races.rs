@@ -1,0 +1,164 @@
+//! Refreshes that race each other, unlinkings that race each other.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use crate::support::app::App;
+use crate::support::token::{claims, with};
+
+const CLIENTS: usize = 60;
+const ROUNDS: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_clients_that_rotate_one_token_leave_exactly_one_successor_each_time() {
+    let app = Arc::new(App::start().await);
+    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    for round in 0..ROUNDS {
+        let barrier = Arc::new(Barrier::new(CLIENTS));
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS {
+            let (app, barrier, token) = (app.clone(), barrier.clone(), token.clone());
+            clients.spawn(async move {
+                barrier.wait().await;
+                app.refresh(&token).await
+            });
+        }
+        let mut successors = Vec::new();
+        for answer in clients.join_all().await {
+            assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
+            successors.push(answer.refresh_token());
+        }
+        // Of sixty answers, the database has one as the session's live token.
+        let live: Vec<Vec<u8>> = sqlx::query_scalar(
+            "SELECT t.hash FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id AND s.generation = t.generation",
+        )
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(live.len(), 1, "round {round}");
+        let hash = |token: &String| aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes());
+        let mut winners = successors.into_iter().filter(|token| hash(token).as_ref() == live[0]);
+        token = winners.next().expect("the live token was handed out");
+        assert_eq!(winners.next(), None, "round {round}");
+    }
+    assert_eq!(app.refresh(&token).await.status.as_u16(), 200);
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_whose_answers_get_lost_at_random_stays_signed_in() {
+    let app = App::start().await;
+    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    let mut state: u32 = 2_463_534_242;
+    for round in 0..ROUNDS {
+        // Xorshift: any sequence of losses will do, and the same one each time tells more.
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        let answer = app.refresh(&token).await;
+        assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
+        if !state.is_multiple_of(3) {
+            token = answer.refresh_token();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
+    for thief_first in [true, false] {
+        let app = App::start().await;
+        let stolen = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+        let (first, second) = (app.refresh(&stolen).await, app.refresh(&stolen).await);
+        let (thief, owner) = if thief_first { (&first, &second) } else { (&second, &first) };
+        // Each goes on with what it got, in turn, until the service notices that they are two.
+        let turns = [thief.refresh_token(), owner.refresh_token()];
+        let answers = [app.refresh(&turns[0]).await, app.refresh(&turns[1]).await];
+        assert!(answers.iter().any(|answer| answer.status.as_u16() == 401), "they are told apart");
+        for answer in &answers {
+            assert_eq!(
+                app.refresh(&answer.refresh_token()).await.status.as_u16(),
+                401,
+                "and neither goes on"
+            );
+        }
+        assert_eq!(
+            app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
+            1
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
+    let app = Arc::new(App::start().await);
+    let mut tokens = Vec::new();
+    for name in ["ada", "grace"] {
+        tokens.push(app.sign_in(&claims(name, &format!("{name}@example.com"))).await.access_token());
+    }
+    for round in 0..ROUNDS {
+        let identity =
+            with(claims(&format!("identity-{round}"), ""), &json!({ "iss": "https://second.example" }));
+        let body = json!({ "id_token": app.token(&identity) });
+        let mut links = JoinSet::new();
+        for token in &tokens {
+            let (app, token, body) = (app.clone(), token.clone(), body.clone());
+            links.spawn(async move {
+                let path = "/api/v1/me/identities/second";
+                app.as_user(&token, reqwest::Method::POST, path, Some(&body)).await.status.as_u16()
+            });
+        }
+        let mut statuses = links.join_all().await;
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "round {round}");
+    }
+    assert_eq!(app.database.rows().await[..2], [2, 2 + ROUNDS]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
+    let app = Arc::new(App::start().await);
+    for round in 0..ROUNDS {
+        let email = format!("ada-{round}@example.com");
+        let first = app.sign_in(&claims(&format!("first-{round}"), &email)).await;
+        let identity =
+            with(claims(&format!("second-{round}"), &email), &json!({ "iss": "https://second.example" }));
+        let second = app.sign_in_at("second", &identity).await;
+        let mut unlinkings = JoinSet::new();
+        // Each session takes away the other's identity.
+        for (mine, theirs) in [(&first, &second), (&second, &first)] {
+            let path = format!("/api/v1/me/identities/{}", theirs.json()["identity"]["id"].as_str().unwrap());
+            let (app, token) = (app.clone(), mine.access_token());
+            unlinkings.spawn(async move { app.delete(&token, &path).await.status.as_u16() });
+        }
+        let mut statuses = unlinkings.join_all().await;
+        statuses.sort_unstable();
+        // The one that loses has lost its session, too, or finds that its target is the last.
+        assert!(matches!(statuses[..], [204, 401 | 409 | 404]), "round {round}: {statuses:?}");
+    }
+    assert_eq!(app.database.rows().await[..2], [ROUNDS, ROUNDS]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
+    let app = Arc::new(App::start().await);
+    for round in 0..ROUNDS {
+        let claimed = claims("subject", "ada@example.com");
+        let token = app.sign_in(&claimed).await.access_token();
+        let mut race = JoinSet::new();
+        let deleting = app.clone();
+        race.spawn(async move { deleting.delete(&token, "/api/v1/me").await });
+        let signing_in = app.clone();
+        race.spawn(async move { signing_in.sign_in(&claimed).await });
+        for answer in race.join_all().await {
+            assert!(answer.status.is_success(), "round {round}: {}", answer.text);
+        }
+        let [users, identities, sessions, tokens] = app.database.rows().await;
+        assert!(users <= 1 && users == identities && sessions == tokens, "round {round}");
+    }
+}
