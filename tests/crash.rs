@@ -1,0 +1,184 @@
+//! `kill -9` of the service and of its database under a mixed load: whatever was acknowledged is
+//! still there, and nothing is half written.
+
+#![cfg(all(feature = "dev", debug_assertions))]
+
+#[path = "support/provider/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
+mod provider;
+#[path = "support/token.rs"]
+#[allow(dead_code, reason = "the service's tests use the rest")]
+mod token;
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use vestibule::dev::postgres::{Options, Postgres};
+
+use provider::Provider;
+
+const KILLS: usize = 20;
+const CLIENTS: usize = 8;
+/// Acknowledged answers before the next kill.
+const ANSWERS: usize = 60;
+
+/// The program, killed when it is dropped.
+struct Service {
+    process: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(port: u16, database: &str, tokeninfo: &str) -> Self {
+        let process = Command::new(env!("CARGO_BIN_EXE_vestibule"))
+            .env_clear()
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .envs([
+                ("ROCKET_PROFILE", "release"),
+                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+                ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
+                ("DATABASE_URL", database),
+                ("IDP_CLIENT_ID", token::CLIENT_ID),
+                ("IDP_ISSUERS", token::ISSUER),
+                ("IDP_TOKENINFO_URL", tokeninfo),
+            ])
+            .env("ROCKET_PORT", port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { process, url: format!("http://127.0.0.1:{port}") }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// A client that keeps what was acknowledged. Without an answer it does not know, and tries again.
+async fn post(client: &reqwest::Client, url: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+    let request =
+        client.post(format!("{url}{path}")).header("Content-Type", "application/json").body(body.to_string());
+    let answer = request.send().await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, serde_json::from_str(&answer.text().await.ok()?).ok()?))
+}
+
+async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(done) = attempt().await {
+            return done;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crash");
+    let _ = std::fs::remove_dir_all(&root);
+    let postgres = Postgres::start(Options::new(&root)).unwrap();
+    postgres.ensure_database("crash").unwrap();
+    let database = postgres.url("crash");
+    let provider = Arc::new(Provider::start().await);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(8)).build().unwrap();
+    // The latest acknowledged refresh token of each phone.
+    let ledger: Arc<Mutex<Vec<String>>> = Arc::default();
+
+    for kill in 0..KILLS {
+        let mut service = Some(Service::start(port, &database, &provider.tokeninfo_url()));
+        let url = service.as_ref().unwrap().url.clone();
+        eventually("the service is up", async || client.get(format!("{url}/problems")).send().await.ok())
+            .await;
+
+        // Each acknowledged token of the rounds before still works.
+        let tokens = std::mem::take(&mut *ledger.lock().unwrap());
+        for (number, token) in tokens.iter().enumerate() {
+            let body = json!({ "refresh_token": token });
+            let (status, answer) =
+                post(&client, &url, "/api/v1/auth/refresh", &body).await.expect("it is up");
+            assert_eq!(status, 200, "kill {kill}, phone {number}: {answer}");
+            ledger.lock().unwrap().push(answer["refresh_token"].as_str().unwrap().to_owned());
+        }
+
+        let (acknowledged, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let mut clients = JoinSet::new();
+        for phone in 0..CLIENTS {
+            let (client, url, provider, ledger) =
+                (client.clone(), url.clone(), provider.clone(), ledger.clone());
+            let acknowledged = acknowledged.clone();
+            clients.spawn(async move {
+                let token = token::opaque();
+                let subject = format!("{kill}-{phone}");
+                provider.accept(&token, token::claims(&subject, &format!("{subject}@example.com")));
+                let mut current: Option<String> = None;
+                // Sign in, refresh three times, sign in again as the same person, until the end.
+                'phones: loop {
+                    for step in 0..4 {
+                        let (path, body) = match (&current, step) {
+                            (Some(token), 1..) => ("/api/v1/auth/refresh", json!({ "refresh_token": token })),
+                            _ => ("/api/v1/auth/oauth/idp", json!({ "id_token": token })),
+                        };
+                        match post(&client, &url, path, &body).await {
+                            Some((200 | 201, answer)) => {
+                                let next = answer["refresh_token"].as_str().unwrap().to_owned();
+                                if step == 0 {
+                                    ledger.lock().unwrap().extend(current.take());
+                                }
+                                current = Some(next);
+                                if acknowledged.send(()).is_err() {
+                                    break 'phones;
+                                }
+                            }
+                            // The database is on its way back: nothing was changed.
+                            Some((503, _)) => {}
+                            Some((status, answer)) => panic!("{path}: {status} {answer}"),
+                            None => break 'phones,
+                        }
+                    }
+                }
+                ledger.lock().unwrap().extend(current);
+            });
+        }
+        drop(acknowledged);
+        for _ in 0..ANSWERS {
+            heard.recv().await.expect("the phones get answers");
+        }
+        // Every other time the database dies first, in the middle of it all.
+        if kill % 2 == 1 {
+            let postmaster = Pid::from_raw(postgres.pid().unwrap().try_into().unwrap()).unwrap();
+            kill_process(postmaster, Signal::KILL).unwrap();
+        }
+        drop(service.take());
+        drop(heard);
+        while let Some(done) = clients.join_next().await {
+            done.unwrap();
+        }
+        eventually("the database is up", async || {
+            postgres.psql("crash").args(["-c", "SELECT 1"]).output().ok()?.status.success().then_some(())
+        })
+        .await;
+    }
+
+    let halves = "SELECT (SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id))
+                       + (SELECT count(*) FROM sessions s WHERE NOT EXISTS
+                              (SELECT FROM refresh_tokens t WHERE t.session_id = s.id AND t.generation = s.generation))";
+    let output = postgres.psql("crash").args(["-At", "-c", halves]).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        "0",
+        "a user without identity, or a session without token"
+    );
+    assert!(ledger.lock().unwrap().len() >= KILLS * CLIENTS / 2);
+}
