@@ -1,6 +1,8 @@
 //! What concurrent requests may not do to each other.
 
+mod events;
 mod instances;
+mod prune;
 mod races;
 mod refresh_races;
 mod round_trips;
