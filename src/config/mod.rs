@@ -1,6 +1,7 @@
 //! What an operator may set. Everything is read once, checked at the start, and wrong settings
 //! stop the program before a port opens, with one line that names the key and its source.
 
+mod address;
 mod error;
 mod events;
 mod provider;

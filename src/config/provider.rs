@@ -6,7 +6,7 @@ use figment::Figment;
 use serde::Deserialize;
 use url::Url;
 
-use super::root::secure;
+use super::address::secure;
 use super::{Error, text};
 use crate::domain::claims::NonceRule;
 use crate::domain::id_token::Format;

@@ -1,14 +1,14 @@
 //! The top level: which keys there are at all, and the ones that belong to no section.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use figment::Figment;
 use figment::value::{Dict, Value};
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
 
 use super::Error;
+use super::address::secure;
 use super::events::Raw as RawEvents;
 use super::provider::Raw as RawProvider;
 use super::session::Raw as RawSession;
@@ -103,21 +103,6 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
         ));
     }
     Ok(origin)
-}
-
-/// `https`, or `http` that does not leave this machine; no password in it, no fragment.
-pub(super) fn secure(url: &Url) -> bool {
-    let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-    bare && match url.scheme() {
-        "https" => url.host().is_some(),
-        "http" => match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
-            Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
-            None => false,
-        },
-        _ => false,
-    }
 }
 
 /// The database's address must be there; whether it answers is found out later.

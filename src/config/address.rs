@@ -1,0 +1,20 @@
+//! Which addresses a secret may be sent to.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+/// `https`, or `http` that does not leave this machine; no password in it, no fragment.
+pub(super) fn secure(url: &Url) -> bool {
+    let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    bare && match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
+            Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
+            None => false,
+        },
+        _ => false,
+    }
+}
