@@ -1,6 +1,7 @@
 //! Refused sign-ins on their way to the events: recorded off the caller's path, in a bounded
 //! queue, so that a flood of bad tokens costs neither memory nor the callers with good ones.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sqlx::PgPool;
@@ -17,7 +18,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedSignIn>,
-    dropped: AtomicU64,
+    dropped: Arc<AtomicU64>,
 }
 
 impl Refusals {
@@ -26,8 +27,9 @@ impl Refusals {
     #[must_use]
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
-        tokio::spawn(write(pool, waiting));
-        Self { queue, dropped: AtomicU64::new(0) }
+        let dropped = Arc::new(AtomicU64::new(0));
+        tokio::spawn(write(pool, waiting, dropped.clone()));
+        Self { queue, dropped }
     }
 
     /// Takes a refusal, or counts it as dropped when the queue is full.
@@ -44,12 +46,18 @@ impl Refusals {
     }
 }
 
-async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>) {
+async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, dropped: Arc<AtomicU64>) {
     let mut batch = Vec::with_capacity(BATCH);
+    let mut told = 0;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = record_refusals(&pool, &batch).await {
             tracing::warn!(lost = batch.len(), error = %error, "refused sign-ins could not be recorded");
         }
         batch.clear();
+        let dropped = dropped.load(Ordering::Relaxed);
+        if dropped > told {
+            tracing::warn!(dropped = dropped - told, "refused sign-ins were too many to record");
+            told = dropped;
+        }
     }
 }

@@ -20,8 +20,11 @@ touched AS (
     UPDATE users u SET updated_at = now() FROM linked l WHERE u.id = l.user_id
 ),
 recorded AS (
-    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT $9, 'identity_linked', $3, user_id, $10, $11::text::inet, $12, $13 FROM linked
+    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT $9, 'identity_linked', NULL, $3, $1, $10, $11::text::inet, $12, $13 FROM linked
+    UNION ALL
+    SELECT $9, 'link_refused', 'identity_already_linked', $3, $1, $10, $11::text::inet, $12, $13
+    FROM taken WHERE user_id <> $1
 )
 SELECT id AS "id!", email, created_at AS "created_at!", true AS "new!", true AS "mine!" FROM linked
 UNION ALL

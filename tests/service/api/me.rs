@@ -98,6 +98,7 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
 
     let taken = link(&app, &grace.access_token(), "second", &unverified).await;
     assert_eq!(names(&taken), (409, "identity_already_linked".into()));
+    assert_eq!(events(&app, "link_refused").await, 1);
     let signed_in = app.sign_in_at("second", &unverified).await;
     assert_eq!((signed_in.outcome().as_str(), signed_in.user_id()), ("signed_in", ada.user_id()));
     assert_eq!(signed_in.json()["user"]["email"], "ada@example.com");
