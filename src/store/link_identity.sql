@@ -21,9 +21,9 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT $9, 'identity_linked', NULL, $3, $1, $10, $11::text::inet, $12, $13 FROM linked
+    SELECT $9::uuid, 'identity_linked', NULL::text, $3, $1, $10::uuid, $11::text::inet, $12::text, $13::text FROM linked
     UNION ALL
-    SELECT $9, 'link_refused', 'identity_already_linked', $3, $1, $10, $11::text::inet, $12, $13
+    SELECT $9::uuid, 'link_refused', 'identity_already_linked', $3, $1, $10::uuid, $11::text::inet, $12::text, $13::text
     FROM taken WHERE user_id <> $1
 )
 SELECT id AS "id!", email, created_at AS "created_at!", true AS "new!", true AS "mine!" FROM linked
