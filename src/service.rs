@@ -14,6 +14,8 @@ use crate::session::refusals::Refusals;
 use crate::session::{Issuer, signing_key};
 use crate::store;
 use crate::web::database::{self, Db, PostgresPool};
+use crate::web::rate_limit::RateLimits;
+use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
 use crate::web::{api, catcher, exact_path, problem_pages, templates};
 
@@ -86,9 +88,12 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .manage(issuer)
         .manage(refusals)
         .manage(config.session)
+        .manage(config.proxies)
+        .manage(RateLimits::open(&config.rate_limit))
         .manage(Providers::new(config.providers)?)
         .attach(RequestLog)
         .attach(exact_path::fairing())
+        .attach(RateLimitFields)
         .attach(templates::fairing())
         .mount("/api/v1", api::routes())
         .mount("/problems", problem_pages::routes())

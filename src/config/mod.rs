@@ -5,6 +5,8 @@ mod address;
 mod error;
 mod events;
 mod provider;
+mod proxy;
+mod rate_limit;
 mod root;
 mod session;
 mod sources;
@@ -17,6 +19,8 @@ use figment::Figment;
 pub use self::error::Error;
 pub use self::events::Events;
 pub use self::provider::{Method, Provider};
+pub use self::proxy::{ForwardedHeader, Proxies};
+pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
 pub use self::sources::{defaults, figment};
 use crate::secret::Secret;
@@ -36,6 +40,10 @@ pub struct Config {
     pub session: Session,
     /// How long what happened is remembered.
     pub events: Events,
+    /// The proxies in front of the service.
+    pub proxies: Proxies,
+    /// How often one caller may ask.
+    pub rate_limit: RateLimit,
     /// Identity providers by the name that stands in the path.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -70,6 +78,8 @@ impl Config {
             secret_key: root::secret_key(&figment, root.secret_key)?,
             session: session::read(&figment, &root.session)?,
             events: events::read(&figment, &root.events)?,
+            proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,
+            rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
             providers,
             figment,
         })

@@ -7,11 +7,13 @@ use figment::value::{Dict, Value};
 use serde::Deserialize;
 use url::Url;
 
-use super::Error;
 use super::address::secure;
 use super::events::Raw as RawEvents;
 use super::provider::Raw as RawProvider;
+use super::proxy::ForwardedHeader;
+use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
+use super::{Error, text};
 use crate::secret::Secret;
 
 /// Rocket's own keys (its configuration guide, "Overview"), and those of its companions.
@@ -36,7 +38,16 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 5] = ["public_url", "session", "events", "idp", "providers"];
+const OUR_KEYS: [&str; 8] = [
+    "public_url",
+    "session",
+    "events",
+    "idp",
+    "providers",
+    "trusted_proxies",
+    "forwarded_header",
+    "rate_limit",
+];
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
 
@@ -49,6 +60,12 @@ pub(super) struct Root {
     pub secret_key: Option<Secret<String>>,
     #[serde(default)]
     pub session: RawSession,
+    #[serde(default, deserialize_with = "text::list")]
+    pub trusted_proxies: Vec<String>,
+    #[serde(default)]
+    pub forwarded_header: ForwardedHeader,
+    #[serde(default)]
+    pub rate_limit: RawRateLimit,
     #[serde(default)]
     pub events: RawEvents,
     #[serde(default)]

@@ -7,7 +7,12 @@ use rocket::http::Header;
 use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
-use super::problem::Problem;
+use super::guard::client_address;
+use super::problem::{Kind as ProblemKind, Problem};
+use super::rate_limit::RateLimits;
+
+/// Longest id that is taken over.
+const MAX_ID: usize = 64;
 
 /// A request's id, as in `X-Request-Id`.
 #[derive(Debug)]
@@ -19,14 +24,28 @@ pub struct RequestId {
 impl RequestId {
     /// The id of that request.
     pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
-        request.local_cache(|| Self { id: Uuid::now_v7().simple().to_string(), started: Instant::now() })
+        request.local_cache(|| {
+            let id = given(request).map_or_else(|| Uuid::now_v7().simple().to_string(), str::to_owned);
+            Self { id, started: Instant::now() }
+        })
     }
 
-    /// 32 hexadecimal digits.
+    /// 32 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens of a trusted
+    /// proxy.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.id
     }
+}
+
+/// The id that a trusted proxy gave. Whatever else could stand there would be written into the log,
+/// the answer and the events.
+fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    client_address::trusted_proxies(request)?;
+    let mut ids = request.headers().get("X-Request-Id");
+    let (id, None) = (ids.next()?, ids.next()) else { return None };
+    let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
 }
 
 /// Gives every request its id and writes its line.
@@ -61,6 +80,11 @@ impl Fairing for RequestLog {
         let problem = Problem::internal().keep(request);
         let error = problem.kind.entry().error;
         let cause = problem.log.as_deref().unwrap_or(&problem.detail);
+        if problem.kind == ProblemKind::RateLimited
+            && request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log())
+        {
+            return;
+        }
         if status < 500 {
             tracing::info!(request_id, method, route, status, ms, error, cause, "request");
         } else {

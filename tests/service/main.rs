@@ -10,3 +10,4 @@ mod api;
 mod contract;
 mod fault;
 mod store;
+mod web;

@@ -222,6 +222,7 @@ pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
         .merge(("public_url", "http://127.0.0.1:8000"))
         .merge(("secret_key", "a secret key that only the tests use"))
         .merge(("databases.vestibule.url", database_url))
+        .merge(("rate_limit.enabled", false))
         .merge(("idp", provider(main)))
         .merge(("providers", others))
 }

@@ -9,7 +9,8 @@ use super::view::{Identity, Json};
 use crate::session::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, SignedIn, VerifiedIdentity};
+use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::{ClientOrigin, RateLimited, SignedIn, VerifiedIdentity};
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -30,6 +31,7 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
 /// 201 when the identity is new, 200 when it was this user's before.
 #[post("/me/identities/<_>", data = "<identity>")]
 async fn link(
+    _limit: RateLimited<SignIn>,
     signed_in: SignedIn,
     identity: VerifiedIdentity<'_>,
     db: &Db,

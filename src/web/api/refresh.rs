@@ -8,7 +8,8 @@ use crate::config;
 use crate::session::Issuer;
 use crate::session::refresh::refresh as exchange;
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, JsonBody};
+use crate::web::guard::rate_limited::Refresh;
+use crate::web::guard::{ClientOrigin, JsonBody, RateLimited};
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -17,6 +18,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[post("/auth/refresh", data = "<body>")]
 async fn refresh(
+    _limit: RateLimited<Refresh>,
     body: JsonBody,
     db: &Db,
     issuer: &State<Issuer>,

@@ -7,7 +7,8 @@ use crate::config;
 use crate::session::Issuer;
 use crate::session::sign_in::{Attempt, sign_in as open_session};
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, VerifiedIdentity};
+use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
 use crate::web::problem::Problem;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -16,6 +17,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[post("/auth/oauth/<_>", data = "<identity>")]
 async fn sign_in(
+    _limit: RateLimited<SignIn>,
     identity: VerifiedIdentity<'_>,
     db: &Db,
     issuer: &State<Issuer>,

@@ -5,7 +5,8 @@ use rocket::{Route, post, routes};
 
 use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, Departing};
+use crate::web::guard::rate_limited::Refresh;
+use crate::web::guard::{ClientOrigin, Departing, RateLimited};
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -16,6 +17,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// (RFC 7009 §2.2).
 #[post("/auth/logout?<scope>", data = "<departing>")]
 async fn logout(
+    _limit: RateLimited<Refresh>,
     departing: Departing,
     scope: Option<&str>,
     db: &Db,

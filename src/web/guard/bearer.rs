@@ -3,6 +3,7 @@
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 
+use super::rate_limited::admit_session;
 use crate::clock;
 use crate::domain::user::User;
 use crate::session::Issuer;
@@ -66,6 +67,7 @@ impl Bearer {
 
 async fn signed_in(request: &Request<'_>) -> Result<SignedIn, Problem> {
     let Bearer(token) = Bearer::of(request)?;
+    admit_session(request, token.session)?;
     let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
     let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
     Ok(SignedIn { token, user })

@@ -1,13 +1,16 @@
 //! Request and data guards: what a handler may rely on.
 
 pub mod bearer;
+pub mod client_address;
 pub mod departing;
 pub mod json_body;
 pub mod origin;
+pub mod rate_limited;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
 pub use self::departing::Departing;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
+pub use self::rate_limited::RateLimited;
 pub use self::verified_identity::VerifiedIdentity;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use rocket::request::{FromRequest, Outcome, Request};
 
+use super::client_address;
 use crate::store::users::Origin;
 use crate::web::request_log::RequestId;
 
@@ -12,7 +13,7 @@ const MAX_USER_AGENT: usize = 256;
 
 /// The client's address and agent, and the request's id.
 ///
-/// The address is the socket's: a header can say anything.
+/// See [`client_address`] for whose word on the address is taken.
 ///
 /// - **Succeeds** always.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl ClientOrigin {
     pub fn of(request: &Request<'_>) -> Self {
         let user_agent = request.headers().get_one("User-Agent");
         Self(Origin {
-            ip: request.remote().map(|address| address.ip().to_canonical()),
+            ip: client_address::of(request),
             user_agent: user_agent
                 .map(|text| text.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT).collect()),
             request_id: RequestId::of(request).as_str().to_owned(),

@@ -97,11 +97,38 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_PROVIDERS", "{line={client_id=\"\"}}", "providers.line.client_id"),
         ("ROCKET_PROVIDERS", "{line={}}", "providers.line.client_id"),
         ("ROCKET_DATABASES", "{other={url=\"x\"}}", "databases.other"),
+        ("ROCKET_TRUSTED_PROXIES", "", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "proxy.example.com", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "10.0.0.0/33", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "10.0.0.1/8", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "127.0.0.1,0.0.0.0/0", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "::/0", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "::ffff:0:0/96", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXIES", "10", "ROCKET_TRUSTED_PROXIES"),
+        ("ROCKET_TRUSTED_PROXY", "10.0.0.1", "ROCKET_TRUSTED_PROXY"),
+        ("ROCKET_FORWARDED_HEADER", "x-real-ip", "ROCKET_FORWARDED_HEADER"),
+        ("ROCKET_IP_HEADER", "X-Real-IP", "ROCKET_IP_HEADER"),
+        ("ROCKET_RATE_LIMIT", "{enabled=maybe}", "rate_limit.enabled"),
+        ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=0}", "rate_limit.sign_in_per_minute"),
+        ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
+        ("ROCKET_RATE_LIMIT", "{session_per_minute=-1}", "rate_limit.session_per_minute"),
+        ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
         ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
     ];
     for (variable, value, named) in rows {
         assert_refused(&[(variable, value)], &[named]);
     }
+}
+
+#[test]
+fn sound_proxies_and_limits_get_as_far_as_the_database() {
+    let sound = [
+        ("ROCKET_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,::ffff:172.16.0.0/108,2001:db8::/32"),
+        ("ROCKET_FORWARDED_HEADER", "forwarded"),
+        ("ROCKET_RATE_LIMIT", "{enabled=false,sign_in_per_minute=1,session_per_minute=1000000}"),
+        ("ROCKET_IP_HEADER", "false"),
+    ];
+    assert_refused(&sound, &["the database cannot be used"]);
 }
 
 #[test]

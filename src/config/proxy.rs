@@ -1,0 +1,77 @@
+//! `trusted_proxies` and `forwarded_header`: whose word on a client's address is taken, and where it
+//! stands.
+
+use std::net::IpAddr;
+
+use figment::Figment;
+use figment::value::Value;
+use ipnet::{IpNet, Ipv4Net};
+use serde::Deserialize;
+
+use super::Error;
+
+/// The header in which the proxies name the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`: addresses with commas, each hop appended by the proxy that saw it.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+/// The proxies in front of the service; none by default, since any client can write a header.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies {
+    trusted: Vec<IpNet>,
+    /// Where they name the client. They must overwrite or append to it; the other header is never
+    /// read, because a proxy that does not know it passes on what the client wrote.
+    pub header: ForwardedHeader,
+}
+
+impl Proxies {
+    /// Whether a canonical address is one of theirs.
+    #[must_use]
+    pub fn trust(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(&address))
+    }
+}
+
+pub(super) fn read(figment: &Figment, trusted: &[String], header: ForwardedHeader) -> Result<Proxies, Error> {
+    const KEY: &str = "trusted_proxies";
+    let rocket = figment.find_value("ip_header").unwrap_or_else(|_| Value::from(false));
+    if rocket.to_bool() != Some(false) {
+        let remedy = "remove it; `trusted_proxies` says whose headers are believed";
+        return Err(Error::at(figment, "ip_header", "would believe a header from anyone", remedy));
+    }
+    let trusted = trusted.iter().map(|text| network(text)).collect::<Result<_, _>>();
+    let trusted = trusted.map_err(|problem| {
+        Error::at(figment, KEY, problem, "list the proxies' addresses or networks, such as 10.1.0.0/16")
+    })?;
+    Ok(Proxies { trusted, header })
+}
+
+fn network(text: &str) -> Result<IpNet, &'static str> {
+    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    let network = canonical(network.map_err(|_| "has an item that is neither an address nor a network")?);
+    if network.prefix_len() == 0 {
+        return Err("trusts everyone, who could then claim any address");
+    }
+    if network.trunc() != network {
+        return Err("has a network whose address goes on behind its prefix");
+    }
+    Ok(network)
+}
+
+/// IPv4 networks in IPv6 spelling become what peers' addresses are compared as.
+fn canonical(network: IpNet) -> IpNet {
+    let mapped = |network: ipnet::Ipv6Net| {
+        let prefix = network.prefix_len().checked_sub(96)?;
+        Ipv4Net::new(network.addr().to_ipv4_mapped()?, prefix).ok()
+    };
+    match network {
+        IpNet::V6(v6) => mapped(v6).map_or(network, IpNet::V4),
+        IpNet::V4(_) => network,
+    }
+}

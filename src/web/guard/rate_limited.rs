@@ -1,0 +1,88 @@
+//! The guard of limited routes, and the same check for sessions, which only the bearer's own guard
+//! knows.
+//!
+//! Request guards run before data guards, so a route that takes one refuses without reading the
+//! body, and before anyone outside is asked.
+
+use std::marker::PhantomData;
+
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::{Ignite, Rocket, Sentinel};
+use uuid::Uuid;
+
+use super::client_address;
+use crate::web::problem::{Kind, Problem};
+use crate::web::rate_limit::{Key, Policy, RateLimits};
+use crate::web::rate_limit_fields;
+
+/// A policy whose key is the client's address.
+pub trait ByAddress: Send {
+    /// The policy.
+    const POLICY: Policy;
+}
+
+/// Sign-ins, and whatever else asks a provider.
+#[derive(Debug)]
+pub struct SignIn;
+
+impl ByAddress for SignIn {
+    const POLICY: Policy = Policy::SignIn;
+}
+
+/// Refreshes.
+#[derive(Debug)]
+pub struct Refresh;
+
+impl ByAddress for Refresh {
+    const POLICY: Policy = Policy::Refresh;
+}
+
+/// A request within its address's limit, which it has been counted against.
+///
+/// - **Succeeds** within the limit, and always when limits are switched off.
+/// - **Fails** beyond it with `rate_limited`; the [`Problem`] is kept with the request.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct RateLimited<P>(PhantomData<P>);
+
+impl<P> Sentinel for RateLimited<P> {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        rocket.state::<RateLimits>().is_none()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match admit(request, P::POLICY, Key::address(client_address::of(request))) {
+            Ok(()) => Outcome::Success(Self(PhantomData)),
+            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+        }
+    }
+}
+
+/// Counts a request of a session. To be asked when the access token is known to be ours and before
+/// the database is asked.
+///
+/// # Errors
+/// The session is over its limit.
+pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
+    admit(request, Policy::Session, Key::session(session))
+}
+
+fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem> {
+    let limits = request.rocket().state::<RateLimits>().ok_or_else(Problem::internal)?;
+    match rate_limit_fields::count(request, limits, policy, key) {
+        Some(standing) if !standing.admitted => {
+            let detail = match policy {
+                Policy::SignIn => "too many sign-ins from this network address",
+                Policy::Refresh => "too many refreshes from this network address",
+                Policy::Session => "too many requests with this session",
+            };
+            Err(Problem { retry_after: Some(standing.seconds), ..Problem::new(Kind::RateLimited, detail) })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! How often one caller may ask: counters in memory, each instance its own.
+//!
+//! A counter belongs to whoever asks, to an address or a session, never to the account that is asked
+//! for: nobody can use up what another has. The algorithm is GCRA, a bucket that refills steadily; a
+//! refused request takes nothing from it, so that waiting always ends.
+//!
+//! The memory is bounded by the traffic. A key is forgotten once its bucket is full again, and each
+//! admitted request keeps it for one share of a minute; so ten thousand requests a second from as
+//! many addresses leave some hundred thousand keys of about 50 bytes between two sweeps.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::DashMapStateStore;
+use governor::{Quota, RateLimiter};
+use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use crate::config;
+
+/// Between two sweeps.
+const SWEEP: Duration = Duration::from_secs(10);
+/// Refusals that get a line each in the log between two sweeps.
+const LOGGED: u32 = 100;
+
+/// What is limited, each on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Sign-ins from an address.
+    SignIn,
+    /// Refreshes from an address.
+    Refresh,
+    /// Requests of a session.
+    Session,
+}
+
+impl Policy {
+    /// Every policy, in the order of their counters.
+    pub const ALL: [Self; 3] = [Self::SignIn, Self::Refresh, Self::Session];
+}
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key(u128);
+
+impl Key {
+    /// A network address in canonical form. An IPv6 subscriber has at least a /64 and a new address
+    /// in it for every request (RFC 8981), so its first 64 bits are what counts.
+    #[must_use]
+    pub fn address(address: Option<IpAddr>) -> Self {
+        match address {
+            // In IPv4-mapped form (RFC 4291 §2.5.5.2), whose last 64 bits are never zero.
+            Some(IpAddr::V4(v4)) => Self(v4.to_ipv6_mapped().to_bits()),
+            Some(IpAddr::V6(v6)) => Self(v6.to_bits() & !u128::from(u64::MAX)),
+            None => Self(0),
+        }
+    }
+
+    /// A session.
+    #[must_use]
+    pub const fn session(id: Uuid) -> Self {
+        Self(id.as_u128())
+    }
+}
+
+/// Where a key stands with a policy after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the request is within the limit.
+    pub admitted: bool,
+    /// Requests that may follow at once.
+    pub remaining: u32,
+    /// Seconds until there may be one more.
+    pub seconds: u32,
+}
+
+/// All limits, managed by Rocket.
+#[derive(Debug)]
+pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>);
+
+#[derive(Debug)]
+struct Limiters<C: Clock + Clone> {
+    /// In the order of [`Policy`].
+    by_policy: [Limiter<C>; 3],
+    /// Refusals since the last sweep.
+    refused: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Limiter<C: Clock + Clone> {
+    buckets: RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMiddleware>,
+    /// Seconds in which a used request comes back.
+    share: u32,
+    /// The policy as a structured field.
+    field: String,
+}
+
+impl RateLimits {
+    /// Opens the counters and the task that forgets stale ones; the task ends with this value.
+    #[must_use]
+    pub fn open(settings: &config::RateLimit) -> Self {
+        let limits = Self::with_clock(settings, &DefaultClock::default());
+        if let Some(limiters) = &limits.0 {
+            let limiters = Arc::downgrade(limiters);
+            tokio::spawn(async move {
+                let mut ticks = interval(SWEEP);
+                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                loop {
+                    ticks.tick().await;
+                    let Some(limiters) = limiters.upgrade() else { return };
+                    limiters.sweep();
+                }
+            });
+        }
+        limits
+    }
+}
+
+impl<C: Clock + Clone> RateLimits<C> {
+    /// The counters alone, by that clock.
+    #[must_use]
+    pub fn with_clock(settings: &config::RateLimit, clock: &C) -> Self {
+        let limiter = |name, per_minute| Limiter {
+            buckets: RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone())
+                .with_middleware(),
+            share: 60_u32.div_ceil(per_minute.get()),
+            field: format!("\"{name}\";q={per_minute};w=60"),
+        };
+        let limiters = || Limiters {
+            by_policy: [
+                limiter("sign_in", settings.sign_in_per_minute),
+                limiter("refresh", settings.refresh_per_minute),
+                limiter("session", settings.session_per_minute),
+            ],
+            refused: AtomicU32::new(0),
+        };
+        Self(settings.enabled.then(|| Arc::new(limiters())))
+    }
+
+    /// Counts a request; `None` when the limits are switched off.
+    #[must_use]
+    pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
+        let limiters = self.0.as_ref()?;
+        let standing = limiters.by_policy[policy as usize].count(key);
+        if !standing.admitted {
+            limiters.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(standing)
+    }
+
+    /// The policy's item in `RateLimit-Policy`; `None` when the limits are switched off.
+    #[must_use]
+    pub fn field(&self, policy: Policy) -> Option<&str> {
+        Some(&self.0.as_ref()?.by_policy[policy as usize].field)
+    }
+
+    /// Whether another refusal gets its line in the log. A flood must not become one there.
+    #[must_use]
+    pub fn may_log(&self) -> bool {
+        self.0.as_ref().is_none_or(|limiters| limiters.refused.load(Ordering::Relaxed) <= LOGGED)
+    }
+
+    /// Forgets the keys whose buckets are full.
+    pub fn sweep(&self) {
+        if let Some(limiters) = &self.0 {
+            limiters.sweep();
+        }
+    }
+
+    /// Keys that are remembered.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        let limiters = self.0.iter().flat_map(|limiters| &limiters.by_policy);
+        limiters.map(|limiter| limiter.buckets.len()).sum()
+    }
+}
+
+impl<C: Clock + Clone> Limiters<C> {
+    fn sweep(&self) {
+        for limiter in &self.by_policy {
+            limiter.buckets.retain_recent();
+            limiter.buckets.shrink_to_fit();
+        }
+        let unlogged = self.refused.swap(0, Ordering::Relaxed).saturating_sub(LOGGED);
+        if unlogged > 0 {
+            tracing::warn!(unlogged, "requests over a rate limit without a line of their own");
+        }
+    }
+}
+
+impl<C: Clock + Clone> Limiter<C> {
+    fn count(&self, key: Key) -> Standing {
+        match self.buckets.check_key(&key) {
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                Standing { admitted: true, remaining, seconds: self.share }
+            }
+            Err(until) => {
+                let wait = until.wait_time_from(self.buckets.clock().now());
+                // Rounded up, or the caller would come too early; and never zero, as it was refused.
+                let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(self.share);
+                Standing { admitted: false, remaining: 0, seconds: seconds.max(1) }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `RateLimit` and `RateLimit-Policy` on every answer of a limited route, refused or not
+//! (draft-ietf-httpapi-ratelimit-headers-11, §3 and §4).
+//!
+//! `t`, the time in which a client can use no more than `r`, is the time until the bucket has one more;
+//! so `Retry-After` never ends before it (§6). The partition key, the caller's address, stays out.
+
+use std::sync::OnceLock;
+
+use rocket::fairing::{Fairing, Info, Kind};
+use rocket::{Request, Response};
+
+use super::rate_limit::{Key, Policy, RateLimits, Standing};
+
+/// What a request counted as; kept with it for [`RateLimitFields`].
+#[derive(Debug, Default)]
+struct Standings([OnceLock<Option<Standing>>; Policy::ALL.len()]);
+
+/// Counts a request under a policy, once however often it is asked; `None` when nothing is limited.
+pub fn count(request: &Request<'_>, limits: &RateLimits, policy: Policy, key: Key) -> Option<Standing> {
+    let Standings(standings) = request.local_cache(Standings::default);
+    *standings[policy as usize].get_or_init(|| limits.count(policy, key))
+}
+
+/// Writes the fields.
+#[derive(Debug)]
+pub struct RateLimitFields;
+
+#[rocket::async_trait]
+impl Fairing for RateLimitFields {
+    fn info(&self) -> Info {
+        Info { name: "rate limit fields", kind: Kind::Response }
+    }
+
+    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
+        let Some(limits) = request.rocket().state::<RateLimits>() else { return };
+        let Standings(standings) = request.local_cache(Standings::default);
+        for (policy, standing) in Policy::ALL.into_iter().zip(standings) {
+            if let Some(Some(Standing { remaining, seconds, .. })) = standing.get()
+                && let Some(field) = limits.field(policy)
+            {
+                let name = field.split(';').next().unwrap_or_default();
+                response.adjoin_raw_header("RateLimit-Policy", field);
+                response.adjoin_raw_header("RateLimit", format!("{name};r={remaining};t={seconds}"));
+            }
+        }
+    }
+}

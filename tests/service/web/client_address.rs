@@ -1,0 +1,172 @@
+//! Whose word is taken on where a request comes from, and on its id.
+
+use serde_json::json;
+
+use super::sign_in_with;
+use crate::support::app::{Answer, App};
+use crate::support::token::claims;
+
+/// A service behind proxies at these addresses, the tests' own among them.
+async fn behind_proxies(header: &str) -> App {
+    App::start_with(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1", "10.0.0.0/8", "2001:db8:ffff::/48"]))
+            .merge(("forwarded_header", header))
+    })
+    .await
+}
+
+/// The address that the event and the session of an answered sign-in were written with.
+async fn stored(app: &App, answer: &Answer) -> String {
+    assert!(answer.status.is_success(), "{}", answer.text);
+    let addresses: (String, String) = sqlx::query_as(
+        "SELECT host(events.ip), host(sessions.ip)
+         FROM events JOIN sessions ON sessions.id = events.session_id WHERE request_id = $1",
+    )
+    .bind(answer.header("X-Request-Id"))
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(addresses.0, addresses.1);
+    addresses.0
+}
+
+async fn assert_seen(app: &App, rows: &[(&[(&str, &str)], &str)]) {
+    for (headers, expected) in rows {
+        let answer = sign_in_with(app, &claims("subject-1", "ada@example.com"), headers).await;
+        assert_eq!(stored(app, &answer).await, *expected, "{headers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_trusted_proxies_no_header_changes_anything() {
+    let app = App::start().await;
+    let forged = [
+        ("X-Real-IP", "192.0.2.1"),
+        ("X-Forwarded-For", "192.0.2.2"),
+        ("Forwarded", "for=192.0.2.3"),
+        ("True-Client-IP", "192.0.2.4"),
+        ("X-Request-Id", "forged"),
+    ];
+    assert_seen(&app, &[(&forged, "127.0.0.1")]).await;
+    let answer = sign_in_with(&app, &claims("subject-1", "ada@example.com"), &forged).await;
+    let id = answer.header("X-Request-Id").unwrap();
+    assert!(id.len() == 32 && id.bytes().all(|c| c.is_ascii_hexdigit()), "{id}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_is_not_the_peer_is_not_believed() {
+    let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["10.0.0.0/8"]))).await;
+    assert_seen(&app, &[(&[("X-Forwarded-For", "192.0.2.1, 10.0.0.1")], "127.0.0.1")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x_forwarded_for_is_read_from_the_right() {
+    const NAME: &str = "X-Forwarded-For";
+    let app = behind_proxies("x-forwarded-for").await;
+    assert_seen(
+        &app,
+        &[
+            (&[], "127.0.0.1"),
+            (&[(NAME, "192.0.2.1")], "192.0.2.1"),
+            (&[(NAME, "198.51.100.9, 192.0.2.1")], "192.0.2.1"),
+            (&[(NAME, "198.51.100.9,192.0.2.1 ,\t10.0.0.1,10.2.3.4")], "192.0.2.1"),
+            (&[(NAME, "198.51.100.9, 192.0.2.1"), (NAME, "10.0.0.1")], "192.0.2.1"),
+            (&[(NAME, "192.0.2.1, 10.0.0.1, ")], "192.0.2.1"),
+            // Only proxies: the furthest asked on its own account.
+            (&[(NAME, "10.0.0.2, 10.0.0.1")], "10.0.0.2"),
+            // Garbage left of the client is what the client wrote.
+            (&[(NAME, "<script>, , \", 192.0.2.1, 10.0.0.1")], "192.0.2.1"),
+            // Garbage in a proxy's place: the peer answers.
+            (&[(NAME, "192.0.2.1, unknown, 10.0.0.1")], "127.0.0.1"),
+            (&[(NAME, "192.0.2.1, 10.0.0.1, 999.0.0.1")], "127.0.0.1"),
+            (&[(NAME, "")], "127.0.0.1"),
+            (&[(NAME, "192.0.2.1:port")], "127.0.0.1"),
+            (&[(NAME, "192.0.2.1:123456")], "127.0.0.1"),
+            (&[(NAME, "fe80::1%eth0")], "127.0.0.1"),
+            // With ports, as some gateways write them.
+            (&[(NAME, "192.0.2.1:4711")], "192.0.2.1"),
+            (&[(NAME, "[2001:db8::1]:4711, 10.0.0.1:80")], "2001:db8::1"),
+            (&[(NAME, "2001:db8::1, 2001:db8:ffff::7")], "2001:db8::1"),
+            (&[(NAME, "2001:DB8:0::0001")], "2001:db8::1"),
+            // IPv4-mapped IPv6 is IPv4, as a client and as a proxy.
+            (&[(NAME, "::ffff:192.0.2.1, ::ffff:10.0.0.1")], "192.0.2.1"),
+            // The other headers have no say.
+            (&[(NAME, "192.0.2.1"), ("Forwarded", "for=192.0.2.2"), ("X-Real-IP", "192.0.2.3")], "192.0.2.1"),
+            (&[("Forwarded", "for=192.0.2.2"), ("X-Real-IP", "192.0.2.3")], "127.0.0.1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forwarded_is_read_as_rfc_7239_writes_it() {
+    const NAME: &str = "Forwarded";
+    let app = behind_proxies("forwarded").await;
+    assert_seen(
+        &app,
+        &[
+            (&[(NAME, "for=192.0.2.1")], "192.0.2.1"),
+            (&[(NAME, "For=\"192.0.2.1\"")], "192.0.2.1"),
+            (&[(NAME, "for=\"192.0.2.1:4711\"")], "192.0.2.1"),
+            (&[(NAME, "for=\"192.0.2.1:_hidden\"")], "192.0.2.1"),
+            (&[(NAME, "FOR=\"[2001:db8::1]\"")], "2001:db8::1"),
+            (&[(NAME, "for=\"[2001:db8::1]:4711\"")], "2001:db8::1"),
+            (&[(NAME, "for=\"[2001:db8::1\\]\"")], "2001:db8::1"),
+            (&[(NAME, "for=192.0.2.1;proto=http;by=203.0.113.43")], "192.0.2.1"),
+            (&[(NAME, "proto=https;host=\"a,b;for=198.51.100.9\\\"\"; for=192.0.2.1 ;")], "192.0.2.1"),
+            (&[(NAME, "for=198.51.100.9, for=192.0.2.1, for=10.0.0.1;by=10.0.0.2")], "192.0.2.1"),
+            (&[(NAME, "for=198.51.100.9, for=192.0.2.1"), (NAME, "for=10.0.0.1")], "192.0.2.1"),
+            // What a client left open does not swallow what the proxies appended.
+            (&[(NAME, "for=\", for=192.0.2.1")], "192.0.2.1"),
+            (&[(NAME, "for=\"\\, for=192.0.2.1, for=\"10.0.0.1:80\"")], "192.0.2.1"),
+            (&[(NAME, "for=\"198.51.100.9, for=\"192.0.2.1\"")], "192.0.2.1"),
+            // Unknown, hidden or malformed: the peer answers.
+            (&[(NAME, "for=192.0.2.1, for=unknown")], "127.0.0.1"),
+            (&[(NAME, "for=192.0.2.1, for=_gateway, for=10.0.0.1")], "127.0.0.1"),
+            (&[(NAME, "for=192.0.2.1, proto=https")], "127.0.0.1"),
+            (&[(NAME, "for=192.0.2.1;for=192.0.2.2")], "127.0.0.1"),
+            (&[(NAME, "for = 192.0.2.1")], "127.0.0.1"),
+            (&[(NAME, "192.0.2.1")], "127.0.0.1"),
+            (&[(NAME, "for=\"192.0.2.1")], "127.0.0.1"),
+            (&[(NAME, "for=\"[2001:db8::1]:\"")], "127.0.0.1"),
+            (&[("X-Forwarded-For", "192.0.2.1"), ("X-Real-IP", "192.0.2.3")], "127.0.0.1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_id_is_taken_over_from_a_trusted_proxy() {
+    let app = behind_proxies("x-forwarded-for").await;
+    let longest = "x".repeat(64);
+    for id in ["a", "8c7f-11.Z_9", &longest] {
+        let answer =
+            sign_in_with(&app, &claims("subject-1", "ada@example.com"), &[("X-Request-Id", id)]).await;
+        assert_eq!(answer.header("X-Request-Id"), Some(id));
+        stored(&app, &answer).await;
+    }
+    let refused = super::post_with(&app, &json!({}), &[("X-Request-Id", "refused-1")]).await;
+    assert_eq!(refused.json()["request_id"], "refused-1");
+    let too_long = "x".repeat(65);
+    let ids = ["", "a b", "a,b", "\"a\"", "id=1", "<b>", &too_long].map(|id| vec![("X-Request-Id", id)]);
+    for headers in ids.into_iter().chain([vec![("X-Request-Id", "one"), ("X-Request-Id", "two")]]) {
+        let answer = sign_in_with(&app, &claims("subject-1", "ada@example.com"), &headers).await;
+        let id = answer.header("X-Request-Id").unwrap();
+        assert!(id.len() == 32 && id.bytes().all(|c| c.is_ascii_hexdigit()), "{headers:?}: {id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_in_ipv4_mapped_form_is_an_ipv4_peer() {
+    if std::net::TcpListener::bind("[::]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    }
+    let mut app = App::start_with(|figment| {
+        figment.merge(("address", "::")).merge(("trusted_proxies", "::ffff:127.0.0.0/104"))
+    })
+    .await;
+    app.url = format!("http://127.0.0.1:{}", app.url.rsplit(':').next().unwrap());
+    assert_seen(&app, &[(&[], "127.0.0.1"), (&[("X-Forwarded-For", "192.0.2.1")], "192.0.2.1")]).await;
+}

@@ -1,0 +1,316 @@
+//! Who asks too often is told so, alone, and for as long as is said.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use governor::clock::FakeRelativeClock;
+use rocket::local::asynchronous::Client;
+use rocket::{Request, get, routes};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use uuid::Uuid;
+use vestibule::config::RateLimit;
+use vestibule::web::catcher;
+use vestibule::web::guard::rate_limited::{RateLimited, Refresh, admit_session};
+use vestibule::web::problem::Problem;
+use vestibule::web::rate_limit::{Key, Policy, RateLimits};
+use vestibule::web::rate_limit_fields::RateLimitFields;
+
+use super::{post_with, sign_in_with};
+use crate::support::app::{Answer, App};
+use crate::support::token::claims;
+
+/// A service with that limit behind a proxy, which is the test.
+async fn limited(sign_in_per_minute: u32) -> App {
+    App::start_with(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.sign_in_per_minute", sign_in_per_minute))
+    })
+    .await
+}
+
+async fn sign_in_from(app: &App, subject: &str, address: &str) -> Answer {
+    let claims = claims(subject, &format!("{subject}@example.com"));
+    sign_in_with(app, &claims, &[("X-Forwarded-For", address)]).await
+}
+
+fn assert_limited(answer: &Answer) -> u64 {
+    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (429, "rate_limited"), "{}", answer.text);
+    assert_eq!(answer.header("Content-Type"), Some("application/problem+json; charset=utf-8"));
+    assert_eq!(answer.json()["type"], "/problems/rate_limited");
+    let seconds = answer.header("Retry-After").unwrap();
+    assert_eq!(answer.header("RateLimit").unwrap(), format!("\"sign_in\";r=0;t={seconds}"));
+    assert!(answer.header("RateLimit-Policy").unwrap().starts_with("\"sign_in\";q="));
+    seconds.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
+    let app = limited(2).await;
+    for remaining in [1, 0] {
+        let answer = sign_in_from(&app, "ada", "192.0.2.1").await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+        assert_eq!(answer.header("RateLimit-Policy"), Some("\"sign_in\";q=2;w=60"));
+        assert_eq!(answer.header("RateLimit").unwrap(), format!("\"sign_in\";r={remaining};t=30"));
+        assert_eq!(answer.header("Retry-After"), None);
+    }
+    let (calls, rows) = (app.provider.calls(), app.database.rows().await);
+    for _ in 0..10 {
+        let seconds = assert_limited(&sign_in_from(&app, "ada", "192.0.2.1").await);
+        assert!((1..=30).contains(&seconds), "{seconds}");
+    }
+    assert_eq!((app.provider.calls(), app.database.rows().await), (calls, rows));
+    // The same person from elsewhere: the counter is the flood's, not hers.
+    let elsewhere = sign_in_from(&app, "ada", "192.0.2.2").await;
+    assert_eq!(elsewhere.header("RateLimit"), Some("\"sign_in\";r=1;t=30"), "{}", elsewhere.text);
+    assert!(elsewhere.status.is_success());
+    // Whatever is answered tells the standing.
+    let malformed = post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.3")]).await;
+    assert_eq!(
+        (malformed.status.as_u16(), malformed.header("RateLimit")),
+        (400, Some("\"sign_in\";r=1;t=30"))
+    );
+    let page = app.send(reqwest::Method::GET, "/problems/rate_limited", None, "").await;
+    assert_eq!((page.status.as_u16(), page.header("RateLimit")), (200, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_addresses_of_one_ipv6_network_share_a_limit() {
+    let app = limited(2).await;
+    for address in ["2001:db8:0:1::1", "2001:db8:0:1:ffff::2"] {
+        assert!(sign_in_from(&app, "ada", address).await.status.is_success());
+    }
+    assert_limited(&sign_in_from(&app, "ada", "2001:db8:0:1:aaaa:bbbb:cccc:dddd").await);
+    assert!(sign_in_from(&app, "ada", "2001:db8:0:2::1").await.status.is_success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_headers_do_not_evade_the_limit() {
+    let app = App::start_with(|figment| {
+        figment.merge(("rate_limit.enabled", true)).merge(("rate_limit.sign_in_per_minute", 2))
+    })
+    .await;
+    for (number, limited) in [(1, false), (2, false), (3, true)] {
+        let forged = format!("192.0.2.{number}");
+        let headers = ["X-Forwarded-For", "X-Real-IP"].map(|name| (name, forged.as_str()));
+        let answer = sign_in_with(&app, &claims("ada", "ada@example.com"), &headers).await;
+        assert_eq!(answer.status == 429, limited, "{}", answer.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_body_is_not_waited_for() {
+    let app = limited(1).await;
+    sign_in_from(&app, "ada", "192.0.2.1").await;
+    let mut stream = TcpStream::connect(app.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let head = "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.1\r\n\
+                Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{\"id_token\":\"eyJhbGciOi";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    // Rocket looks at the first 14 bytes of every body before anyone else sees the request. Nothing
+    // else is sent, and whoever wants to read it waits for ten seconds.
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer)).await;
+    read.expect("it is answered at once").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 429");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_as_told_is_served() {
+    let app = limited(60).await;
+    let knock = async || post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.1")]).await;
+    let mut answer = knock().await;
+    for _ in 0..1000 {
+        if answer.status == 429 {
+            break;
+        }
+        answer = knock().await;
+    }
+    let told = Duration::from_secs(assert_limited(&answer));
+    let refused = Instant::now();
+    // Knocking meanwhile does not lengthen the wait.
+    while answer.status == 429 {
+        assert!(refused.elapsed() < told + Duration::from_secs(1), "{:?}", answer.headers);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        answer = knock().await;
+    }
+    assert_eq!(answer.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_that_are_switched_off_say_nothing() {
+    let app = App::start_with(|figment| figment.merge(("rate_limit.sign_in_per_minute", 1))).await;
+    for _ in 0..5 {
+        let answer = sign_in_with(&app, &claims("ada", "ada@example.com"), &[]).await;
+        assert!(answer.status.is_success());
+        assert_eq!((answer.header("RateLimit"), answer.header("RateLimit-Policy")), (None, None));
+    }
+}
+
+fn settings(per_minute: u32) -> RateLimit {
+    let per_minute = NonZeroU32::new(per_minute).unwrap();
+    RateLimit {
+        enabled: true,
+        sign_in_per_minute: per_minute,
+        refresh_per_minute: per_minute,
+        session_per_minute: per_minute,
+    }
+}
+
+fn address(text: &str) -> Key {
+    Key::address(Some(text.parse::<IpAddr>().unwrap()))
+}
+
+#[test]
+fn a_bucket_refills_steadily_whatever_was_refused() {
+    let clock = FakeRelativeClock::default();
+    let limits = RateLimits::with_clock(&settings(6), &clock);
+    let ask = || limits.count(Policy::SignIn, address("192.0.2.1")).unwrap();
+    for remaining in (0..6).rev() {
+        let standing = ask();
+        assert_eq!((standing.admitted, standing.remaining, standing.seconds), (true, remaining, 10));
+    }
+    for second in 0..10 {
+        let standing = ask();
+        assert_eq!((standing.admitted, standing.seconds), (false, 10 - second));
+        clock.advance(Duration::from_secs(1));
+    }
+    assert!(ask().admitted);
+    clock.advance(Duration::from_millis(8500));
+    assert_eq!(ask().seconds, 2, "rounded up");
+    clock.advance(Duration::from_hours(1));
+    assert_eq!(ask().remaining, 5, "no more than a minute's worth is saved");
+}
+
+#[test]
+fn every_policy_and_every_key_has_a_bucket_of_its_own() {
+    let limits = RateLimits::with_clock(&settings(1), &FakeRelativeClock::default());
+    let session = Uuid::now_v7();
+    for policy in Policy::ALL {
+        for key in [
+            address("192.0.2.1"),
+            address("192.0.2.2"),
+            address("2001:db8:0:1::1"),
+            address("::1"),
+            address("0.0.0.0"),
+            Key::session(session),
+        ] {
+            assert!(limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
+            assert!(!limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
+        }
+    }
+    assert!(!limits.count(Policy::SignIn, address("2001:db8:0:1:ffff::")).unwrap().admitted);
+}
+
+#[test]
+fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
+    let clock = FakeRelativeClock::default();
+    let limits = RateLimits::with_clock(&settings(60), &clock);
+    for number in 0..10_000 {
+        let _ = limits.count(Policy::SignIn, Key::address(Some(IpAddr::V4(number.into()))));
+    }
+    let busy = || limits.count(Policy::SignIn, address("192.0.2.1")).unwrap().admitted;
+    while busy() {}
+    assert_eq!(limits.keys(), 10_001);
+    clock.advance(Duration::from_secs(10));
+    limits.sweep();
+    assert_eq!(limits.keys(), 1, "a sweep does not forgive");
+    assert!((0..10).all(|_| busy()) && !busy());
+    clock.advance(Duration::from_secs(62));
+    limits.sweep();
+    assert_eq!(limits.keys(), 0);
+}
+
+#[test]
+fn a_flood_gets_few_lines_in_the_log() {
+    let limits = RateLimits::with_clock(&settings(1), &FakeRelativeClock::default());
+    let refuse = || limits.count(Policy::SignIn, address("192.0.2.1"));
+    refuse();
+    let lines = (0..10_000).filter(|_| !refuse().unwrap().admitted && limits.may_log()).count();
+    assert_eq!(lines, 100);
+    limits.sweep();
+    refuse();
+    assert!(limits.may_log());
+}
+
+/// A route that takes the guard and asks for a session, too, as a bearer's guard would.
+#[get("/<_>")]
+fn route(_limit: RateLimited<Refresh>, _session: Session) -> &'static str {
+    "in"
+}
+
+struct Session;
+
+#[rocket::async_trait]
+impl<'r> rocket::request::FromRequest<'r> for Session {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> rocket::request::Outcome<Self, ()> {
+        let number = request.uri().path().segments().last().unwrap().parse().unwrap();
+        match admit_session(request, Uuid::from_u128(number)) {
+            Ok(()) => rocket::request::Outcome::Success(Self),
+            Err(problem) => rocket::request::Outcome::Error((Problem::keep(problem, request).status(), ())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_route_can_take_the_guards() {
+    let settings = RateLimit { session_per_minute: 2.try_into().unwrap(), ..settings(5) };
+    let rocket = rocket::custom(vestibule::config::defaults())
+        .manage(RateLimits::open(&settings))
+        .attach(RateLimitFields)
+        .mount("/", routes![route])
+        .register("/", catcher::catchers());
+    let client = Client::untracked(rocket).await.unwrap();
+    let get = async |session: u128, address: &str| {
+        let remote: SocketAddr = format!("{address}:4711").parse().unwrap();
+        let answer = client.get(format!("/{session}")).remote(remote).dispatch().await;
+        let fields: Vec<String> = answer.headers().get("RateLimit").map(str::to_owned).collect();
+        (answer.status().code, fields.join(", "), answer.into_string().await.unwrap())
+    };
+    let (status, fields, _) = get(1, "192.0.2.1").await;
+    assert_eq!((status, fields.as_str()), (200, "\"refresh\";r=4;t=12, \"session\";r=1;t=30"));
+    assert_eq!(get(1, "192.0.2.1").await.0, 200);
+    let (status, fields, body) = get(1, "192.0.2.2").await;
+    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=4;t=12, \"session\";r=0;t=30"));
+    assert!(body.contains("too many requests with this session"), "{body}");
+    for session in 2..5 {
+        assert_eq!(get(session, "192.0.2.1").await.0, 200);
+    }
+    let (status, fields, body) = get(5, "192.0.2.1").await;
+    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=0;t=12"));
+    assert!(body.contains("too many refreshes from this network address"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.refresh_per_minute", 3))
+            .merge(("rate_limit.session_per_minute", 3))
+    })
+    .await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    for _ in 0..3 {
+        assert_eq!(app.get(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 200);
+    }
+    let refused = app.get(&ada.access_token(), "/api/v1/me/sessions").await;
+    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (429, "rate_limited"));
+    assert!(refused.header("RateLimit").unwrap().starts_with("\"session\";r=0"));
+    assert_eq!(app.get(&grace.access_token(), "/api/v1/me").await.status.as_u16(), 200, "another session");
+
+    let mut token = ada.refresh_token();
+    for _ in 0..3 {
+        let answer = app.refresh(&token).await;
+        assert_eq!(answer.status.as_u16(), 200, "{}", answer.text);
+        token = answer.refresh_token();
+    }
+    let refused = app.refresh(&token).await;
+    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (429, "rate_limited"));
+}
