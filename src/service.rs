@@ -1,5 +1,7 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
+pub mod keys;
+
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
@@ -11,7 +13,7 @@ use crate::provider::{ClientError, Providers};
 use crate::session;
 use crate::session::prune::Pruned;
 use crate::session::refusals::Refusals;
-use crate::session::{Issuer, signing_key};
+use crate::session::{Issuer, KeyRing, signing_key};
 use crate::store;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::rate_limit::RateLimits;
@@ -79,12 +81,14 @@ pub async fn prune(config: &Config) -> Result<Pruned, Error> {
 /// See [`Error`].
 pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let key = signing_key::SigningKey::load(db.pool(), &config.secret_key).await?;
-    let issuer = Issuer::new(key, config.public_url, config.session.access_token_ttl);
+    let ttl = config.session.access_token_ttl;
+    let keys = KeyRing::open(db.pool().clone(), &config.secret_key, config.keys, ttl).await?;
+    let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let refusals = Refusals::open(db.pool().clone());
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.merge(("template_dir", templates::dir())))
         .manage(db)
+        .manage(keys)
         .manage(issuer)
         .manage(refusals)
         .manage(config.session)

@@ -5,6 +5,7 @@
 
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
+mod keys;
 mod migrate;
 mod prune;
 mod serve;
@@ -38,6 +39,9 @@ enum Command {
     Migrate,
     /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
     Prune,
+    /// The keys that sign access tokens
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Things for development
     #[cfg(all(feature = "dev", debug_assertions))]
     #[command(subcommand)]
@@ -53,6 +57,7 @@ pub fn run() -> ExitCode {
         Command::Serve => serve::run(),
         Command::Migrate => migrate::run(),
         Command::Prune => prune::run(),
+        Command::Keys(command) => keys::run(command),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
     };

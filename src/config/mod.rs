@@ -4,6 +4,7 @@
 mod address;
 mod error;
 mod events;
+mod keys;
 mod provider;
 mod proxy;
 mod rate_limit;
@@ -18,6 +19,7 @@ use figment::Figment;
 
 pub use self::error::Error;
 pub use self::events::Events;
+pub use self::keys::Keys;
 pub use self::provider::{Method, Provider};
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
@@ -44,6 +46,8 @@ pub struct Config {
     pub proxies: Proxies,
     /// How often one caller may ask.
     pub rate_limit: RateLimit,
+    /// When the keys of access tokens change.
+    pub keys: Keys,
     /// Identity providers by the name that stands in the path.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -80,6 +84,7 @@ impl Config {
             events: events::read(&figment, &root.events)?,
             proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,
             rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
+            keys: keys::read(&figment, &root.keys)?,
             providers,
             figment,
         })

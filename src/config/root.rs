@@ -9,6 +9,7 @@ use url::Url;
 
 use super::address::secure;
 use super::events::Raw as RawEvents;
+use super::keys::Raw as RawKeys;
 use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
@@ -38,7 +39,8 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 8] = [
+const OUR_KEYS: [&str; 9] = [
+    "keys",
     "public_url",
     "session",
     "events",
@@ -68,6 +70,8 @@ pub(super) struct Root {
     pub rate_limit: RawRateLimit,
     #[serde(default)]
     pub events: RawEvents,
+    #[serde(default)]
+    pub keys: RawKeys,
     #[serde(default)]
     pub idp: RawProvider,
     #[serde(default)]

@@ -5,6 +5,7 @@ pub mod claims;
 pub mod email;
 pub mod id_token;
 pub mod json;
+pub mod key_life;
 pub mod linking;
 pub mod refusal;
 pub mod user;

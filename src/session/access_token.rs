@@ -1,5 +1,5 @@
 //! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256, verifiable by anyone who has
-//! the public key. No e-mail address is in them.
+//! the public key (see [`super::key_ring`]). No e-mail address is in them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::signing_key::{Error, SigningKey};
+use super::key_ring::KeyRing;
+use super::signing_key::Error;
 use crate::secret::Secret;
 
 /// How far the clocks of two instances may differ, in seconds.
@@ -30,9 +31,7 @@ pub struct InvalidAccessToken;
 /// Issues access tokens, and verifies them.
 #[derive(Debug)]
 pub struct Issuer {
-    key: SigningKey,
-    /// The encoded header, the same for every token of the key.
-    header: String,
+    keys: KeyRing,
     name: String,
     /// Lifetime of a token, in seconds.
     pub ttl: u32,
@@ -54,9 +53,8 @@ struct Claims<'a> {
 impl Issuer {
     /// An issuer of that name (`iss`, and `aud` as well), whose tokens live `ttl` seconds.
     #[must_use]
-    pub fn new(key: SigningKey, name: String, ttl: u32) -> Self {
-        let header = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, key.kid);
-        Self { key, header: URL_SAFE_NO_PAD.encode(header), name, ttl }
+    pub const fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
+        Self { keys, name, ttl }
     }
 
     /// A token for a user's session, issued `now` (seconds since the epoch).
@@ -81,35 +79,39 @@ impl Issuer {
             client_id,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
+        let key = self.keys.signing(now);
+        let header = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, key.kid);
         let mut token = String::with_capacity(640);
-        token.push_str(&self.header);
+        URL_SAFE_NO_PAD.encode_string(header, &mut token);
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(claims, &mut token);
-        let signature = self.key.sign(token.as_bytes())?;
+        let signature = key.sign(token.as_bytes())?;
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(signature, &mut token);
         Ok(Secret::new(token))
     }
 
     /// Verifies a token as any other service would (RFC 9068 §4). The algorithm is not the token's
-    /// to choose, and no key is taken from it.
+    /// to choose, and no key is taken from it: its `kid` only names one of ours.
     ///
     /// # Errors
     /// See [`InvalidAccessToken`].
-    pub fn verify(&self, token: &str, now: i64) -> Result<AccessToken, InvalidAccessToken> {
+    pub async fn verify(&self, token: &str, now: i64) -> Result<AccessToken, InvalidAccessToken> {
         let (message, signature) = token.rsplit_once('.').ok_or(InvalidAccessToken)?;
         let (header, claims) = message.split_once('.').ok_or(InvalidAccessToken)?;
         let header: Header = decode(header)?;
-        if header.alg != "ES256" || header.typ != "at+jwt" || header.kid != self.key.kid {
+        if header.alg != "ES256" || header.typ != "at+jwt" {
             return Err(InvalidAccessToken);
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| InvalidAccessToken)?;
-        self.key.verify(message.as_bytes(), &signature).map_err(|_| InvalidAccessToken)?;
+        let key = self.keys.find_or_reload(&header.kid, now).await.ok_or(InvalidAccessToken)?;
+        key.verify(message.as_bytes(), &signature).map_err(|_| InvalidAccessToken)?;
         let claims: Received = decode(claims)?;
         let sound = claims.iss == self.name
             && claims.aud == self.name
             && now < claims.exp.saturating_add(LEEWAY)
-            && claims.iat <= now.saturating_add(LEEWAY);
+            && claims.iat <= now.saturating_add(LEEWAY)
+            && claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(LEEWAY));
         sound.then_some(AccessToken { user: claims.sub, session: claims.sid }).ok_or(InvalidAccessToken)
     }
 }
@@ -130,6 +132,7 @@ struct Received {
     aud: String,
     exp: i64,
     iat: i64,
+    nbf: Option<i64>,
     sid: Uuid,
 }
 

@@ -4,6 +4,8 @@
 
 pub mod access_token;
 pub mod account;
+pub mod key_ring;
+pub mod key_rotation;
 pub mod prune;
 pub mod refresh;
 pub mod refresh_token;
@@ -14,3 +16,4 @@ pub mod sign_out;
 pub mod signing_key;
 
 pub use self::access_token::Issuer;
+pub use self::key_ring::KeyRing;

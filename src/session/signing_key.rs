@@ -1,5 +1,7 @@
-//! The key that signs access tokens: ES256 (RFC 7518 §3.4), made at the first start and shared by
-//! all instances through the database, where its private part lies sealed.
+//! A key that signs access tokens: ES256 (RFC 7518 §3.4). Which one signs when is not decided here;
+//! see [`super::key_rotation`].
+
+use std::fmt;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -9,51 +11,86 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sqlx::PgPool;
+use serde::Serialize;
 
 use super::sealed::{Seal, Unopened};
-use crate::secret::Secret;
 use crate::store;
-use crate::store::signing_keys::{self, SigningKeyRow};
-
-const PURPOSE: &str = "signing keys";
+use crate::store::signing_keys::{NewKey, StoredKey};
 
 /// A key pair with its id.
-#[derive(Debug)]
 pub struct SigningKey {
     /// `kid`: the key's JWK thumbprint (RFC 7638).
     pub kid: String,
+    /// The public part, for others.
+    pub jwk: Jwk,
     pair: EcdsaKeyPair,
+    public: ParsedPublicKey,
+}
+
+/// The public part as others get it (RFC 7517 §4, RFC 7518 §6.2.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Jwk {
+    kty: &'static str,
+    crv: &'static str,
+    x: String,
+    y: String,
+    #[serde(rename = "use")]
+    use_: &'static str,
+    alg: &'static str,
+    kid: String,
 }
 
 /// No key can be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The stored key was sealed with another secret.
-    #[error("the signing key in the database {0}; start with the `secret_key` it was made with")]
+    #[error(
+        "a signing key in the database {0}; start with the `secret_key` it was made with, or replace the keys with \
+         `vestibule keys rotate --now --new-secret-key`"
+    )]
     Sealed(#[from] Unopened),
     /// The crypto backend refused.
-    #[error("the signing key cannot be made or read")]
+    #[error("a signing key cannot be made, read or used")]
     Backend,
     /// The database failed.
-    #[error("the signing key cannot be loaded: {0}")]
+    #[error("the signing keys cannot be loaded: {0}")]
     Store(#[from] store::Error),
 }
 
 impl SigningKey {
-    /// The key that signs now; made and stored if there is none yet.
+    /// Makes a key, to be stored.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub async fn load(pool: &PgPool, secret_key: &Secret<String>) -> Result<Self, Error> {
-        let seal = Seal::new(secret_key, PURPOSE)?;
-        if let Some(row) = signing_keys::current(pool).await? {
-            return Self::open(&seal, &row);
-        }
-        signing_keys::insert_first(pool, &Self::generate(&seal)?).await?;
-        // Another instance may have come first: the stored key counts.
-        let row = signing_keys::current(pool).await?.ok_or(Error::Backend)?;
-        Self::open(&seal, &row)
+    /// The system's random number generator failed.
+    pub fn generate(seal: &Seal) -> Result<NewKey, Error> {
+        let random = SystemRandom::new();
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
+            .map_err(|_| Error::Backend)?;
+        let key = Self::from_pkcs8(pkcs8.as_ref())?;
+        let sealed_private_key = seal.seal(&key.kid, pkcs8.as_ref().to_vec())?;
+        Ok(NewKey { kid: key.kid, public_key: key.pair.public_key().as_ref().to_vec(), sealed_private_key })
+    }
+
+    /// Opens a stored key. All of it comes from the sealed part, so that whoever can write to the
+    /// table, but does not have `secret_key`, cannot slip in a key of their own.
+    ///
+    /// # Errors
+    /// It was sealed with another secret, or altered.
+    pub fn open(seal: &Seal, stored: &StoredKey) -> Result<Self, Error> {
+        let key = Self::from_pkcs8(&seal.open(&stored.kid, &stored.sealed_private_key)?)?;
+        if key.kid == stored.kid { Ok(key) } else { Err(Unopened.into()) }
+    }
+
+    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, Error> {
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8).map_err(|_| Error::Backend)?;
+        let public = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref())
+            .map_err(|_| Error::Backend)?;
+        // The point is uncompressed (SEC 1 §2.3.3).
+        let [4, point @ ..] = pair.public_key().as_ref() else { return Err(Error::Backend) };
+        let (x, y) = point.split_at_checked(32).ok_or(Error::Backend)?;
+        let jwk = Jwk::new(URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+        Ok(Self { kid: jwk.kid.clone(), jwk, pair, public })
     }
 
     /// Signs with ECDSA on P-256 and SHA-256, in the fixed-length form of JWS.
@@ -69,38 +106,20 @@ impl SigningKey {
     /// # Errors
     /// It did not.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
-        let point = self.pair.public_key().as_ref();
-        ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
-            .map_err(|_| Error::Backend)?
-            .verify_sig(message, signature)
-            .map_err(|_| Error::Backend)
-    }
-
-    fn generate(seal: &Seal) -> Result<SigningKeyRow, Error> {
-        let random = SystemRandom::new();
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
-            .map_err(|_| Error::Backend)?;
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref())
-            .map_err(|_| Error::Backend)?;
-        let public_key = pair.public_key().as_ref().to_vec();
-        let kid = thumbprint(&public_key).ok_or(Error::Backend)?;
-        let sealed_private_key = seal.seal(&kid, pkcs8.as_ref().to_vec())?;
-        Ok(SigningKeyRow { kid, public_key, sealed_private_key })
-    }
-
-    fn open(seal: &Seal, row: &SigningKeyRow) -> Result<Self, Error> {
-        let pkcs8 = seal.open(&row.kid, &row.sealed_private_key)?;
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8).map_err(|_| Error::Backend)?;
-        Ok(Self { kid: row.kid.clone(), pair })
+        self.public.verify_sig(message, signature).map_err(|_| Error::Backend)
     }
 }
 
-/// The JWK thumbprint of an uncompressed P-256 point (RFC 7638 §3).
-fn thumbprint(point: &[u8]) -> Option<String> {
-    let [4, coordinates @ ..] = point else { return None };
-    let (x, y) = coordinates.split_at_checked(32)?;
-    let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
-    let jwk = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-    Some(URL_SAFE_NO_PAD.encode(digest(&SHA256, jwk.as_bytes())))
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SigningKey").field(&self.kid).finish()
+    }
+}
+
+impl Jwk {
+    fn new(x: String, y: String) -> Self {
+        let members = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
+        let kid = URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()));
+        Self { kty: "EC", crv: "P-256", x, y, use_: "sig", alg: "ES256", kid }
+    }
 }

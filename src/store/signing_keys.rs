@@ -1,12 +1,17 @@
-//! The rows that hold the signing keys of access tokens.
+//! The rows that hold the signing keys of access tokens. Every time is the database's own.
+//!
+//! Keys are numbered, and the number is unique: of several instances that make the next key at
+//! once, one succeeds, and the others' statements do nothing.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 
 use super::Error;
+use crate::domain::key_life::KeyLife;
 
-/// A key as it is stored.
+/// A key to be stored.
 #[derive(Debug, Clone)]
-pub struct SigningKeyRow {
+pub struct NewKey {
     /// Key id, as in the tokens' header.
     pub kid: String,
     /// Uncompressed point.
@@ -15,31 +20,134 @@ pub struct SigningKeyRow {
     pub sealed_private_key: Vec<u8>,
 }
 
-/// The key that signs now, if there is one.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn current(pool: &PgPool) -> Result<Option<SigningKeyRow>, Error> {
-    let row = sqlx::query_as!(
-        SigningKeyRow,
-        "SELECT kid, public_key, sealed_private_key FROM signing_keys
-         WHERE signs_from <= now() AND retired_at IS NULL
-         ORDER BY number DESC LIMIT 1",
-    );
-    Ok(row.fetch_optional(pool).await?)
+/// A key as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredKey {
+    /// Key id, as in the tokens' header.
+    pub kid: String,
+    /// Sealed PKCS #8. The stored public part is for people: only the sealed part is ours for sure.
+    pub sealed_private_key: Vec<u8>,
+    /// What happens to it when.
+    pub life: KeyLife,
 }
 
-/// Stores the very first key. Of several instances that try at once, one succeeds.
+/// All stored keys, the oldest first, and the database's time.
+#[derive(Debug, Clone)]
+pub struct StoredKeys {
+    /// The keys by their numbers; never empty.
+    pub keys: Vec<StoredKey>,
+    /// When this was so.
+    pub now: OffsetDateTime,
+}
+
+/// Loads all keys; none are there before the first start.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn insert_first(pool: &PgPool, key: &SigningKeyRow) -> Result<(), Error> {
+pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
+    // A key's successor is the next one that was not retired before its time.
+    let rows = sqlx::query!(
+        r#"SELECT kid, sealed_private_key, created_at, signs_from, retired_at,
+                  (SELECT min(newer.signs_from) FROM signing_keys AS newer
+                   WHERE newer.number > signing_keys.number AND newer.retired_at IS NULL) AS succeeded_at,
+                  now() AS "now!"
+           FROM signing_keys ORDER BY number"#,
+    )
+    .fetch_all(pool)
+    .await?;
+    let Some(now) = rows.first().map(|row| row.now) else { return Ok(None) };
+    let keys = rows.into_iter().map(|row| StoredKey {
+        kid: row.kid,
+        sealed_private_key: row.sealed_private_key,
+        life: KeyLife {
+            created_at: row.created_at,
+            signs_from: row.signs_from,
+            succeeded_at: row.succeeded_at,
+            retired_at: row.retired_at,
+        },
+    });
+    Ok(Some(StoredKeys { keys: keys.collect(), now }))
+}
+
+/// Stores a key that signs at once, unless there is one that was not retired.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     sqlx::query!(
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
-         VALUES ($1, 1, $2, $3) ON CONFLICT (number) DO NOTHING",
+         SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM signing_keys
+         HAVING count(*) FILTER (WHERE retired_at IS NULL) = 0
+         ON CONFLICT (number) DO NOTHING",
         key.kid,
         key.public_key,
         key.sealed_private_key,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age`
+/// seconds yet. Whether it was stored.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -> Result<bool, Error> {
+    let done = sqlx::query!(
+        "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
+         SELECT $1, newest.number + 1, $2, $3, now() + make_interval(secs => $4)
+         FROM (SELECT number, signs_from FROM signing_keys ORDER BY number DESC LIMIT 1) AS newest
+         WHERE newest.signs_from + make_interval(secs => $5) <= now()
+         ON CONFLICT (number) DO NOTHING",
+        key.kid,
+        key.public_key,
+        key.sealed_private_key,
+        f64::from(announce),
+        f64::from(age),
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Stores a key that signs at once, and retires all others.
+///
+/// # Errors
+/// [`Error::Raced`] when another key was made at the same time: none was retired.
+pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
+    // The insertion decides first; where it did nothing, there is nobody to make way for.
+    let made = sqlx::query_scalar!(
+        r#"WITH made AS (
+               INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
+               SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM signing_keys
+               ON CONFLICT (number) DO NOTHING
+               RETURNING number
+           ), retired AS (
+               UPDATE signing_keys SET retired_at = now() FROM made
+               WHERE signing_keys.number < made.number AND signing_keys.retired_at IS NULL
+           )
+           SELECT count(*) AS "count!" FROM made"#,
+        key.kid,
+        key.public_key,
+        key.sealed_private_key,
+    )
+    .fetch_one(pool)
+    .await?;
+    if made == 1 { Ok(()) } else { Err(Error::Raced(None)) }
+}
+
+/// Deletes the keys whose last token has expired, `keep` seconds after they stopped signing.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn prune(pool: &PgPool, keep: u32) -> Result<(), Error> {
+    sqlx::query!(
+        "DELETE FROM signing_keys AS old
+         WHERE coalesce(old.retired_at, (SELECT min(newer.signs_from) FROM signing_keys AS newer
+                                         WHERE newer.number > old.number AND newer.retired_at IS NULL))
+               + make_interval(secs => $1) <= now()",
+        f64::from(keep),
     )
     .execute(pool)
     .await?;

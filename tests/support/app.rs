@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use vestibule::config::{self, Config};
 use vestibule::service;
+use vestibule::session::KeyRing;
 
 use super::cluster::Database;
 use super::provider::Provider;
@@ -24,6 +25,8 @@ pub struct App {
     pub database: Database,
     /// The provider behind all of its providers.
     pub provider: Provider,
+    /// The keys in its memory.
+    pub keys: KeyRing,
     /// Where it is reached.
     pub url: String,
     client: reqwest::Client,
@@ -102,6 +105,7 @@ impl App {
         let config = Config::read(figment).expect("the settings are sound");
         service::migrate(&config).await.expect("the schema is current");
         let rocket = alter(service::build(config).await.expect("the service builds"));
+        let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
         let (lifted_off, running) = oneshot::channel();
         let served = tokio::spawn(service::launch(rocket, move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
@@ -114,6 +118,7 @@ impl App {
             client: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap(),
             database,
             provider,
+            keys,
             shutdown,
             served: Some(served),
         }

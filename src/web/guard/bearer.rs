@@ -50,7 +50,7 @@ fn refused(challenge: &'static str) -> Problem {
 
 impl Bearer {
     /// Reads the header; what it fails with is for the caller to keep.
-    pub(super) fn of(request: &Request<'_>) -> Result<Self, Problem> {
+    pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
         let mut headers = request.headers().get("Authorization");
         let header = headers.next().ok_or_else(|| refused(MISSING))?;
@@ -61,12 +61,12 @@ impl Bearer {
         if !scheme.eq_ignore_ascii_case("Bearer") {
             return Err(refused(MISSING));
         }
-        issuer.verify(token.trim_start(), clock::now()).map(Self).map_err(|_| refused(INVALID))
+        issuer.verify(token.trim_start(), clock::now()).await.map(Self).map_err(|_| refused(INVALID))
     }
 }
 
 async fn signed_in(request: &Request<'_>) -> Result<SignedIn, Problem> {
-    let Bearer(token) = Bearer::of(request)?;
+    let Bearer(token) = Bearer::of(request).await?;
     admit_session(request, token.session)?;
     let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
     let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
@@ -97,7 +97,7 @@ impl<'r> FromRequest<'r> for Bearer {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(Bearer::of(request), request)
+        outcome(Bearer::of(request).await, request)
     }
 }
 

@@ -35,7 +35,7 @@ impl<'r> FromData<'r> for Departing {
 }
 
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<Departing, Problem> {
-    match Bearer::of(request) {
+    match Bearer::of(request).await {
         Ok(bearer) => Ok(Departing::Session(bearer.0.session)),
         Err(problem) if request.content_type().is_none() => Err(problem),
         Err(_) => {

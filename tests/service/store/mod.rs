@@ -2,6 +2,8 @@
 
 mod events;
 mod instances;
+mod keys;
+mod keys_command;
 mod prune;
 mod races;
 mod refresh_races;

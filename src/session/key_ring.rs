@@ -1,0 +1,198 @@
+//! The keys in memory, for issuing and verifying: never a database, a file or a network on the way
+//! of a token whose key is known. A task keeps them as the database has them, so that all
+//! instances agree.
+
+mod keys;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use sqlx::PgPool;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+use self::keys::Keys;
+use super::key_rotation::Rotation;
+use super::signing_key::{Error, Jwk, SigningKey};
+use crate::secret::Secret;
+use crate::{clock, config};
+
+/// Shortest time between two reloads that unknown key ids ask for: anyone can send one.
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// How long a token with an unknown key id waits for the reload that it asked for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The published keys. Clones share them.
+#[derive(Debug, Clone)]
+pub struct KeyRing(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    rotation: Rotation,
+    keys: RwLock<Arc<Keys>>,
+    /// Counts the reloads, good or not.
+    reloads: watch::Sender<u64>,
+    /// Wakes the task before its time.
+    wanted: Arc<Notify>,
+    /// A reload was asked for and has not ended.
+    pending: AtomicBool,
+    last_asked: Mutex<Option<Instant>>,
+    failures: AtomicU64,
+}
+
+impl KeyRing {
+    /// Loads the keys, of tokens that live `access_token_ttl` seconds, and starts the task that
+    /// reloads them; it ends with the last clone of the ring. The first key is made where there is
+    /// none.
+    ///
+    /// # Errors
+    /// The database failed, or its keys were sealed with another `secret_key`.
+    pub async fn open(
+        pool: PgPool,
+        secret_key: &Secret<String>,
+        periods: config::Keys,
+        access_token_ttl: u32,
+    ) -> Result<Self, Error> {
+        let rotation = Rotation::new(pool, secret_key, periods, access_token_ttl)?;
+        let stored = rotation.tend().await?;
+        let keys = Keys::open(&rotation, &stored, clock::now(), None)?;
+        let shared = Arc::new(Shared {
+            rotation,
+            keys: RwLock::new(Arc::new(keys)),
+            reloads: watch::Sender::new(0),
+            wanted: Arc::new(Notify::new()),
+            pending: AtomicBool::new(false),
+            last_asked: Mutex::new(None),
+            failures: AtomicU64::new(0),
+        });
+        tokio::spawn(keep_current(Arc::downgrade(&shared), shared.wanted.clone()));
+        Ok(Self(shared))
+    }
+
+    /// The key that signs at a point of time of this machine's clock.
+    #[must_use]
+    pub fn signing(&self, now: i64) -> Arc<SigningKey> {
+        self.0.current().signing(now)
+    }
+
+    /// The published key of that id.
+    #[must_use]
+    pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
+        self.0.current().find(kid, now)
+    }
+
+    /// The published key of that id, if need be after a reload: another instance may have made it in
+    /// an emergency. Such reloads are rare, however many ids are asked for.
+    pub async fn find_or_reload(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
+        let found = self.find(kid, now);
+        if found.is_some() || !is_thumbprint(kid) {
+            return found;
+        }
+        let mut reloads = self.0.reloads.subscribe();
+        if self.0.ask() {
+            // Late or not at all is the same: the id stays unknown.
+            let _ = timeout(PATIENCE, reloads.changed()).await;
+        }
+        self.find(kid, now)
+    }
+
+    /// The published keys, the oldest first.
+    #[must_use]
+    pub fn published(&self) -> Vec<Jwk> {
+        self.0.current().published()
+    }
+
+    /// Does what is due in the database and takes over what is there; the task's work.
+    ///
+    /// # Errors
+    /// The keys stay as they were.
+    pub async fn reload(&self) -> Result<(), Error> {
+        self.0.reload().await
+    }
+
+    /// The keys in the database, for who wants to change them.
+    #[must_use]
+    pub fn rotation(&self) -> &Rotation {
+        &self.0.rotation
+    }
+
+    /// Reloads since the start.
+    #[must_use]
+    pub fn reloads(&self) -> u64 {
+        *self.0.reloads.borrow()
+    }
+
+    /// Reloads in a row that failed until now.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.0.failures.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn current(&self) -> Arc<Keys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a reload was asked for, now or shortly before, that has not ended.
+    fn ask(&self) -> bool {
+        let mut last_asked = lock(&self.last_asked);
+        if last_asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
+            *last_asked = Some(Instant::now());
+            self.pending.store(true, Ordering::SeqCst);
+            self.wanted.notify_one();
+        }
+        drop(last_asked);
+        self.pending.load(Ordering::SeqCst)
+    }
+
+    async fn reload(&self) -> Result<(), Error> {
+        let result = self.load().await;
+        match &result {
+            Ok(()) => self.failures.store(0, Ordering::Relaxed),
+            Err(_) => drop(self.failures.fetch_add(1, Ordering::Relaxed)),
+        }
+        self.pending.store(false, Ordering::SeqCst);
+        self.reloads.send_modify(|reloads| *reloads += 1);
+        result
+    }
+
+    async fn load(&self) -> Result<(), Error> {
+        let stored = self.rotation.tend().await?;
+        let known = self.current();
+        let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), Some(&known))?);
+        let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        // Of two reloads at once the later answer counts.
+        if keys.is_newer_than(&current) {
+            *current = keys;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.wanted.notify_one();
+    }
+}
+
+async fn keep_current(ring: Weak<Shared>, wanted: Arc<Notify>) {
+    let period = Duration::from_secs(config::Keys::RELOAD_EVERY.into());
+    loop {
+        let _ = timeout(period, wanted.notified()).await;
+        let Some(shared) = ring.upgrade() else { return };
+        if let Err(error) = shared.reload().await {
+            tracing::warn!(error = %error, "the signing keys could not be reloaded; those in memory stay");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether it could be an id of ours: 32 bytes in base64url.
+fn is_thumbprint(kid: &str) -> bool {
+    kid.len() == 43 && kid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}

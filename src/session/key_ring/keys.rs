@@ -1,0 +1,81 @@
+//! The published keys at one time, and which of them signs when. Never changed, only replaced.
+
+use std::sync::Arc;
+
+use time::{Duration, OffsetDateTime};
+
+use crate::domain::key_life::KeyLife;
+use crate::session::key_rotation::Rotation;
+use crate::session::signing_key::{Error, Jwk, SigningKey};
+use crate::store::signing_keys::StoredKeys;
+
+/// The published keys, the oldest first; never empty.
+#[derive(Debug)]
+pub(super) struct Keys {
+    first: Entry,
+    others: Vec<Entry>,
+    keep: Duration,
+    /// The database's time when they were loaded, and this machine's.
+    loaded: OffsetDateTime,
+    loaded_here: i64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Arc<SigningKey>,
+    life: KeyLife,
+}
+
+impl Keys {
+    /// Opens the stored keys that are published. Those that are known are not opened again.
+    pub fn open(
+        rotation: &Rotation,
+        stored: &StoredKeys,
+        now_here: i64,
+        known: Option<&Self>,
+    ) -> Result<Self, Error> {
+        let keep = rotation.keep();
+        let mut entries = Vec::with_capacity(stored.keys.len());
+        for row in stored.keys.iter().filter(|row| row.life.state(stored.now, keep).is_published()) {
+            let known = known.and_then(|known| known.entries().find(|entry| entry.key.kid == row.kid));
+            let key = match known {
+                Some(entry) => entry.key.clone(),
+                None => Arc::new(rotation.open(row)?),
+            };
+            entries.push(Entry { key, life: row.life });
+        }
+        let mut entries = entries.into_iter();
+        let first = entries.next().ok_or(Error::Backend)?;
+        Ok(Self { first, others: entries.collect(), keep, loaded: stored.now, loaded_here: now_here })
+    }
+
+    fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The database's time at a time of this machine's clock: two clocks that disagree agree on how
+    /// long ago the keys were loaded.
+    fn database_time(&self, now_here: i64) -> OffsetDateTime {
+        self.loaded.saturating_add(Duration::seconds(now_here.saturating_sub(self.loaded_here)))
+    }
+
+    pub fn signing(&self, now_here: i64) -> Arc<SigningKey> {
+        let now = self.database_time(now_here);
+        let newest = self.entries().rfind(|entry| entry.life.signs_from <= now);
+        newest.unwrap_or(&self.first).key.clone()
+    }
+
+    pub fn find(&self, kid: &str, now_here: i64) -> Option<Arc<SigningKey>> {
+        let now = self.database_time(now_here);
+        let entry = self.entries().find(|entry| entry.key.kid == kid)?;
+        entry.life.state(now, self.keep).is_published().then(|| entry.key.clone())
+    }
+
+    pub fn published(&self) -> Vec<Jwk> {
+        self.entries().map(|entry| entry.key.jwk.clone()).collect()
+    }
+
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        self.loaded >= other.loaded
+    }
+}

@@ -1,0 +1,136 @@
+//! When signing keys are made and go: on a schedule, or because an operator says so. The database
+//! is the referee between instances, and its clock the only one that counts.
+
+use sqlx::PgPool;
+use time::Duration;
+
+use super::sealed::Seal;
+use super::signing_key::{Error, SigningKey};
+use crate::config::Keys;
+use crate::secret::Secret;
+use crate::store::error::Retries;
+use crate::store::signing_keys::{self, StoredKey, StoredKeys};
+
+/// What the private parts are sealed for.
+const PURPOSE: &str = "signing keys";
+/// How much longer than its last token's lifetime a key stays published, in seconds: an instance
+/// learns late of a successor when a reload fails, and clocks differ.
+const SLACK: u32 = 2 * Keys::RELOAD_EVERY;
+
+/// The keys in the database, and the rules by which they change.
+#[derive(Debug)]
+pub struct Rotation {
+    pool: PgPool,
+    seal: Seal,
+    periods: Keys,
+    keep: u32,
+}
+
+impl Rotation {
+    /// Rules for tokens that live `access_token_ttl` seconds.
+    ///
+    /// # Errors
+    /// See [`Seal::new`].
+    pub fn new(
+        pool: PgPool,
+        secret_key: &Secret<String>,
+        periods: Keys,
+        access_token_ttl: u32,
+    ) -> Result<Self, Error> {
+        let seal = Seal::new(secret_key, PURPOSE)?;
+        Ok(Self { pool, seal, periods, keep: access_token_ttl.saturating_add(SLACK) })
+    }
+
+    /// How long a key stays published after it has signed.
+    #[must_use]
+    pub fn keep(&self) -> Duration {
+        Duration::seconds(self.keep.into())
+    }
+
+    /// Opens a stored key.
+    ///
+    /// # Errors
+    /// See [`SigningKey::open`].
+    pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
+        SigningKey::open(&self.seal, stored)
+    }
+
+    /// The keys, as they are; none before the first start.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn stored(&self) -> Result<Option<StoredKeys>, Error> {
+        Ok(signing_keys::all(&self.pool).await?)
+    }
+
+    /// The keys, after what is due has been done: the first one made, the next one announced, those
+    /// that nobody needs deleted. All instances do this all the time.
+    ///
+    /// # Errors
+    /// The database failed, or keys of another `secret_key` are in it.
+    pub async fn tend(&self) -> Result<StoredKeys, Error> {
+        let stored = match self.stored().await? {
+            Some(stored) if stored.keys.iter().any(|key| key.life.retired_at.is_none()) => stored,
+            _ => {
+                signing_keys::insert_first(&self.pool, &SigningKey::generate(&self.seal)?).await?;
+                // Another instance may have come first: the stored key counts.
+                self.stored().await?.ok_or(Error::Backend)?
+            }
+        };
+        let expired = |key: &StoredKey| {
+            key.life.published_until(Duration::ZERO).is_some_and(|at| at + self.keep() <= stored.now)
+        };
+        let age = self.periods.rotate_every - self.periods.announce;
+        let newest = stored.keys.last().ok_or(Error::Backend)?;
+        let due = newest.life.signs_from + Duration::seconds(age.into()) <= stored.now;
+        if !due && !stored.keys.iter().any(expired) {
+            return Ok(stored);
+        }
+        signing_keys::prune(&self.pool, self.keep).await?;
+        if due {
+            self.announce(&stored, age).await?;
+        }
+        self.stored().await?.ok_or(Error::Backend)
+    }
+
+    /// Announces the next key, unless one is announced already. Whether it did.
+    ///
+    /// # Errors
+    /// The database failed, or keys of another `secret_key` are in it.
+    pub async fn rotate(&self) -> Result<bool, Error> {
+        let stored = self.tend().await?;
+        self.announce(&stored, 0).await
+    }
+
+    /// For an emergency: a new key signs at once and all others are retired, so that no token of
+    /// theirs is accepted any more. With `any_secret`, keys of another `secret_key` are retired, too;
+    /// without, they are an error.
+    ///
+    /// # Errors
+    /// The database failed, or keys of another `secret_key` are in it.
+    pub async fn replace_all(&self, any_secret: bool) -> Result<(), Error> {
+        if let (false, Some(stored)) = (any_secret, self.stored().await?) {
+            self.check_secret(&stored)?;
+        }
+        let mut retries = Retries::default();
+        loop {
+            match signing_keys::replace_all(&self.pool, &SigningKey::generate(&self.seal)?).await {
+                Ok(()) => return Ok(()),
+                Err(error) => retries.after(error).await?,
+            }
+        }
+    }
+
+    async fn announce(&self, stored: &StoredKeys, age: u32) -> Result<bool, Error> {
+        self.check_secret(stored)?;
+        let key = SigningKey::generate(&self.seal)?;
+        Ok(signing_keys::insert_next(&self.pool, &key, self.periods.announce, age).await?)
+    }
+
+    /// A key of another secret beside those that are there would stop every instance's next start.
+    fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
+        let mut published =
+            stored.keys.iter().filter(|key| key.life.state(stored.now, self.keep()).is_published());
+        published.try_for_each(|key| self.open(key).map(drop))
+    }
+}

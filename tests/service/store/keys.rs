@@ -1,0 +1,276 @@
+//! Signing keys that change while several instances issue and verify tokens.
+
+use std::time::Instant;
+
+use figment::Figment;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use vestibule::config::Config;
+use vestibule::secret::Secret;
+use vestibule::session::key_rotation::Rotation;
+use vestibule::session::signing_key::Error;
+use vestibule::session::{Issuer, KeyRing};
+
+use crate::support::app::{App, figment};
+use crate::support::cluster::Database;
+use crate::support::keys::{issuer, kid, pass, second_instance};
+use crate::support::token::{claims, now};
+
+const DAY: u32 = 24 * 60 * 60;
+/// `keys.announce` and `keys.rotate_every`, by default.
+const ANNOUNCE: u32 = 600;
+const ROTATE_EVERY: u32 = 30 * DAY;
+/// How long a key stays published after it has signed: a token's lifetime, and a minute.
+const KEEP: u32 = 900 + 60;
+
+fn config(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Config {
+    Config::read(settings(figment(&database.url, "http://127.0.0.1:1/"))).unwrap()
+}
+
+fn rotation(database: &Database, secret_key: &Secret<String>) -> Rotation {
+    let config = config(database, |figment| figment);
+    Rotation::new(database.pool.clone(), secret_key, config.keys, 900).unwrap()
+}
+
+async fn ring(database: &Database) -> KeyRing {
+    let config = config(database, |figment| figment);
+    KeyRing::open(database.pool.clone(), &config.secret_key, config.keys, 900).await.unwrap()
+}
+
+async fn access_token(app: &App) -> String {
+    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
+    answer.json()["access_token"].as_str().expect("signed in").to_owned()
+}
+
+fn issue(issuer: &Issuer) -> String {
+    issuer.issue(Uuid::nil(), Uuid::nil(), "client", now()).unwrap().expose().clone()
+}
+
+async fn accepts(app: &App, token: &str) -> bool {
+    issuer(&app.keys).verify(token, now()).await.is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_after_a_rotation() {
+    let one = App::start().await;
+    let other = second_instance(&one).await;
+    let old = [access_token(&one).await, access_token(&other).await];
+    assert_eq!(kid(&old[0]), kid(&old[1]), "they share the key");
+    let all_accept = async |tokens: &[String]| {
+        for token in tokens {
+            assert!(accepts(&one, token).await && accepts(&other, token).await);
+        }
+    };
+    all_accept(&old).await;
+
+    assert!(one.keys.rotation().rotate().await.unwrap());
+    assert!(!other.keys.rotation().rotate().await.unwrap(), "the next one is announced already");
+    one.keys.reload().await.unwrap();
+    other.keys.reload().await.unwrap();
+    let during = [access_token(&one).await, access_token(&other).await];
+    assert!(during.iter().all(|token| kid(token) == kid(&old[0])), "the new key does not sign yet");
+    all_accept(&old).await;
+    all_accept(&during).await;
+
+    pass(&one.database, ANNOUNCE).await;
+    one.keys.reload().await.unwrap();
+    let new = [access_token(&one).await];
+    assert_ne!(kid(&new[0]), kid(&old[0]));
+    // The other has not reloaded since: it still signs with the old key, and knows the new one.
+    all_accept(&new).await;
+    all_accept(&old).await;
+    all_accept(&[access_token(&other).await]).await;
+    other.keys.reload().await.unwrap();
+    assert_eq!(kid(&access_token(&other).await), kid(&new[0]));
+
+    pass(&one.database, KEEP - 60).await;
+    one.keys.reload().await.unwrap();
+    other.keys.reload().await.unwrap();
+    all_accept(&old).await;
+    pass(&one.database, 60).await;
+    one.keys.reload().await.unwrap();
+    other.keys.reload().await.unwrap();
+    assert!(!accepts(&one, &old[0]).await && !accepts(&other, &old[1]).await, "its time is over");
+    all_accept(&new).await;
+    assert_eq!(one.database.count("SELECT count(*) FROM signing_keys").await, 1, "its row is deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_announced_key_begins_to_sign_in_time_without_the_database() {
+    let database = Database::create().await;
+    let ring = ring(&database).await;
+    let first = ring.signing(now()).kid.clone();
+    ring.rotation().rotate().await.unwrap();
+    ring.reload().await.unwrap();
+    let signs = |seconds: u32| ring.signing(now() + i64::from(seconds)).kid.clone();
+    assert_eq!(signs(ANNOUNCE - 60), first);
+    assert_ne!(signs(ANNOUNCE + 1), first);
+    let published = |seconds: u32| ring.find(&first, now() + i64::from(seconds)).is_some();
+    assert!(published(ANNOUNCE + KEEP - 60));
+    assert!(!published(ANNOUNCE + KEEP + 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_follow_each_other_on_the_schedule() {
+    let database = Database::create().await;
+    let ring = ring(&database).await;
+    let count = async || database.count("SELECT count(*) FROM signing_keys").await;
+    pass(&database, ROTATE_EVERY - ANNOUNCE - 60).await;
+    ring.reload().await.unwrap();
+    assert_eq!(count().await, 1, "not before its time");
+    pass(&database, 60).await;
+    ring.reload().await.unwrap();
+    assert_eq!((count().await, ring.published().len()), (2, 2), "announced");
+    ring.reload().await.unwrap();
+    assert_eq!(count().await, 2, "announced once");
+    pass(&database, ANNOUNCE + KEEP).await;
+    ring.reload().await.unwrap();
+    assert_eq!((count().await, ring.published().len()), (1, 1), "the old one is gone");
+    // An instance that slept for months makes one key, not one for each month.
+    pass(&database, 400 * DAY).await;
+    ring.reload().await.unwrap();
+    assert_eq!(count().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_instances_that_rotate_at_once_make_one_key() {
+    let database = Database::create().await;
+    let first = ring(&database).await;
+    for round in 0..20 {
+        let mut rotations = JoinSet::new();
+        for _ in 0..8 {
+            let config = config(&database, |figment| figment);
+            let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
+            let rotation = Rotation::new(pool, &config.secret_key, config.keys, 900).unwrap();
+            // By the schedule and by command, both at once.
+            rotations.spawn(async move { rotation.rotate().await.unwrap() });
+        }
+        let made = rotations.join_all().await.into_iter().filter(|made| *made).count();
+        assert_eq!(made, 1, "round {round}");
+        let next = database.count("SELECT count(*) FROM signing_keys WHERE signs_from > now()").await;
+        assert_eq!(next, 1, "round {round}");
+        pass(&database, ANNOUNCE).await;
+    }
+    first.reload().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn emergencies_at_once_leave_one_key_that_is_not_retired() {
+    let database = Database::create().await;
+    ring(&database).await;
+    let mut rotations = JoinSet::new();
+    for _ in 0..8 {
+        let config = config(&database, |figment| figment);
+        let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
+        let rotation = Rotation::new(pool, &config.secret_key, config.keys, 900).unwrap();
+        rotations.spawn(async move { rotation.replace_all(false).await });
+    }
+    assert!(rotations.join_all().await.into_iter().all(|done| done.is_ok()));
+    let left = "SELECT count(*) FROM signing_keys WHERE retired_at IS NULL AND signs_from <= now()";
+    assert_eq!(database.count(left).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retired_key_is_refused_and_its_successor_known_to_all_at_once() {
+    let one = App::start().await;
+    let other = second_instance(&one).await;
+    let old = access_token(&one).await;
+    other.keys.rotation().rotate().await.unwrap();
+    one.keys.rotation().replace_all(false).await.unwrap();
+    one.keys.reload().await.unwrap();
+    assert!(!accepts(&one, &old).await);
+    assert_eq!(one.keys.published().len(), 1, "the announced key is retired as well");
+
+    let new = access_token(&one).await;
+    assert_ne!(kid(&new), kid(&old));
+    assert_ne!(kid(&new), kid(&access_token(&other).await), "the other has not heard of it");
+    assert!(accepts(&other, &new).await, "an unknown key is looked for");
+    assert!(!accepts(&other, &old).await);
+    assert_eq!(kid(&new), kid(&access_token(&other).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_keys_are_looked_for_rarely_however_many_are_named() {
+    let app = App::start().await;
+    let (started, before) = (Instant::now(), app.keys.reloads());
+    let unknown = (0..500).map(|number| format!("{number:043}"));
+    for kid in unknown {
+        assert!(app.keys.find_or_reload(&kid, now()).await.is_none());
+    }
+    // One at once, one each five seconds, and those of the task itself.
+    let allowed = 2 + started.elapsed().as_secs() / 5 + started.elapsed().as_secs() / 30;
+    let reloads = app.keys.reloads() - before;
+    assert!((1..=allowed).contains(&reloads), "{reloads} reloads");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
+    let app = App::start().await;
+    let foreign = Database::create().await;
+    let secret = Secret::new("another key, of more than 32 characters".to_owned());
+    let config = config(&foreign, |figment| figment);
+    let attacker = KeyRing::open(foreign.pool.clone(), &secret, config.keys, 900).await.unwrap();
+    let theirs: (String, Vec<u8>, Vec<u8>) =
+        sqlx::query_as("SELECT kid, public_key, sealed_private_key FROM signing_keys")
+            .fetch_one(&foreign.pool)
+            .await
+            .unwrap();
+    let forged = issue(&issuer(&attacker));
+
+    // Their public part in our row: the sealed part counts.
+    sqlx::query("UPDATE signing_keys SET public_key = $1")
+        .bind(&theirs.1)
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
+    app.keys.reload().await.unwrap();
+    let own = access_token(&app).await;
+    assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);
+
+    // A row of theirs beside ours: an error for the operator, and the keys in memory stay.
+    sqlx::query(
+        "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
+         VALUES ($1, 2, $2, $3, now() + interval '1 hour')",
+    )
+    .bind(&theirs.0)
+    .bind(&theirs.1)
+    .bind(&theirs.2)
+    .execute(&app.database.pool)
+    .await
+    .unwrap();
+    assert!(matches!(app.keys.reload().await, Err(Error::Sealed(_))));
+    assert_eq!(app.keys.failures(), 1);
+    assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);
+    assert!(accepts(&app, &access_token(&app).await).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
+    let database = Database::create().await;
+    ring(&database).await;
+    pass(&database, ROTATE_EVERY).await;
+    let secret = Secret::new("another key, of more than 32 characters".to_owned());
+    let other = rotation(&database, &secret);
+    assert!(matches!(other.tend().await, Err(Error::Sealed(_))), "a key is due, but not one of theirs");
+    assert!(matches!(other.rotate().await, Err(Error::Sealed(_))));
+    let error = other.replace_all(false).await.unwrap_err().to_string();
+    assert!(
+        error.contains("secret_key") && !error.contains("another key,") && !error.contains('\n'),
+        "{error}"
+    );
+    assert_eq!(database.count("SELECT count(*) FROM signing_keys WHERE retired_at IS NULL").await, 1);
+
+    other.replace_all(true).await.unwrap();
+    let config = config(&database, |figment| figment);
+    KeyRing::open(database.pool.clone(), &secret, config.keys, 900)
+        .await
+        .expect("starts with the new secret");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_of_a_key_is_its_id() {
+    let database = Database::create().await;
+    let ring = ring(&database).await;
+    let key = ring.signing(now());
+    assert_eq!(format!("{key:?}"), format!("SigningKey({:?})", key.kid));
+}

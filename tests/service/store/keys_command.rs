@@ -1,0 +1,94 @@
+//! `vestibule keys …`, as an operator runs it beside a service.
+
+use std::process::{Command, Output};
+
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::keys::{kid, pass};
+use crate::support::token::claims;
+
+const SECRET: &str = "a secret key that only the tests use";
+
+/// Runs the program in the release profile, with the settings of the tests.
+async fn keys(database: &Database, secret_key: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let settings = [
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", &database.url),
+        ("ROCKET_SECRET_KEY", secret_key),
+        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+        ("IDP_CLIENT_ID", "client.example"),
+    ];
+    command.envs(settings).arg("keys").args(arguments);
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// What it printed: a row's first two words, the id and the state.
+async fn states(database: &Database, arguments: &[&str]) -> Vec<(String, String)> {
+    let output = keys(database, SECRET, arguments).await;
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && err.is_empty(), "{arguments:?}: {err}");
+    let mut lines = out.lines();
+    assert_eq!(
+        lines.next().unwrap().split("  ").map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>(),
+        ["KID", "STATE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"]
+    );
+    let rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.map(|row| {
+        assert_eq!(row.len(), 5, "{row:?}");
+        assert!(row[2].ends_with('Z') && row[3].ends_with('Z'), "{row:?}");
+        (row[0].to_owned(), row[1].to_owned())
+    })
+    .collect()
+}
+
+fn names(states: &[(String, String)]) -> Vec<&str> {
+    states.iter().map(|(_, state)| state.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_lists_announces_and_replaces_keys() {
+    let app = App::start().await;
+    let token = app.sign_in(&claims("subject", "ada@example.com")).await.json()["access_token"].to_string();
+    let listed = states(&app.database, &["list"]).await;
+    assert_eq!(listed, [(kid(token.trim_matches('"')), "signing".into())]);
+
+    assert_eq!(names(&states(&app.database, &["rotate"]).await), ["signing", "next"]);
+    let again = keys(&app.database, SECRET, &["rotate"]).await;
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert_eq!((again.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("announced already"), "{said}");
+
+    pass(&app.database, 600).await;
+    assert_eq!(names(&states(&app.database, &["list"]).await), ["verifying", "signing"]);
+    let replaced = states(&app.database, &["rotate", "--now"]).await;
+    assert_eq!(names(&replaced), ["retired", "retired", "signing"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
+    const OTHER: &str = "another key, of more than 32 characters";
+    let app = App::start().await;
+    for arguments in [&["rotate"][..], &["rotate", "--now"]] {
+        let output = keys(&app.database, OTHER, arguments).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.contains("`secret_key`") && !said.contains("another key,"), "{said}");
+    }
+    let output = keys(&app.database, OTHER, &["rotate", "--now", "--new-secret-key"]).await;
+    assert!(output.status.success());
+    assert_eq!(names(&states(&app.database, &["list"]).await), ["retired", "signing"]);
+    let unmeant = keys(&app.database, OTHER, &["rotate", "--new-secret-key"]).await;
+    assert_eq!(unmeant.status.code(), Some(2), "it takes --now");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_not_there_is_named() {
+    let mut database = Database::gone();
+    database.url = "postgres://vestibule@127.0.0.1:1/vestibule".into();
+    let output = keys(&database, SECRET, &["list"]).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("DATABASE_URL"), "{said}");
+}

@@ -1,0 +1,41 @@
+//! Signing keys of running services, and time that passes for them.
+
+use vestibule::session::{Issuer, KeyRing};
+
+use super::app::App;
+use super::cluster::Database;
+
+/// `public_url` of the services under test, and so the `iss` and `aud` of their tokens.
+pub const ISSUER: &str = "http://127.0.0.1:8000";
+
+/// What verifies access tokens with the keys of a running service.
+pub fn issuer(keys: &KeyRing) -> Issuer {
+    Issuer::new(keys.clone(), ISSUER.into(), 900)
+}
+
+/// A second instance on a service's database.
+pub async fn second_instance(first: &App) -> App {
+    let url = first.database.url.clone();
+    App::start_with(|figment| figment.merge(("databases.vestibule.url", url))).await
+}
+
+/// Lets time pass for the keys: everything that happened to them was that much longer ago.
+pub async fn pass(database: &Database, seconds: u32) {
+    sqlx::query(
+        "UPDATE signing_keys SET created_at = created_at - make_interval(secs => $1),
+                signs_from = signs_from - make_interval(secs => $1),
+                retired_at = retired_at - make_interval(secs => $1)",
+    )
+    .bind(f64::from(seconds))
+    .execute(&database.pool)
+    .await
+    .unwrap();
+}
+
+/// The id in a token's header.
+pub fn kid(token: &str) -> String {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap()).unwrap();
+    serde_json::from_slice::<serde_json::Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned()
+}
