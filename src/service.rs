@@ -19,7 +19,7 @@ use crate::web::database::{self, Db, PostgresPool};
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
-use crate::web::{api, catcher, exact_path, problem_pages, templates};
+use crate::web::{api, catcher, exact_path, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -83,6 +83,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::open(db.pool().clone(), &config.secret_key, config.keys, ttl).await?;
+    let metadata = well_known::Metadata::new(&config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let refusals = Refusals::open(db.pool().clone());
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
@@ -90,6 +91,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .manage(db)
         .manage(keys)
         .manage(issuer)
+        .manage(metadata)
         .manage(refusals)
         .manage(config.session)
         .manage(config.proxies)
@@ -100,6 +102,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .attach(RateLimitFields)
         .attach(templates::fairing())
         .mount("/api/v1", api::routes())
+        .mount("/.well-known", well_known::routes())
         .mount("/problems", problem_pages::routes())
         .register("/", catcher::catchers()))
 }

@@ -13,3 +13,4 @@ pub mod rate_limit;
 pub mod rate_limit_fields;
 pub mod request_log;
 pub mod templates;
+pub mod well_known;

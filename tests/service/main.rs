@@ -11,3 +11,4 @@ mod contract;
 mod fault;
 mod store;
 mod web;
+mod well_known;

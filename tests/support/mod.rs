@@ -6,6 +6,7 @@ pub mod keys;
 pub mod problem;
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 pub mod provider;
+pub mod pyjwt;
 pub mod raw;
 pub mod tls;
 pub mod token;

@@ -1,0 +1,105 @@
+//! `/.well-known`: what others need to verify our access tokens, the keys (RFC 7517 §5) and where
+//! things are (RFC 8414). Public, the same for everyone, and answered from memory.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rocket::http::{ContentType, Header, Status};
+use rocket::request::Request;
+use rocket::response::{self, Responder, Response};
+use rocket::{Route, State, get, routes};
+use serde::Serialize;
+
+use super::problem::Problem;
+use crate::config;
+use crate::session::KeyRing;
+use crate::session::signing_key::Jwk;
+
+/// The routes, to be mounted at `/.well-known`.
+#[must_use]
+pub fn routes() -> Vec<Route> {
+    routes![jwks, authorization_server]
+}
+
+#[derive(Serialize)]
+struct JwkSet {
+    keys: Vec<Jwk>,
+}
+
+#[get("/jwks.json")]
+fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
+    Document::new(&JwkSet { keys: keys.published() })
+}
+
+#[get("/oauth-authorization-server")]
+fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem> {
+    Document::new(metadata.inner())
+}
+
+/// Where things are, by their names in RFC 8414 §2.
+///
+/// There is no authorization endpoint, so there are no response types; the member is required all
+/// the same. Clients are public: a refresh token is all that they show.
+#[derive(Debug, Serialize)]
+pub struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+    token_endpoint: String,
+    token_endpoint_auth_methods_supported: [&'static str; 1],
+    grant_types_supported: [&'static str; 1],
+    response_types_supported: [&'static str; 0],
+    service_documentation: String,
+}
+
+impl Metadata {
+    /// The metadata of the issuer at that address.
+    #[must_use]
+    pub fn new(public_url: &str) -> Self {
+        Self {
+            issuer: public_url.to_owned(),
+            jwks_uri: format!("{public_url}/.well-known/jwks.json"),
+            token_endpoint: format!("{public_url}/api/v1/auth/refresh"),
+            token_endpoint_auth_methods_supported: ["none"],
+            grant_types_supported: ["refresh_token"],
+            response_types_supported: [],
+            service_documentation: format!("{public_url}/problems"),
+        }
+    }
+}
+
+/// A public document that may be kept for a while, and then asked for again by its `ETag`.
+struct Document {
+    json: Vec<u8>,
+    etag: String,
+}
+
+impl Document {
+    fn new(content: &impl Serialize) -> Result<Self, Problem> {
+        let json = serde_json::to_vec(content).map_err(|_| Problem::internal())?;
+        let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(digest(&SHA256, &json)));
+        Ok(Self { json, etag })
+    }
+
+    /// RFC 9110 §13.1.2: any of the listed tags, compared weakly.
+    fn is_known_to(&self, request: &Request<'_>) -> bool {
+        let mut tags = request.headers().get("If-None-Match").flat_map(|list| list.split(',')).map(str::trim);
+        tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag)
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Document {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let known = self.is_known_to(request);
+        let mut response = Response::build();
+        response
+            .header(Header::new("Cache-Control", format!("public, max-age={}", config::Keys::MAX_AGE)))
+            .header(Header::new("Access-Control-Allow-Origin", "*"))
+            .header(Header::new("ETag", self.etag));
+        if known {
+            response.status(Status::NotModified);
+        } else {
+            response.header(ContentType::JSON).sized_body(self.json.len(), std::io::Cursor::new(self.json));
+        }
+        response.ok()
+    }
+}

@@ -1,0 +1,218 @@
+//! Tokens that only look like ours, against the verification that guards every protected route
+//! (RFC 8725 §3, RFC 9068 §4).
+
+use std::net::TcpListener;
+
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vestibule::session::KeyRing;
+
+use crate::support::app::App;
+use crate::support::keys::{ISSUER, issuer};
+use crate::support::token::{now, with};
+
+fn header(keys: &KeyRing, changes: &Value) -> Value {
+    with(json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).kid }), changes)
+}
+
+fn payload(changes: &Value) -> Value {
+    let sound = json!({
+        "iss": ISSUER, "sub": Uuid::nil(), "aud": ISSUER, "exp": now() + 900, "iat": now(),
+        "jti": Uuid::nil(), "sid": Uuid::nil(), "client_id": "client",
+    });
+    with(sound, changes)
+}
+
+fn token(header: &str, payload: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
+    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+    let signature = URL_SAFE_NO_PAD.encode(sign(message.as_bytes()));
+    format!("{message}.{signature}")
+}
+
+/// A token that our own key signed, whatever is in it.
+fn ours(keys: &KeyRing, header: &Value, payload: &Value) -> String {
+    signed(keys, &header.to_string(), &payload.to_string())
+}
+
+fn signed(keys: &KeyRing, header: &str, payload: &str) -> String {
+    token(header, payload, |message| keys.signing(now()).sign(message).unwrap().as_ref().to_vec())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tokens_of_this_table_are_sound_until_something_is_changed() {
+    let app = App::start().await;
+    let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&json!({})));
+    assert!(issuer(&app.keys).verify(&token, now()).await.is_ok());
+    for claims in
+        [json!({ "nbf": now() }), json!({ "iat": now() + 2, "nbf": now() + 2 }), json!({ "exp": now() - 2 })]
+    {
+        let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&claims));
+        assert!(issuer(&app.keys).verify(&token, now()).await.is_ok(), "clocks that differ: {claims}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_does_not_choose_its_algorithm_or_its_key() {
+    let app = App::start().await;
+    let keys = &app.keys;
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    host.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/", host.local_addr().unwrap());
+    let jwk = serde_json::to_value(&keys.published()[0]).unwrap();
+    let changes = [
+        json!({ "alg": "none" }),
+        json!({ "alg": "noNE" }),
+        json!({ "alg": "" }),
+        json!({ "alg": "es256" }),
+        json!({ "alg": "ES384" }),
+        json!({ "alg": "RS256" }),
+        json!({ "alg": "HS256" }),
+        json!({ "alg": ["ES256"] }),
+        json!({ "alg": null }),
+        json!({ "typ": "JWT" }),
+        json!({ "typ": "id+jwt" }),
+        json!({ "typ": null }),
+        json!({ "kid": "" }),
+        json!({ "kid": null }),
+        json!({ "kid": 0 }),
+        json!({ "kid": "../../dev/null" }),
+        json!({ "kid": "/dev/null" }),
+        json!({ "kid": "' OR ''='" }),
+        json!({ "kid": "A".repeat(43) }),
+        json!({ "kid": url }),
+        json!({ "jwk": jwk }),
+        json!({ "jku": url }),
+        json!({ "x5u": url }),
+        json!({ "x5c": ["MIIB"] }),
+        json!({ "crit": ["exp"] }),
+        json!({ "crit": [] }),
+        json!({ "b64": false }),
+        json!({ "zip": "DEF" }),
+        json!({ "cty": "JWT" }),
+    ];
+    for change in changes {
+        let header = header(keys, &change);
+        // Rightly signed, so that nothing but the header can be what is wrong.
+        let refused = issuer(keys).verify(&ours(keys, &header, &payload(&json!({}))), now()).await;
+        assert!(refused.is_err(), "{change}");
+        let unsigned = token(&header.to_string(), &payload(&json!({})).to_string(), |_| Vec::new());
+        assert!(issuer(keys).verify(&unsigned, now()).await.is_err(), "unsigned: {change}");
+    }
+    assert!(host.accept().is_err(), "nobody asked the host that the tokens named");
+    assert!(keys.reloads() <= 1, "only an id that could be ours is looked for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_signed_with_anything_but_our_key_is_refused() {
+    let app = App::start().await;
+    let keys = &app.keys;
+    let payload = payload(&json!({})).to_string();
+    let verify = async |token: String| issuer(keys).verify(&token, now()).await;
+
+    // Public keys are public: as the secret of an HMAC they sign nothing.
+    let jwk = serde_json::to_value(&keys.published()[0]).unwrap();
+    let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
+    let point = [vec![4], coordinate("x"), coordinate("y")].concat();
+    for secret in [point, jwk.to_string().into_bytes(), jwk["x"].as_str().unwrap().into(), b"\0".to_vec()] {
+        for alg in ["HS256", "ES256"] {
+            let header = header(keys, &json!({ "alg": alg })).to_string();
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+            let forged = token(&header, &payload, |message| hmac::sign(&key, message).as_ref().to_vec());
+            assert!(verify(forged).await.is_err(), "{alg}");
+        }
+    }
+
+    let random = SystemRandom::new();
+    let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+    let foreign = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref()).unwrap();
+    let point = foreign.public_key().as_ref();
+    let own = json!({
+        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": keys.signing(now()).kid,
+        "x": URL_SAFE_NO_PAD.encode(&point[1..33]), "y": URL_SAFE_NO_PAD.encode(&point[33..]),
+    });
+    for change in [json!({}), json!({ "jwk": own })] {
+        let header = header(keys, &change).to_string();
+        let sign = |message: &[u8]| foreign.sign(&random, message).unwrap().as_ref().to_vec();
+        assert!(verify(token(&header, &payload, sign)).await.is_err(), "{change}");
+    }
+
+    let header = header(keys, &json!({})).to_string();
+    for signature in [vec![], vec![0; 64], vec![1; 64], vec![0; 63], vec![0xff; 64]] {
+        assert!(verify(token(&header, &payload, |_| signature)).await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_ours_that_says_something_else_is_refused() {
+    let app = App::start().await;
+    let keys = &app.keys;
+    let changes = [
+        json!({ "iss": "https://elsewhere.example" }),
+        json!({ "iss": format!("{ISSUER}/") }),
+        json!({ "iss": [ISSUER] }),
+        json!({ "iss": null }),
+        json!({ "aud": "https://elsewhere.example" }),
+        json!({ "aud": [ISSUER, "https://elsewhere.example"] }),
+        json!({ "aud": "" }),
+        json!({ "aud": null }),
+        json!({ "exp": now() - 60 }),
+        json!({ "exp": (now() + 900).to_string() }),
+        json!({ "exp": 1e300 }),
+        json!({ "exp": -1 }),
+        json!({ "exp": null }),
+        json!({ "iat": now() + 60 }),
+        json!({ "iat": now().to_string() }),
+        json!({ "iat": null }),
+        json!({ "nbf": now() + 60 }),
+        json!({ "nbf": (now() + 60).to_string() }),
+        json!({ "nbf": now().to_string() }),
+        json!({ "sub": "ada" }),
+        json!({ "sub": null }),
+        json!({ "sid": "" }),
+        json!({ "sid": null }),
+    ];
+    for change in changes {
+        let token = ours(keys, &header(keys, &json!({})), &payload(&change));
+        assert!(issuer(keys).verify(&token, now()).await.is_err(), "{change}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_another_shape_is_refused() {
+    let app = App::start().await;
+    let keys = &app.keys;
+    let (head, body) = (header(keys, &json!({})).to_string(), payload(&json!({})).to_string());
+    let sound = signed(keys, &head, &body);
+    let shapes = [
+        String::new(),
+        ".".into(),
+        "..".into(),
+        "...".into(),
+        format!("{sound}."),
+        format!(".{sound}"),
+        format!(" {sound}"),
+        format!("{sound}="),
+        format!("{sound}\n"),
+        sound.replacen('.', "..", 1),
+        sound[..sound.len() - 1].to_owned(),
+        sound.rsplit_once('.').unwrap().0.to_owned(),
+        format!("{}.", sound.rsplit_once('.').unwrap().0),
+        signed(keys, &format!("{head}{head}"), &body),
+        signed(keys, &head.replacen('{', r#"{"alg":"none","#, 1), &body),
+        signed(keys, &head, &body.replacen('{', r#"{"exp":99999999999,"#, 1)),
+        signed(keys, "[]", &body),
+        signed(keys, "null", &body),
+        signed(keys, &head, "[]"),
+        signed(keys, &head, ""),
+        signed(keys, &"[".repeat(5000), &body),
+    ];
+    for shape in shapes {
+        assert!(issuer(keys).verify(&shape, now()).await.is_err(), "{shape}");
+    }
+    assert!(issuer(keys).verify(&sound, now()).await.is_ok());
+}
