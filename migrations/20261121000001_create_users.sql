@@ -1,7 +1,9 @@
--- Users: one row a person. The address is stored ASCII case-folded, so equality is identity.
+-- Users: one row a person. The address is stored ASCII case-folded, so equality is identity, and
+-- its collation makes a prefix a range of the index.
 CREATE TABLE users (
     id             uuid        CONSTRAINT users_pkey PRIMARY KEY,
-    email          text        CONSTRAINT users_email_folded CHECK (email = lower(email COLLATE "C")),
+    email          text        COLLATE "C"
+                               CONSTRAINT users_email_folded CHECK (email = lower(email)),
     email_verified boolean     NOT NULL DEFAULT false,
     name           text,
     picture        text,

@@ -1,6 +1,7 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
 pub mod keys;
+pub mod staff;
 
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
@@ -15,11 +16,12 @@ use crate::session::prune::Pruned;
 use crate::session::refusals::Refusals;
 use crate::session::{Issuer, KeyRing, signing_key};
 use crate::store;
+use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
-use crate::web::{api, catcher, exact_path, problem_pages, templates, well_known};
+use crate::web::{admin, api, catcher, exact_path, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -38,6 +40,11 @@ pub enum Error {
         "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
     )]
     Migrate(#[from] MigrateError),
+    /// `admin.provider` names none of the providers.
+    #[error(
+        "configuration: `admin.provider` is not the name of a provider; set it to one that is configured"
+    )]
+    AdminProvider,
     /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -84,11 +91,14 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::open(db.pool().clone(), &config.secret_key, config.keys, ttl).await?;
     let metadata = well_known::Metadata::new(&config.public_url);
+    let main = config.providers.get(&config.admin_provider).ok_or(Error::AdminProvider)?;
+    let admin = Admin::new(main, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let refusals = Refusals::open(db.pool().clone());
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.merge(("template_dir", templates::dir())))
         .manage(db)
+        .manage(admin)
         .manage(keys)
         .manage(issuer)
         .manage(metadata)
@@ -103,6 +113,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .attach(templates::fairing())
         .mount("/api/v1", api::routes())
         .mount("/.well-known", well_known::routes())
+        .mount("/admin", admin::routes())
+        .register("/admin", admin::catchers())
         .mount("/problems", problem_pages::routes())
         .register("/", catcher::catchers()))
 }

@@ -15,9 +15,9 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("store", &["clock", "domain", "secret"]),
     ("session", &["clock", "config", "domain", "secret", "store"]),
     ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),
-    ("service", &["config", "provider", "secret", "session", "store", "web"]),
-    ("dev", &["clock", "domain", "secret", "session", "web"]),
-    ("cli", &["config", "dev", "secret", "service", "telemetry"]),
+    ("service", &["config", "domain", "provider", "secret", "session", "store", "web"]),
+    ("dev", &["clock", "config", "domain", "secret", "service", "session", "web"]),
+    ("cli", &["config", "domain", "dev", "secret", "service", "telemetry"]),
 ];
 
 /// Which rooms may name a crate that the others must not depend on.

@@ -9,6 +9,7 @@ mod keys;
 mod migrate;
 mod prune;
 mod serve;
+mod staff;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,9 @@ enum Command {
     /// The keys that sign access tokens
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Who may use the admin pages
+    #[command(subcommand)]
+    Staff(staff::Command),
     /// Things for development
     #[cfg(all(feature = "dev", debug_assertions))]
     #[command(subcommand)]
@@ -58,6 +62,7 @@ pub fn run() -> ExitCode {
         Command::Migrate => migrate::run(),
         Command::Prune => prune::run(),
         Command::Keys(command) => keys::run(command),
+        Command::Staff(command) => staff::run(command),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
     };

@@ -11,6 +11,8 @@ pub(super) fn run() -> Result {
     let config = Config::read(figment)?;
     super::block_on(config.workers, async {
         service::migrate(&config).await?;
+        #[cfg(all(feature = "dev", debug_assertions))]
+        development.appoint(&config).await?;
         let rocket = service::build(config).await?;
         #[cfg(all(feature = "dev", debug_assertions))]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());

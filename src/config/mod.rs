@@ -48,6 +48,8 @@ pub struct Config {
     pub rate_limit: RateLimit,
     /// When the keys of access tokens change.
     pub keys: Keys,
+    /// Name of the provider that staff sign in with.
+    pub admin_provider: String,
     /// Identity providers by the name that stands in the path.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -62,6 +64,7 @@ impl Config {
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
         let mut providers = BTreeMap::new();
         let main = provider::read(&figment, "idp", root.idp)?;
+        let admin_provider = root.admin.provider.unwrap_or_else(|| main.name.clone());
         providers.insert(main.name.clone(), main);
         for (name, raw) in root.providers {
             let key = format!("providers.{name}");
@@ -85,6 +88,7 @@ impl Config {
             proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,
             rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
             keys: keys::read(&figment, &root.keys)?,
+            admin_provider,
             providers,
             figment,
         })

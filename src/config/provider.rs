@@ -13,6 +13,8 @@ use crate::domain::id_token::Format;
 use crate::domain::linking::{Doubt, Link, Policy};
 use crate::secret::Secret;
 
+const GOOGLE_AUTHORIZATION: &str = "https://accounts.google.com/o/oauth2/v2/auth";
+const GOOGLE_TOKEN: &str = "https://oauth2.googleapis.com/token";
 const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
 /// Google puts either spelling into its tokens.
 const GOOGLE_ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
@@ -44,6 +46,10 @@ pub struct Provider {
     pub tokeninfo_url: Url,
     /// How it wants to be asked.
     pub tokeninfo_method: Method,
+    /// Where people sign in, for the authorization-code flow.
+    pub authorization_url: Option<Url>,
+    /// Where a code is exchanged, for the authorization-code flow.
+    pub token_url: Option<Url>,
     /// Accepted spellings of `iss`.
     pub issuers: Vec<String>,
     /// When not empty, `hd` must be one of these (lower case).
@@ -68,6 +74,8 @@ pub(super) struct Raw {
     client_secret: Option<Secret<String>>,
     client_secret_file: Option<PathBuf>,
     tokeninfo_url: Option<String>,
+    authorization_url: Option<String>,
+    token_url: Option<String>,
     #[serde(default)]
     tokeninfo_method: Method,
     name: Option<String>,
@@ -129,7 +137,11 @@ impl Reader<'_> {
         let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids)?;
         let client_secret = self.client_secret(raw.client_secret, raw.client_secret_file)?;
         let google = raw.tokeninfo_url.as_deref().is_none_or(|url| url == GOOGLE_TOKENINFO);
-        let tokeninfo_url = self.tokeninfo_url(raw.tokeninfo_url.as_deref().unwrap_or(GOOGLE_TOKENINFO))?;
+        let tokeninfo_url = raw.tokeninfo_url.as_deref().unwrap_or(GOOGLE_TOKENINFO);
+        let tokeninfo_url = self.url("tokeninfo_url", tokeninfo_url)?;
+        let of_google = |url| google.then_some(url);
+        let authorization_url = raw.authorization_url.as_deref().or(of_google(GOOGLE_AUTHORIZATION));
+        let token_url = raw.token_url.as_deref().or(of_google(GOOGLE_TOKEN));
         if raw.issuers.is_empty() && !google {
             let remedy = "list what this provider puts into `iss`";
             return Err(self.error("issuers", "is missing", remedy));
@@ -147,6 +159,8 @@ impl Reader<'_> {
             client_secret,
             tokeninfo_url,
             tokeninfo_method: raw.tokeninfo_method,
+            authorization_url: authorization_url.map(|url| self.url("authorization_url", url)).transpose()?,
+            token_url: token_url.map(|url| self.url("token_url", url)).transpose()?,
             issuers,
             allowed_domains: raw.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect(),
             token_format: raw.token_format.unwrap_or(if google { Format::Jwt } else { Format::Any }),
@@ -215,16 +229,15 @@ impl Reader<'_> {
         }
     }
 
-    fn tokeninfo_url(&self, text: &str) -> Result<Url, Error> {
-        const FIELD: &str = "tokeninfo_url";
-        const REMEDY: &str = "set it to the provider's token-information endpoint";
-        let url = Url::parse(text).map_err(|e| self.error(FIELD, format!("is not a URL ({e})"), REMEDY))?;
+    fn url(&self, field: &str, text: &str) -> Result<Url, Error> {
+        const REMEDY: &str = "set it to the provider's endpoint";
+        let url = Url::parse(text).map_err(|e| self.error(field, format!("is not a URL ({e})"), REMEDY))?;
         if !secure(&url) {
             let problem = "must be https (http only on this machine), without a password or a fragment";
-            return Err(self.error(FIELD, problem, REMEDY));
+            return Err(self.error(field, problem, REMEDY));
         }
         if url.query_pairs().any(|(name, _)| name == "id_token") {
-            return Err(self.error(FIELD, "must not hold an `id_token` parameter", REMEDY));
+            return Err(self.error(field, "must not hold an `id_token` parameter", REMEDY));
         }
         Ok(url)
     }

@@ -39,7 +39,8 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 9] = [
+const OUR_KEYS: [&str; 10] = [
+    "admin",
     "keys",
     "public_url",
     "session",
@@ -73,9 +74,19 @@ pub(super) struct Root {
     #[serde(default)]
     pub keys: RawKeys,
     #[serde(default)]
+    pub admin: RawAdmin,
+    #[serde(default)]
     pub idp: RawProvider,
     #[serde(default)]
     pub providers: BTreeMap<String, RawProvider>,
+}
+
+/// `[default.admin]`: the pages for staff.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAdmin {
+    /// The provider that staff sign in with; the default one unless it is named.
+    pub provider: Option<String>,
 }
 
 impl Root {

@@ -17,9 +17,14 @@ use rocket::{Build, Rocket};
 
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
+use crate::config::Config;
+use crate::domain::staff::Role;
+use crate::service;
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
+/// The one member of staff.
+const STAFF: &str = "ada@example.com";
 
 /// Why development cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +83,8 @@ pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
             .merge(("idp.client_id", CLIENT_ID))
             .merge(("idp.client_secret", client_secret.expose()))
             .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
+            .merge(("idp.authorization_url", format!("{issuer}/authorize")))
+            .merge(("idp.token_url", format!("{issuer}/token")))
             .merge(("idp.issuers", [&issuer]))
             .merge(("idp.token_format", "jwt"));
         let client_id = CLIENT_ID.to_owned();
@@ -97,6 +104,17 @@ pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
 }
 
 impl Development {
+    /// Makes the person whom the welcome names a member of staff, if this is all development.
+    ///
+    /// # Errors
+    /// The database cannot be used.
+    pub async fn appoint(&self, config: &Config) -> Result<(), service::Error> {
+        if self.identity_provider.is_some() && self.postgres.is_some() {
+            service::staff::add(config, STAFF, Role::Admin).await?;
+        }
+        Ok(())
+    }
+
     /// Mounts the identity provider, if there is one.
     #[must_use]
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
@@ -121,7 +139,8 @@ impl Development {
         format!(
             "\nVestibule is ready. Sign in as ada@example.com:\n\n  \
              curl -sS {base}/api/v1/auth/oauth/{provider_name} -H 'Content-Type: application/json' \\\n    \
-             -d \"{{\\\"id_token\\\":\\\"$(curl -sS '{mint}')\\\"}}\"\n{stored}"
+             -d \"{{\\\"id_token\\\":\\\"$(curl -sS '{mint}')\\\"}}\"\n{stored}\n\
+             Look after users, as {STAFF} again: {base}/admin\n"
         )
     }
 }

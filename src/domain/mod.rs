@@ -8,4 +8,5 @@ pub mod json;
 pub mod key_life;
 pub mod linking;
 pub mod refusal;
+pub mod staff;
 pub mod user;

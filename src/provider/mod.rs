@@ -3,13 +3,15 @@
 //! [`Providers::verify`] is the whole of it: early refusals, the call, the claims. It holds no
 //! database connection and knows nothing of users.
 
+mod answer;
+mod authorization_code;
 mod client;
 mod tokeninfo;
 
 use std::collections::BTreeMap;
 
+pub use self::answer::Unavailable;
 pub use self::client::ClientError;
-pub use self::tokeninfo::Unavailable;
 use crate::config;
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::IdToken;
@@ -42,10 +44,30 @@ impl Providers {
         Ok(Self { client: client::build()?, by_name })
     }
 
+    /// The providers' names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.by_name.keys().cloned().collect()
+    }
+
     /// The provider of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&config::Provider> {
         self.by_name.get(name)
+    }
+
+    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
+    ///
+    /// # Errors
+    /// The provider refuses the code, or gives no usable answer within five seconds.
+    pub async fn exchange(
+        &self,
+        provider: &config::Provider,
+        code: &str,
+        code_verifier: &str,
+        redirect_uri: &str,
+    ) -> Result<String, Error> {
+        authorization_code::exchange(&self.client, provider, code, code_verifier, redirect_uri).await
     }
 
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).

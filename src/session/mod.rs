@@ -6,6 +6,7 @@ pub mod access_token;
 pub mod account;
 pub mod key_ring;
 pub mod key_rotation;
+pub mod look_after;
 pub mod prune;
 pub mod refresh;
 pub mod refresh_token;
@@ -14,6 +15,7 @@ pub mod sealed;
 pub mod sign_in;
 pub mod sign_out;
 pub mod signing_key;
+pub mod staff;
 
 pub use self::access_token::Issuer;
 pub use self::key_ring::KeyRing;

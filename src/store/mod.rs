@@ -3,6 +3,7 @@
 //! Races are closed here, in the statements, and show as [`Error::Raced`]: nothing was written
 //! and the same call can be made again.
 
+pub mod directory;
 pub mod error;
 pub mod events;
 pub mod identities;
@@ -10,6 +11,7 @@ pub mod migrations;
 pub mod prune;
 pub mod sessions;
 pub mod signing_keys;
+pub mod staff;
 pub mod users;
 
 pub use self::error::Error;

@@ -1,6 +1,7 @@
 //! Answering HTTP: the only place, beside `service` and `dev`, that names Rocket. Guards read and handlers
 //! call one `session` verb; nothing here decides.
 
+pub mod admin;
 pub mod api;
 pub mod catcher;
 pub mod database;
@@ -14,3 +15,4 @@ pub mod rate_limit_fields;
 pub mod request_log;
 pub mod templates;
 pub mod well_known;
+pub mod wire_time;

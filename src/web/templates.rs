@@ -11,6 +11,13 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("base.html", include_str!("../../templates/base.html.tera")),
     #[cfg(all(feature = "dev", debug_assertions))]
     ("dev/authorize.html", include_str!("../../templates/dev/authorize.html.tera")),
+    ("admin/layout.html", include_str!("../../templates/admin/layout.html.tera")),
+    ("admin/error.html", include_str!("../../templates/admin/error.html.tera")),
+    ("admin/sign_in.html", include_str!("../../templates/admin/sign_in.html.tera")),
+    ("admin/users.html", include_str!("../../templates/admin/users.html.tera")),
+    ("admin/user.html", include_str!("../../templates/admin/user.html.tera")),
+    ("admin/audit.html", include_str!("../../templates/admin/audit.html.tera")),
+    ("admin/events.html", include_str!("../../templates/admin/events.html.tera")),
     ("problems.html", include_str!("../../templates/problems.html.tera")),
 ];
 

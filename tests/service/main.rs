@@ -6,6 +6,7 @@ compile_error!("the tests use the development parts; run them without --release 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admin;
 mod api;
 mod contract;
 mod fault;

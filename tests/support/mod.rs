@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod cluster;
+pub mod desk;
 pub mod keys;
 pub mod problem;
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]

@@ -6,6 +6,7 @@ pub mod departing;
 pub mod json_body;
 pub mod origin;
 pub mod rate_limited;
+pub mod staff;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
@@ -13,4 +14,5 @@ pub use self::departing::Departing;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
+pub use self::staff::{Staff, StaffForm};
 pub use self::verified_identity::VerifiedIdentity;

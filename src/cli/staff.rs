@@ -1,0 +1,69 @@
+//! `vestibule staff …`
+
+use clap::{Subcommand, ValueEnum};
+
+use super::Result;
+use crate::config::{self, Config};
+use crate::domain::email::Email;
+use crate::domain::staff::Role;
+use crate::service;
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Let someone use the admin pages, or change what they may do
+    #[command(after_help = "Example:\n  vestibule staff add grace@example.com --role support")]
+    Add {
+        /// Address that the identity provider vouches for when they sign in
+        email: String,
+        /// `support` reads and ends sessions; `admin` may do everything
+        #[arg(long, value_enum, default_value = "support")]
+        role: RoleName,
+    },
+    /// Take it away again, and end their sessions at once
+    Remove {
+        /// The member's address
+        email: String,
+    },
+    /// Show who may use the admin pages
+    List,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    Support,
+    Admin,
+}
+
+pub(super) fn run(command: Command) -> Result {
+    let config = Config::read(config::figment())?;
+    super::block_on(1, async move {
+        match command {
+            Command::Add { email, role } => {
+                let role = match role {
+                    RoleName::Support => Role::Support,
+                    RoleName::Admin => Role::Admin,
+                };
+                let done = service::staff::add(&config, address(&email)?.folded(), role).await?;
+                if !done {
+                    return Err("nobody else is an admin; make another one first".into());
+                }
+            }
+            Command::Remove { email } => {
+                let done = service::staff::remove(&config, address(&email)?.folded()).await?;
+                if !done {
+                    return Err("there is no such member of staff, or nobody else is an admin".into());
+                }
+            }
+            Command::List => {
+                for member in service::staff::list(&config).await? {
+                    println!("{}\t{}", member.email, member.role);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn address(text: &str) -> std::result::Result<Email, String> {
+    Email::parse(text).ok_or_else(|| format!("{text} is not an e-mail address"))
+}

@@ -1,0 +1,66 @@
+//! Reading what a provider answers: JSON, of bounded size, in bounded time, or not at all.
+
+use std::time::Duration;
+
+use reqwest::Response;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
+
+use crate::domain::json::Object;
+
+/// A whole call, retry included. A little below the five seconds that callers are promised, so that
+/// the answer, too, is within them.
+pub(super) const DEADLINE: Duration = Duration::from_millis(4_800);
+
+/// Largest answer read, in bytes. A tokeninfo answer has about one thousand.
+const MAX_BODY: usize = 64 * 1024;
+
+/// The provider gave no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no usable answer from the provider: {class}")]
+pub struct Unavailable {
+    /// What went wrong, in one word for logs and metrics.
+    pub class: &'static str,
+    /// Whether the call itself is likely to be set up wrongly, so that waiting will not help.
+    pub misconfigured: bool,
+    /// Seconds to wait before trying again.
+    pub retry_after: u32,
+}
+
+impl Unavailable {
+    /// A provider that hands out what is no token.
+    #[must_use]
+    pub const fn malformed_token() -> Self {
+        Self::new("malformed_token")
+    }
+
+    pub(super) const fn new(class: &'static str) -> Self {
+        Self { class, misconfigured: false, retry_after: 2 }
+    }
+}
+
+/// The one JSON object that an answer consists of.
+pub(super) async fn json(response: Response) -> Result<Object, Unavailable> {
+    // No encoding was offered, so none is undone: a bomb stays small.
+    let json = response.headers().get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()));
+    if !json || response.headers().contains_key(CONTENT_ENCODING) {
+        return Err(Unavailable::new("content_type"));
+    }
+    Object::parse(&body(response).await?).map_err(|_| Unavailable::new("not_json"))
+}
+
+fn is_json(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+    essence.eq_ignore_ascii_case(b"application/json")
+}
+
+/// An answer's body, to its end.
+pub(super) async fn body(mut response: Response) -> Result<Vec<u8>, Unavailable> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| Unavailable::new("body"))? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(Unavailable::new("too_large"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

@@ -1,0 +1,91 @@
+//! What staff do about a user.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::domain::staff::Role;
+use crate::store::directory;
+use crate::store::error::{Error, Retries};
+use crate::store::users::Origin;
+
+/// Longest reason that is kept, in characters.
+const MAX_REASON: usize = 500;
+
+/// Something that staff can do to a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Refuse sign-ins and end what is open.
+    Disable,
+    /// Take that back.
+    Enable,
+    /// End all sessions.
+    EndSessions,
+}
+
+impl Action {
+    /// The action of that name, as it stands in addresses.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Disable, Self::Enable, Self::EndSessions].into_iter().find(|action| action.name() == name)
+    }
+
+    /// Its name in addresses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Enable => "enable",
+            Self::EndSessions => "end-sessions",
+        }
+    }
+
+    /// Its name in events.
+    const fn event(self) -> &'static str {
+        match self {
+            Self::Disable => "user_disabled",
+            Self::Enable => "user_enabled",
+            Self::EndSessions => "sessions_ended",
+        }
+    }
+
+    /// The least role that may.
+    #[must_use]
+    pub const fn role(self) -> Role {
+        match self {
+            Self::EndSessions => Role::Support,
+            Self::Disable | Self::Enable => Role::Admin,
+        }
+    }
+
+    /// What there is to say when it is done.
+    #[must_use]
+    pub const fn done(self) -> &'static str {
+        match self {
+            Self::Disable => "The user is disabled and signed out everywhere.",
+            Self::Enable => "The user may sign in again.",
+            Self::EndSessions => "The user is signed out everywhere.",
+        }
+    }
+}
+
+/// Does it, and records who did and why. Answers whether there is such a user.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn act(
+    pool: &PgPool,
+    user: Uuid,
+    action: Action,
+    actor: &str,
+    reason: &str,
+    origin: &Origin,
+) -> Result<bool, Error> {
+    let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON).collect();
+    let mut retries = Retries::default();
+    loop {
+        match directory::act(pool, user, action.event(), actor, &reason, origin).await {
+            Err(error) => retries.after(error).await?,
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Staff sign-in, by the authorization-code flow: what goes out to the provider, what must come
+//! back, and the session that follows (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sqlx::PgPool;
+
+use super::refresh_token::RefreshToken;
+use crate::domain::claims::VerifiedClaims;
+use crate::domain::email::Email;
+use crate::secret::Secret;
+use crate::store::Error;
+use crate::store::staff::{self, Pending, StaffRow};
+use crate::store::users::Origin;
+
+/// A sign-in that has begun. Everything in it is random.
+#[derive(Debug)]
+pub struct Begun {
+    /// `state`.
+    pub state: Secret<String>,
+    /// What the browser keeps, so that nobody else's browser can finish.
+    pub browser: Secret<String>,
+    /// `nonce`.
+    pub nonce: String,
+    /// `code_challenge`, for the method S256.
+    pub code_challenge: String,
+}
+
+/// Begins a sign-in that shall lead to the page `next`.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
+    let [state, browser, nonce, verifier] = std::array::from_fn(|_| RefreshToken::generate());
+    let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
+    let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
+    staff::begin(pool, &state.hash, &browser.hash, &Pending { nonce: nonce.clone(), code_verifier, next })
+        .await?;
+    Ok(Begun { state: state.text, browser: browser.text, nonce, code_challenge })
+}
+
+/// Takes the sign-in that a provider answers, if this browser began it.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
+    match (RefreshToken::parse(state), RefreshToken::parse(browser)) {
+        (Some(state), Some(browser)) => staff::take(pool, &state, &browser).await,
+        _ => Ok(None),
+    }
+}
+
+/// Opens a session for the member of staff with the verified address; none for anyone else.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn sign_in(
+    pool: &PgPool,
+    claims: &VerifiedClaims,
+    origin: &Origin,
+) -> Result<Option<Secret<String>>, Error> {
+    let Some(email) = claims.email.as_ref().filter(|_| claims.email_verified) else { return Ok(None) };
+    let session = RefreshToken::generate();
+    let opened = staff::open_session(pool, Email::folded(email), &session.hash, origin).await?;
+    Ok(opened.then_some(session.text))
+}
+
+/// The member of staff whose session this is, if it is alive.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
+    match RefreshToken::parse(session) {
+        Some(hash) => staff::by_session(pool, &hash).await,
+        None => Ok(None),
+    }
+}
+
+/// Ends the session, or all of the member's.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
+    match RefreshToken::parse(session) {
+        Some(hash) => staff::end_sessions(pool, &hash, everywhere).await,
+        None => Ok(()),
+    }
+}
+
+/// What a form must carry to be from a page that this session was shown.
+#[must_use]
+pub fn csrf_token(session: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, format!("csrf {session}").as_bytes()))
+}

@@ -1,0 +1,54 @@
+//! Failures in the admin pages' own clothes.
+
+use rocket::http::Status;
+use rocket::response::Redirect;
+use rocket::{Catcher, Request, Responder, catch, catchers as collect};
+use serde_json::json;
+use url::form_urlencoded;
+
+use super::page::Page;
+use crate::web::problem::{Kind, Problem};
+use crate::web::request_log::RequestId;
+
+pub(super) fn catchers() -> Vec<Catcher> {
+    collect![default]
+}
+
+#[derive(Responder)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
+enum Failure {
+    SignIn(Redirect),
+    Page(Page),
+}
+
+/// Whoever is not signed in is led there, and back; everyone else reads what went wrong.
+#[catch(default)]
+fn default(status: Status, request: &Request<'_>) -> Failure {
+    if status == Status::Unauthorized {
+        let next: String = form_urlencoded::byte_serialize(request.uri().to_string().as_bytes()).collect();
+        Problem::new(Kind::InvalidAccessToken, "nobody is signed in").keep(request);
+        return Failure::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
+    }
+    let (title, text) = match status.code {
+        400 | 422 => {
+            ("That did not work", "The request is incomplete or out of date. Go back and try again.")
+        }
+        403 => (
+            "Not allowed",
+            "Your role does not allow this, or the form is out of date. Go back, reload the page and try again.",
+        ),
+        404 | 405 => ("Nothing here", "There is no such page or person. They may have been deleted."),
+        429 => ("Too often", "Wait a minute, then try again."),
+        503 => ("Not now", "The database or the identity provider does not answer. Try again in a moment."),
+        _ => ("Something went wrong", "It is a mistake of the service. Report the number below."),
+    };
+    let kind = match status.code {
+        404 | 405 => Kind::NotFound,
+        400..=499 => Kind::InvalidRequest,
+        503 => Kind::ServiceUnavailable,
+        _ => Kind::InternalError,
+    };
+    Problem::new(kind, title).keep(request);
+    let content = json!({ "title": title, "text": text, "request_id": RequestId::of(request).as_str() });
+    Failure::Page(Page::public(status, "admin/error.html", content))
+}

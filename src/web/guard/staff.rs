@@ -1,0 +1,121 @@
+//! Who looks at the admin pages, and whether a form is from one of them.
+
+use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
+use rocket::http::{Cookie, SameSite, Status};
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::{Ignite, Rocket, Sentinel};
+use url::form_urlencoded;
+
+use crate::session::staff::{authenticate, csrf_token};
+use crate::store::staff::StaffRow;
+use crate::web::database::Db;
+use crate::web::problem::Problem;
+
+/// The cookie of a staff session. Its prefix binds it to this host, to https and to the whole of it.
+pub const COOKIE: &str = "__Host-vestibule-staff";
+
+/// A cookie that only this host gets, by https, and no script can read. `Lax`, since the way back
+/// from the identity provider begins on its site.
+#[must_use]
+pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
+    Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
+}
+
+/// A member of staff.
+///
+/// - **Succeeds** when the cookie is that of a staff session that is alive.
+/// - **Fails** with 401 otherwise; the catcher leads to the sign-in.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct Staff {
+    /// Who it is.
+    pub member: StaffRow,
+    /// What forms of this session carry.
+    pub csrf: String,
+}
+
+/// A form that a page of this session sent: its fields, without the token.
+///
+/// - **Succeeds** when the token is the session's and the browser names no other site as the sender.
+/// - **Fails** with 403 otherwise, and with 400 when it is no form.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct StaffForm(Vec<(String, String)>);
+
+impl StaffForm {
+    /// The first field of that name, trimmed; none when it is blank.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
+    let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
+    let member = authenticate(db.pool(), cookie.value()).await.map_err(|error| {
+        let problem = Problem::from(error).keep(request);
+        problem.status()
+    })?;
+    let member = member.ok_or(Status::Unauthorized)?;
+    Ok(Staff { member, csrf: csrf_token(cookie.value()) })
+}
+
+/// Whether the browser says that the request comes from a page of this site, or says nothing.
+#[must_use]
+pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
+    let headers = request.headers();
+    let site = headers.get_one("Sec-Fetch-Site").is_none_or(|site| site == "same-origin" || site == "none");
+    site && headers.get_one("Origin").is_none_or(|sender| sender == origin)
+}
+
+impl Sentinel for Staff {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        rocket.state::<Db>().is_none()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Staff {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match staff(request).await {
+            Ok(staff) => Outcome::Success(staff),
+            Err(status) => Outcome::Error((status, ())),
+        }
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for StaffForm {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> DataOutcome<'r, Self> {
+        match form(request, data).await {
+            Ok(form) => DataOutcome::Success(form),
+            Err(status) => DataOutcome::Error((status, ())),
+        }
+    }
+}
+
+async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
+    let origin: &crate::web::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
+    if !same_origin(request, origin.origin()) {
+        return Err(Status::Forbidden);
+    }
+    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
+        return Err(Status::Forbidden);
+    }
+    let body = data.open(16.kibibytes()).into_string().await.map_err(|_| Status::BadRequest)?;
+    if !body.is_complete() {
+        return Err(Status::BadRequest);
+    }
+    let fields: Vec<_> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    let form = StaffForm(fields);
+    let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
+    // Both are hashes of a secret that the sender would have to know: there is nothing to time.
+    let genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
+    if genuine { Ok(form) } else { Err(Status::Forbidden) }
+}

@@ -1,0 +1,4 @@
+//! The pages for staff.
+
+mod sign_in;
+mod users;

@@ -1,0 +1,156 @@
+//! Staff sign in by the authorization-code flow, and nobody else gets in.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::json;
+use vestibule::domain::staff::Role;
+
+use crate::support::desk::{Browser, Desk};
+
+const SESSION: &str = "__Host-vestibule-staff";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_nothing_from_the_caller() {
+    let desk = Desk::open().await;
+    let mut browser = Browser::new(&desk.app.url);
+    let request = browser
+        .request(Method::POST, "/admin/sign-in?next=/admin/audit&login_hint=x&prompt=none&redirect_uri=x");
+    let begun =
+        browser.send(request.header("Host", "evil.example").header("X-Forwarded-Host", "evil.example")).await;
+    let address = reqwest::Url::parse(begun.header("location").unwrap()).unwrap();
+    let query: BTreeMap<String, String> = address.query_pairs().into_owned().collect();
+    assert_eq!(query["redirect_uri"], format!("{}/admin/sign-in/callback", desk.app.url));
+    assert_eq!((query["response_type"].as_str(), query["code_challenge_method"].as_str()), ("code", "S256"));
+    let names: Vec<_> = query.keys().map(String::as_str).collect();
+    let expected = [
+        "client_id",
+        "code_challenge",
+        "code_challenge_method",
+        "nonce",
+        "redirect_uri",
+        "response_type",
+        "scope",
+        "state",
+    ];
+    assert_eq!(names, expected);
+    let cookie = begun.header("set-cookie").unwrap();
+    for attribute in ["__Host-vestibule-sign-in=", "; HttpOnly", "; SameSite=Lax", "; Secure", "; Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
+    let desk = Desk::open().await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = desk.signed_in("Ada@Example.com").await;
+    assert_eq!(browser.get("/admin/users").await.status.as_u16(), 200);
+    let mut elsewhere = desk.signed_in("ada@example.com").await;
+
+    let mut stranger = Browser::new(&desk.app.url);
+    let refused = stranger.sign_in("grace@example.com").await;
+    assert_eq!(refused.status.as_u16(), 403);
+    assert!(!stranger.cookies.contains_key(SESSION));
+    assert_eq!(desk.app.database.rows().await, [0; 4], "looking after users makes nobody a user");
+
+    let csrf = browser.csrf().await;
+    let out = browser.post("/admin/sign-out", &[("csrf", &csrf), ("everywhere", "yes")]).await;
+    assert_eq!(out.status.as_u16(), 303);
+    for browser in [&mut browser, &mut elsewhere] {
+        assert_eq!(browser.get("/admin/users").await.status.as_u16(), 303);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() {
+    let desk = Desk::open().await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = Browser::new(&desk.app.url);
+    let authorize = browser.begin().await;
+    let callback = browser.choose(&authorize, "ada@example.com").await;
+
+    let mut other = Browser::new(&desk.app.url);
+    other.begin().await;
+    assert_eq!(other.get(&callback).await.status.as_u16(), 400, "another browser");
+    let cookies = browser.cookies.clone();
+    assert_eq!(browser.get(&callback).await.status.as_u16(), 303);
+    browser.cookies = cookies;
+    assert_eq!(browser.get(&callback).await.status.as_u16(), 400, "twice");
+
+    let authorize = browser.begin().await;
+    let callback = browser.choose(&authorize, "ada@example.com").await;
+    sqlx::query("UPDATE staff_sign_ins SET created_at = now() - interval '11 minutes'")
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(browser.get(&callback).await.status.as_u16(), 400, "too late");
+
+    let authorize = browser.begin().await;
+    let callback = browser.choose(&authorize, "ada@example.com").await;
+    let foreign = callback.replace("iss=http", "iss=https");
+    assert_ne!(foreign, callback);
+    assert_eq!(browser.get(&foreign).await.status.as_u16(), 400, "another issuer");
+
+    for query in
+        ["", "?state=x", "?code=x", "?error=access_denied&error_description=%3Csvg%20onload%3D1%3E&state=x"]
+    {
+        let answer = browser.get(&format!("/admin/sign-in/callback{query}")).await;
+        assert_eq!(answer.status.as_u16(), 400, "{query}");
+        assert!(!answer.text.contains("svg"), "{query}");
+    }
+    let opened = "SELECT count(*) FROM staff_sessions";
+    assert_eq!(desk.app.database.count(opened).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_when_it_is_idle_old_or_its_member_is_removed() {
+    let desk = Desk::open().await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    desk.appoint("grace@example.com", Role::Support).await;
+    for sql in [
+        "UPDATE staff_sessions SET last_used_at = now() - interval '31 minutes'",
+        "UPDATE staff_sessions SET created_at = now() - interval '12 hours'",
+        "DELETE FROM staff WHERE email = 'grace@example.com'",
+    ] {
+        let mut browser = desk.signed_in("grace@example.com").await;
+        sqlx::query(sql).execute(&desk.app.database.pool).await.unwrap();
+        assert_eq!(browser.get("/admin/users").await.status.as_u16(), 303, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_session_every_page_leads_to_the_sign_in_and_shows_nothing() {
+    let desk = Desk::open().await;
+    let token = desk.app.post("idp", &json!({ "id_token": "x" })).await;
+    assert_eq!(token.status.as_u16(), 400);
+    let id = "00000000-0000-7000-8000-000000000000";
+    for (method, path) in [
+        (Method::GET, "/admin/users".to_owned()),
+        (Method::GET, format!("/admin/users/{id}")),
+        (Method::GET, "/admin/audit".into()),
+        (Method::POST, format!("/admin/users/{id}/disable")),
+        (Method::POST, "/admin/sign-out".into()),
+    ] {
+        let mut browser = Browser::new(&desk.app.url);
+        browser.cookies.insert(SESSION.into(), "x".into());
+        let request = browser.request(method.clone(), &path).bearer_auth("x.y.z");
+        let answer = browser.send(request.header("Content-Type", "application/x-www-form-urlencoded")).await;
+        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (303, ""), "{method} {path}");
+        assert!(answer.header("location").unwrap().starts_with("/admin/sign-in?next=%2Fadmin%2F"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_admin_stays() {
+    let desk = Desk::open().await;
+    let pool = &desk.app.database.pool;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    desk.appoint("grace@example.com", Role::Support).await;
+    assert!(!vestibule::store::staff::remove(pool, "ada@example.com").await.unwrap());
+    assert!(!vestibule::store::staff::add(pool, "ada@example.com", Role::Support).await.unwrap());
+    desk.appoint("grace@example.com", Role::Admin).await;
+    assert!(vestibule::store::staff::remove(pool, "ada@example.com").await.unwrap());
+    assert!(!vestibule::store::staff::remove(pool, "grace@example.com").await.unwrap());
+}

@@ -1,0 +1,200 @@
+//! Finding people, understanding what happened to them, and putting it right.
+
+use reqwest::Method;
+use serde_json::json;
+use vestibule::domain::staff::Role;
+
+use crate::support::app::Answer;
+use crate::support::desk::{Browser, Desk};
+
+/// Signs a person in by the API, with a token that the provider mints.
+async fn person(desk: &Desk, parameters: &[(&str, &str)]) -> Answer {
+    let mint = format!("{}/dev/idp/mint", desk.app.url);
+    let token =
+        reqwest::Client::new().get(mint).query(parameters).send().await.unwrap().text().await.unwrap();
+    desk.app.post("idp", &json!({ "id_token": token.trim() })).await
+}
+
+async fn desk_with(role: Role) -> (Desk, Browser) {
+    let desk = Desk::open().await;
+    // Somebody has to be an admin; this one may be somebody else.
+    desk.appoint("root@example.com", Role::Admin).await;
+    desk.appoint("staff@example.com", role).await;
+    let browser = desk.signed_in("staff@example.com").await;
+    (desk, browser)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_found_by_any_of_what_staff_are_told() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(
+        &desk,
+        &[("email", "ada.lovelace@example.com"), ("name", "Ada Lovelace"), ("sub", "Subject-1")],
+    )
+    .await;
+    person(&desk, &[("email", "grace@example.com"), ("name", "Grace Hopper")]).await;
+    let id = ada.user_id();
+    for query in [
+        "ada.lovelace@example.com",
+        "ADA.LOVE",
+        "ada lov",
+        "Ada",
+        "Subject-1",
+        &id,
+        &id.to_uppercase(),
+        "  ada ",
+    ] {
+        let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
+        let page = browser.send(request).await.text;
+        assert!(page.contains("ada.lovelace@example.com") && !page.contains("grace@example.com"), "{query}");
+    }
+    let long = "x".repeat(10_000);
+    for query in ["%", "_", "'", "\\", "a%", ".*", "\u{0}", "subject-1", "lovelace", &long] {
+        let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
+        let page = browser.send(request).await;
+        assert_eq!(page.status.as_u16(), 200, "{query:.20}");
+        let listed = page.text.contains("ada.lovelace@example.com");
+        // What is left of a NUL is nothing, and nothing lists everyone.
+        assert_eq!(listed, query == "\u{0}", "{query:.20}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_follow_each_other_and_a_forged_cursor_begins_again() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    sqlx::query(
+        "INSERT INTO users (id, email) SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com'
+         FROM generate_series(1, 120) AS n",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let mut path = Some("/admin/users".to_owned());
+    let mut seen = Vec::new();
+    while let Some(current) = path {
+        let page = browser.get(&current).await.text;
+        seen.extend(
+            page.split("user-").skip(1).filter_map(|rest| rest.split('@').next()?.parse::<u32>().ok()),
+        );
+        path = page
+            .split("href=\"")
+            .find(|rest| rest.starts_with("/admin/users?before="))
+            .map(|rest| rest.split('"').next().unwrap().to_owned());
+    }
+    assert_eq!(seen, (1..=120).rev().collect::<Vec<_>>());
+    for cursor in ["x", "1'; DROP TABLE users", "-1", "1000000000000000000"] {
+        let request = browser.request(Method::GET, "/admin/users").query(&[("before", cursor)]);
+        let page = browser.send(request).await;
+        assert!(page.status.as_u16() == 200 && page.text.contains("user-120@"), "{cursor}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_people_call_themselves_stays_text() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let names = [
+        "<script>alert(1)</script>",
+        "\"><img src=x onerror=1>",
+        "{{ 7*7 }}",
+        "{% include \"x\" %}",
+        "'><svg/onload=1>",
+    ];
+    for (number, name) in names.into_iter().enumerate() {
+        let subject = format!("s<b>{number}");
+        let answer =
+            person(&desk, &[("email", &format!("p{number}@example.com")), ("name", name), ("sub", &subject)])
+                .await;
+        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
+        for path in ["/admin/users".to_owned(), format!("/admin/users/{}", answer.user_id())] {
+            let page = browser.get(&path).await.text;
+            for markup in ["<script", "<img", "<svg", "<b>"] {
+                assert!(!page.contains(markup), "{path}: {markup}");
+            }
+        }
+    }
+    let page = browser.get("/admin/users").await.text;
+    assert!(page.contains("{{ 7*7 }}") && page.contains("&lt;script&gt;"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let refused =
+        person(&desk, &[("email", "ada@example.com"), ("sub", "other"), ("verified", "false")]).await;
+    assert_eq!(refused.error(), "link_required");
+    let paths = [format!("/admin/users/{}", ada.user_id()), "/admin/audit?email=ADA%40example.com".into()];
+    for path in paths {
+        let page = browser.get(&path).await.text;
+        assert!(page.contains("A sign-in was refused"), "{path}");
+        assert!(page.contains("the provider does not vouch that the address is yours"), "{path}");
+        assert!(page.contains("claimed ada@example.com, not verified"), "{path}");
+    }
+    for path in ["/admin/users/x", "/admin/users/00000000-0000-7000-8000-000000000000", "/admin/nothing"] {
+        assert_eq!(browser.get(path).await.status.as_u16(), 404, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_need_a_reason_the_role_and_a_form_of_ours_and_are_recorded() {
+    for role in [Role::Support, Role::Admin] {
+        let (desk, mut browser) = desk_with(role).await;
+        let ada = person(&desk, &[("email", "ada@example.com")]).await;
+        let csrf = browser.csrf().await;
+        let path = |action: &str| format!("/admin/users/{}/{action}", ada.user_id());
+        let sound = [("csrf", csrf.as_str()), ("reason", "asked by phone")];
+        let forged = "x".repeat(43);
+        for (what, form, status) in [
+            ("no token", vec![("reason", "x")], 403),
+            ("another's token", vec![("csrf", forged.as_str()), ("reason", "x")], 403),
+            ("no reason", vec![("csrf", csrf.as_str()), ("reason", "  ")], 400),
+        ] {
+            assert_eq!(browser.post(&path("end-sessions"), &form).await.status.as_u16(), status, "{what}");
+        }
+        for (name, value) in
+            [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")]
+        {
+            let request =
+                browser.request(Method::POST, &path("end-sessions")).form(&sound).header(name, value);
+            assert_eq!(browser.send(request).await.status.as_u16(), 403, "{name}: {value}");
+        }
+        assert_eq!(browser.get(&path("end-sessions")).await.status.as_u16(), 404, "not by a link");
+        assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200, "nothing has happened");
+
+        let answer = browser.post(&path("disable"), &sound).await;
+        let expected = if role == Role::Admin { 303 } else { 403 };
+        assert_eq!(answer.status.as_u16(), expected, "{role}");
+        if role == Role::Admin {
+            assert_eq!(person(&desk, &[("email", "ada@example.com")]).await.error(), "user_disabled");
+            assert_eq!(browser.post(&path("enable"), &sound).await.status.as_u16(), 303);
+        }
+        let again = person(&desk, &[("email", "ada@example.com")]).await;
+        assert_eq!(again.outcome(), "signed_in");
+        assert_eq!(browser.post(&path("end-sessions"), &sound).await.status.as_u16(), 303);
+        assert_eq!(desk.app.refresh(&again.refresh_token()).await.status.as_u16(), 401);
+        let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
+        assert!(page.contains("by staff@example.com") && page.contains("Reason: asked by phone"), "{role}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_has_the_headers_that_keep_it_to_itself() {
+    let (_desk, mut browser) = desk_with(Role::Support).await;
+    for path in
+        ["/admin/users", "/admin/audit", "/admin/sign-in", "/admin/nothing", "/admin/sign-in/callback"]
+    {
+        let answer = browser.get(path).await;
+        let policy = answer.header("content-security-policy").unwrap_or_default();
+        for directive in
+            ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "object-src 'none'"]
+        {
+            assert!(policy.contains(directive), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+        assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{path}");
+    }
+}

@@ -1,0 +1,150 @@
+//! The admin pages with an identity provider to sign in at, and a browser without scripts.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use reqwest::{Method, RequestBuilder};
+use url::Url;
+use vestibule::dev::identity_provider::IdentityProvider;
+use vestibule::domain::staff::Role;
+use vestibule::secret::Secret;
+use vestibule::store::staff;
+
+use super::app::{Answer, App};
+use super::cluster::Database;
+use super::token::CLIENT_ID;
+
+const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
+
+/// A service whose default provider is the development one.
+pub struct Desk {
+    pub app: App,
+    folder: PathBuf,
+}
+
+impl Desk {
+    pub async fn open() -> Self {
+        let database = Database::create().await;
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let base = format!("http://127.0.0.1:{port}");
+        let issuer = format!("{base}/dev/idp");
+        let folder = std::env::temp_dir().join(format!("vestibule-desk-{}-{port}", std::process::id()));
+        let secret = Secret::new(CLIENT_SECRET.to_owned());
+        let provider = IdentityProvider::open(&folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
+        let app = App::start_altered(
+            database,
+            |figment| {
+                figment
+                    .merge(("port", port))
+                    .merge(("public_url", &base))
+                    .merge(("idp.client_secret", CLIENT_SECRET))
+                    .merge(("idp.issuers", [&issuer]))
+                    .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
+                    .merge(("idp.authorization_url", format!("{issuer}/authorize")))
+                    .merge(("idp.token_url", format!("{issuer}/token")))
+            },
+            |rocket| provider.mount(rocket),
+        )
+        .await;
+        Self { app, folder }
+    }
+
+    /// Makes somebody a member of staff.
+    pub async fn appoint(&self, email: &str, role: Role) {
+        assert!(staff::add(&self.app.database.pool, email, role).await.unwrap());
+    }
+
+    /// A browser that has signed in.
+    pub async fn signed_in(&self, email: &str) -> Browser {
+        let mut browser = Browser::new(&self.app.url);
+        let landed = browser.sign_in(email).await;
+        assert_eq!(
+            (landed.status.as_u16(), landed.header("location")),
+            (303, Some("/admin/users")),
+            "{}",
+            landed.text
+        );
+        browser
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Keeps cookies, follows nothing by itself.
+pub struct Browser {
+    pub cookies: BTreeMap<String, String>,
+    base: String,
+    client: reqwest::Client,
+}
+
+impl Browser {
+    pub fn new(base: &str) -> Self {
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { cookies: BTreeMap::new(), base: base.to_owned(), client }
+    }
+
+    /// A request with the cookies.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = Url::parse(&self.base).unwrap().join(path).unwrap();
+        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.client.request(method, url).header("Cookie", cookies.join("; "))
+    }
+
+    /// Sends it and keeps what cookies come back.
+    pub async fn send(&mut self, request: RequestBuilder) -> Answer {
+        let answer = App::answer(request.send().await.unwrap()).await;
+        for cookie in answer.headers.get_all("set-cookie") {
+            let (name, value) = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
+            if value.is_empty() {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        answer
+    }
+
+    pub async fn get(&mut self, path: &str) -> Answer {
+        let request = self.request(Method::GET, path);
+        self.send(request).await
+    }
+
+    pub async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> Answer {
+        let request = self.request(Method::POST, path).form(form);
+        self.send(request).await
+    }
+
+    /// The token in the forms of a page.
+    pub async fn csrf(&mut self) -> String {
+        let page = self.get("/admin/users").await.text;
+        let (_, rest) = page.split_once("name=\"csrf\" value=\"").expect("a page with a form");
+        rest.split_once('"').unwrap().0.to_owned()
+    }
+
+    /// Begins a sign-in: the provider's page.
+    pub async fn begin(&mut self) -> Url {
+        let begun = self.post("/admin/sign-in", &[]).await;
+        assert_eq!(begun.status.as_u16(), 303, "{}", begun.text);
+        Url::parse(begun.header("location").unwrap()).unwrap()
+    }
+
+    /// Chooses who to be at the provider: the way back.
+    pub async fn choose(&mut self, authorize: &Url, email: &str) -> String {
+        let form = [("email", email), ("verified", "true"), ("answer", "sign_in")];
+        let chosen = self.client.post(authorize.clone()).form(&form).send().await.unwrap();
+        let location = chosen.headers()["location"].to_str().unwrap().to_owned();
+        location.strip_prefix(&self.base).expect("back to us").to_owned()
+    }
+
+    /// Signs in, up to the answer that opens the session or does not.
+    pub async fn sign_in(&mut self, email: &str) -> Answer {
+        let authorize = self.begin().await;
+        let callback = self.choose(&authorize, email).await;
+        self.get(&callback).await
+    }
+}
