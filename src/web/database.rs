@@ -11,6 +11,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, Postgres};
 
+use super::openapi::problems::Fails;
+use super::problem::Kind;
+
 /// The service's database, `[default.databases.vestibule]`.
 #[derive(Debug, Database)]
 #[database("vestibule")]
@@ -22,6 +25,12 @@ impl Db {
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.0.0
+    }
+}
+
+impl Fails for Db {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::ServiceUnavailable, Kind::InternalError].into_iter()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod database;
 pub mod exact_path;
 pub mod forwarded;
 pub mod guard;
+pub mod openapi;
 pub mod problem;
 pub mod problem_pages;
 pub mod rate_limit;

@@ -9,7 +9,9 @@ use rocket::http::{ContentType, Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use super::openapi::problems::any_name;
 use super::request_log::RequestId;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::{Reason, Refusal};
@@ -316,14 +318,24 @@ impl Problem {
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// An error, as RFC 9457 has it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct Body<'a> {
+    /// A page about this error, below the service's own address: its cause, and what to do.
     #[serde(rename = "type")]
+    #[schema(format = "uri-reference")]
     type_: String,
+    /// The error in a few words, the same every time.
     title: &'a str,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// The check that failed, for developers. It never repeats what was sent.
     detail: &'a str,
+    #[schema(schema_with = any_name)]
     error: &'a str,
+    /// Finds the request in the service's log; the same as `X-Request-Id`.
     request_id: &'a str,
 }
 

@@ -3,26 +3,48 @@
 use rocket::http::Status;
 use rocket::{Route, delete, get, routes};
 use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
 
 use super::view::{Identity, Json, User};
 use crate::session::account;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![me, delete_me]
 }
 
+#[derive(OpenApi)]
+#[openapi(paths(me, delete_me))]
+pub(super) struct Described;
+
 /// A user with identities.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Me {
     #[serde(flatten)]
     user: User,
+    /// The oldest first.
     identities: Vec<Identity>,
 }
 
+/// Who is signed in
+///
+/// The user as they are now, with everything that they sign in with.
+#[utoipa::path(
+    get,
+    path = "/me",
+    operation_id = "getMe",
+    tag = "Account",
+    security(("access_token" = [])),
+    responses(
+        (status = 200, description = "The user.", body = Me, example = json!(examples::me())),
+        Problems<SignedIn>,
+    ),
+)]
 #[get("/me")]
 async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
     let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
@@ -30,6 +52,21 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
     Ok(Json(Status::Ok, Me { user: signed_in.user.into(), identities }))
 }
 
+/// Delete the account
+///
+/// Removes the person: user, identities and sessions. It cannot be undone, and needs no body: ask twice before.
+/// Whoever signs in with one of the identities afterwards is a new user.
+#[utoipa::path(
+    delete,
+    path = "/me",
+    operation_id = "deleteMe",
+    tag = "Account",
+    security(("access_token" = [])),
+    responses(
+        (status = 204, description = "The account is gone, and every session with it."),
+        Problems<SignedIn>,
+    ),
+)]
 #[delete("/me")]
 async fn delete_me(signed_in: SignedIn, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     account::delete(db.pool(), signed_in.user.id, &origin.0).await?;

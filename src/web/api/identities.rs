@@ -3,6 +3,7 @@
 use rocket::http::Status;
 use rocket::{Route, delete, get, post, routes};
 use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
@@ -10,25 +11,88 @@ use crate::session::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::verified_identity::request::LinkRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, SignedIn, VerifiedIdentity};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{Fails, Problems};
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, link, unlink]
 }
 
-#[derive(Serialize)]
+#[derive(OpenApi)]
+#[openapi(paths(list, link, unlink))]
+pub(super) struct Described;
+
+/// What linking can end with beside what its guards say.
+enum LinkFailures {}
+
+impl Fails for LinkFailures {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::IdentityAlreadyLinked, Kind::InvalidAccessToken].into_iter()
+    }
+}
+
+/// What unlinking can end with beside what its guards say.
+enum UnlinkFailures {}
+
+impl Fails for UnlinkFailures {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound, Kind::LastIdentity].into_iter()
+    }
+}
+
+/// A user's identities.
+#[derive(Serialize, ToSchema)]
 struct Identities {
+    /// The oldest first.
     identities: Vec<Identity>,
 }
 
+/// What the user signs in with
+#[utoipa::path(
+    get,
+    path = "/me/identities",
+    operation_id = "listIdentities",
+    tag = "Identities",
+    security(("access_token" = [])),
+    responses(
+        (status = 200, description = "All of them, the oldest first.", body = Identities,
+         example = json!(examples::identities())),
+        Problems<SignedIn>,
+    ),
+)]
 #[get("/me/identities")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem> {
     let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
     Ok(Json(Status::Ok, Identities { identities: identities.into_iter().map(Identity::from).collect() }))
 }
 
-/// 201 when the identity is new, 200 when it was this user's before.
+/// Link another identity
+///
+/// The identity signs in as this user from now on. Its e-mail address may be any, verified
+/// or not; the user's own stays as it is. An identity of somebody else stays theirs.
+#[utoipa::path(
+    post,
+    path = "/me/identities/{provider}",
+    operation_id = "linkIdentity",
+    tag = "Identities",
+    security(("access_token" = [])),
+    params(("provider" = String, Path, description = "Name of the identity provider, as configured: lower case.",
+            example = "google")),
+    request_body(content = LinkRequest, description = "The identity's token, fetched just now.", examples(
+        ("plain" = (summary = "A token", value = json!(examples::id_token()))),
+        ("nonce" = (summary = "A token for a nonce", value = json!(examples::id_token_and_nonce()))),
+    )),
+    responses(
+        (status = 201, description = "The identity is linked.", body = Identity,
+         example = json!(examples::identity())),
+        (status = 200, description = "It was this user's before; nothing has changed.", body = Identity,
+         example = json!(examples::identity())),
+        Problems<(SignedIn, VerifiedIdentity<'_>, LinkFailures)>,
+    ),
+)]
 #[post("/me/identities/<_>", data = "<identity>")]
 async fn link(
     _limit: RateLimited<SignIn>,
@@ -49,6 +113,22 @@ async fn link(
     }
 }
 
+/// Unlink an identity
+///
+/// Ends the sessions that were opened with it, perhaps this one. The last identity stays: without it nobody could
+/// sign in to the account.
+#[utoipa::path(
+    delete,
+    path = "/me/identities/{id}",
+    operation_id = "unlinkIdentity",
+    tag = "Identities",
+    security(("access_token" = [])),
+    params(("id" = Uuid, Path, description = "The identity's `id`.")),
+    responses(
+        (status = 204, description = "It is unlinked, and its sessions have ended."),
+        Problems<(SignedIn, UnlinkFailures)>,
+    ),
+)]
 #[delete("/me/identities/<id>")]
 async fn unlink(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let not_found = || Problem::new(Kind::NotFound, "the user has no identity of this id");

@@ -6,6 +6,7 @@ use rocket::http::Status;
 use rocket::{Route, delete, get, routes};
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::Json;
@@ -13,37 +14,82 @@ use crate::session::sign_out::end_session;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{Fails, Problems};
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, end]
 }
 
-#[derive(Serialize)]
+#[derive(OpenApi)]
+#[openapi(paths(list, end))]
+pub(super) struct Described;
+
+/// What ending a session can end with beside what its guards say.
+enum EndFailures {}
+
+impl Fails for EndFailures {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound].into_iter()
+    }
+}
+
+/// A user's sessions.
+#[derive(Serialize, ToSchema)]
 struct Sessions {
+    /// The last used first.
     sessions: Vec<Session>,
 }
 
-#[derive(Serialize)]
+/// Where a user is signed in.
+#[derive(Serialize, ToSchema)]
 struct Session {
+    /// End it by this. An access token's `sid`.
     id: Uuid,
+    /// Whether it is the session of this request.
     current: bool,
+    /// What it was opened with.
     provider: String,
+    /// When it was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// When it was last refreshed.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
+    /// IPv4 or IPv6 address that it was opened from.
+    #[schema(required = true, value_type = Option<String>)]
     ip: Option<IpAddr>,
+    /// The `User-Agent` that opened it.
+    #[schema(required = true)]
     user_agent: Option<String>,
     device: Device,
 }
 
-#[derive(Serialize)]
+/// What the sign-in said about its device.
+#[derive(Serialize, ToSchema)]
 struct Device {
+    /// What its owner calls it.
+    #[schema(required = true)]
     name: Option<String>,
+    /// What it runs.
+    #[schema(required = true)]
     platform: Option<String>,
 }
 
+/// Where the user is signed in
+#[utoipa::path(
+    get,
+    path = "/me/sessions",
+    operation_id = "listSessions",
+    tag = "Session",
+    security(("access_token" = [])),
+    responses(
+        (status = 200, description = "The sessions that are alive, the last used first.", body = Sessions,
+         example = json!(examples::sessions())),
+        Problems<SignedIn>,
+    ),
+)]
 #[get("/me/sessions")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
     let rows = sessions::of_user(db.pool(), signed_in.user.id).await?.into_iter();
@@ -62,6 +108,22 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
     Ok(Json(Status::Ok, Sessions { sessions }))
 }
 
+/// End one session
+///
+/// For the phone that got lost. To end this one, sign out.
+#[utoipa::path(
+    delete,
+    path = "/me/sessions/{id}",
+    operation_id = "endSession",
+    tag = "Session",
+    security(("access_token" = [])),
+    params(("id" = Uuid, Path, description = "The session's `id`.")),
+    responses(
+        (status = 204, description = "It has ended: its refresh token is void, and its access token opens nothing here. \
+                                      Services that only verify tokens take the access token until it expires."),
+        Problems<(SignedIn, EndFailures)>,
+    ),
+)]
 #[delete("/me/sessions/<id>")]
 async fn end(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let not_found = || Problem::new(Kind::NotFound, "the user has no session of this id");

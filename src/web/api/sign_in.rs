@@ -1,20 +1,75 @@
 //! `POST /api/v1/auth/oauth/<provider>`: an identity provider's token for a credential of ours.
 
 use rocket::{Route, State, post, routes};
+use utoipa::OpenApi;
 
-use super::token_response::TokenResponse;
+use super::token_response::{SignInBody, TokenResponse};
 use crate::config;
+use crate::domain::refusal::Reason;
 use crate::session::Issuer;
 use crate::session::sign_in::{Attempt, sign_in as open_session};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::verified_identity::request::SignInRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
-use crate::web::problem::Problem;
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{Fails, Problems};
+use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![sign_in]
 }
 
+#[derive(OpenApi)]
+#[openapi(paths(sign_in))]
+pub(super) struct Described;
+
+/// What the rules about users refuse with.
+enum Rules {}
+
+impl Fails for Rules {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        let reasons = [
+            Reason::UserDisabled,
+            Reason::UserNotFound,
+            Reason::IdentityConflict,
+            Reason::LinkRequired,
+            Reason::EmailNotVerified,
+            Reason::EmailMissing,
+        ];
+        reasons.into_iter().map(Kind::Refused)
+    }
+}
+
+/// Sign in with an identity provider's token
+///
+/// A known account at the provider is its user. An unknown one with a verified e-mail address is linked to the user
+/// who has that address, or becomes a new user. An unverified address never leads to an existing user. If the user
+/// who has the address never proved it, everything they signed in with is removed when the address's owner arrives.
+///
+/// The request can be repeated with the same token while that is fresh; each success opens a session.
+#[utoipa::path(
+    post,
+    path = "/auth/oauth/{provider}",
+    operation_id = "signIn",
+    tag = "Session",
+    params(("provider" = String, Path, description = "Name of the identity provider, as configured: lower case.",
+            example = "google")),
+    request_body(content = SignInRequest, description = "The token, fetched just now.", examples(
+        ("plain" = (summary = "A token", value = json!(examples::id_token()))),
+        ("whole" = (summary = "All that can be said", value = json!(examples::whole_sign_in()))),
+    )),
+    responses(
+        (status = 201, description = "Signed in as a new user.", body = SignInBody,
+         example = json!(examples::signed_in("created"))),
+        (status = 200, description = "Signed in as a user who was there before.", body = SignInBody, examples(
+            ("signed_in" = (summary = "The identity was known", value = json!(examples::signed_in("signed_in")))),
+            ("linked" = (summary = "The identity was new, its verified address was known",
+                         value = json!(examples::signed_in("linked")))),
+        )),
+        Problems<(RateLimited<SignIn>, (VerifiedIdentity<'_>, Rules, Db))>,
+    ),
+)]
 #[post("/auth/oauth/<_>", data = "<identity>")]
 async fn sign_in(
     _limit: RateLimited<SignIn>,

@@ -2,19 +2,68 @@
 
 use rocket::http::Status;
 use rocket::{Route, post, routes};
+use utoipa::openapi::{OpenApi, RefOr, Required};
+use utoipa::{OpenApi as _, ToSchema};
 
 use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
+use crate::web::guard::departing::SignOutRequest;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, Departing, RateLimited};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::Problems;
 use crate::web::problem::{Kind, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![logout]
 }
 
-/// 204 also for what has ended already: there is nothing that an app could do about it
-/// (RFC 7009 §2.2).
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(logout))]
+struct Described;
+
+/// The body can be left out, which utoipa knows only of one that may be `null`.
+pub(super) fn description() -> OpenApi {
+    let mut description = Described::openapi();
+    for item in description.paths.paths.values_mut() {
+        let body = item.post.as_mut().and_then(|operation| operation.request_body.as_mut());
+        if let Some(RefOr::T(body)) = body {
+            body.required = Some(Required::False);
+        }
+    }
+    description
+}
+
+/// Which sessions to end.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case", default = "local")]
+#[expect(dead_code, reason = "it describes what `logout` reads by hand")]
+enum SignOutScope {
+    Local,
+    Others,
+    Global,
+}
+
+// 204 also for what has ended already: there is nothing that an app could do about it (RFC 7009 §2.2).
+/// Sign out
+///
+/// Send the access token, or, when that has expired, the refresh token in the body. A session that has ended already
+/// is no error. Services that only verify tokens take the access token until it expires.
+#[utoipa::path(
+    post,
+    path = "/auth/logout",
+    operation_id = "logout",
+    tag = "Session",
+    security(("access_token" = []), ()),
+    params(("scope" = inline(Option<SignOutScope>), Query,
+            description = "`local` ends this session, `others` all of the user's but this, `global` all.")),
+    request_body(content = SignOutRequest, description = "Only without a valid access token.",
+                 example = json!(examples::refresh_token())),
+    responses(
+        (status = 204, description = "Signed out."),
+        Problems<(RateLimited<Refresh>, Departing, Db)>,
+    ),
+)]
 #[post("/auth/logout?<scope>", data = "<departing>")]
 async fn logout(
     _limit: RateLimited<Refresh>,

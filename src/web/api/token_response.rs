@@ -4,6 +4,7 @@ use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::{Bytes, User};
@@ -11,23 +12,33 @@ use crate::config;
 use crate::domain::user;
 use crate::session::refresh::Refreshed;
 use crate::session::sign_in::SignedIn;
-use crate::store::users::Outcome;
+use crate::store::users;
 
-/// A credential.
-#[derive(Serialize)]
-struct Credential<'a> {
+/// A credential (RFC 6749 §5.1).
+#[derive(Serialize, ToSchema)]
+pub(super) struct Credential<'a> {
+    /// For `Authorization: Bearer …`, here and at every other service. A JWT, but none of the app's business.
     access_token: &'a str,
-    token_type: &'static str,
+    token_type: TokenType,
+    /// Seconds from now until the access token expires.
     expires_in: u32,
+    /// For the next refresh, once. Replaces the one before: keep only this one, where no other app can read it.
     refresh_token: &'a str,
+    /// Seconds from now until the refresh token expires unless it is used.
     refresh_expires_in: u32,
+}
+
+/// How the access token is sent (RFC 6750).
+#[derive(Serialize, ToSchema)]
+enum TokenType {
+    Bearer,
 }
 
 impl<'a> Credential<'a> {
     const fn new(access_token: &'a str, refresh_token: &'a str, lifetimes: config::Session) -> Self {
         Self {
             access_token,
-            token_type: "Bearer",
+            token_type: TokenType::Bearer,
             expires_in: lifetimes.access_token_ttl,
             refresh_token,
             refresh_expires_in: lifetimes.refresh_token_ttl,
@@ -35,20 +46,39 @@ impl<'a> Credential<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct SignInBody<'a> {
+/// A credential, and whose it is.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SignedIn)]
+pub(super) struct SignInBody<'a> {
     #[serde(flatten)]
     credential: Credential<'a>,
-    outcome: &'static str,
+    outcome: Outcome,
     user: User,
     identity: Identity,
 }
 
-#[derive(Serialize)]
+/// How the identity found its user: `created` made a new one, `linked` added the identity to the one who has its
+/// verified e-mail address, `signed_in` knew it already.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Created,
+    Linked,
+    SignedIn,
+}
+
+/// The identity that was signed in with.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SignedInIdentity)]
 struct Identity {
+    /// Unlink it by this.
     id: Uuid,
+    /// As in the path.
     provider: String,
+    /// The token's `sub`.
     subject: String,
+    /// The token's address, as the provider spells it.
+    #[schema(required = true)]
     email: Option<String>,
 }
 
@@ -70,9 +100,9 @@ impl TokenResponse {
     pub(super) fn signed_in(signed_in: SignedIn, lifetimes: config::Session) -> Self {
         let SignedIn { outcome, user, identity, access_token, refresh_token } = signed_in;
         let (status, outcome) = match outcome {
-            Outcome::Created => (Status::Created, "created"),
-            Outcome::Linked => (Status::Ok, "linked"),
-            Outcome::SignedIn => (Status::Ok, "signed_in"),
+            users::Outcome::Created => (Status::Created, Outcome::Created),
+            users::Outcome::Linked => (Status::Ok, Outcome::Linked),
+            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn),
         };
         let body = serde_json::to_vec(&SignInBody {
             credential: Credential::new(access_token.expose(), refresh_token.expose(), lifetimes),

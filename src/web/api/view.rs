@@ -5,6 +5,7 @@ use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::user;
@@ -34,13 +35,19 @@ impl<'r> Responder<'r, 'static> for Bytes {
     }
 }
 
-/// An identity in a user's list.
-#[derive(Serialize)]
+/// What a user signs in with: an account at an identity provider.
+#[derive(Serialize, ToSchema)]
 pub(super) struct Identity {
+    /// Unlink it by this.
     id: Uuid,
+    /// As in the path of the sign-in.
     provider: String,
+    /// The account's `sub` at the provider.
     subject: String,
+    /// The provider's latest address for the account.
+    #[schema(required = true)]
     email: Option<String>,
+    /// When it was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }
@@ -53,13 +60,22 @@ impl From<IdentityRow> for Identity {
 }
 
 /// A user.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct User {
+    /// Never reused: the only thing about a user that other services should keep. An access token's `sub`.
     id: Uuid,
+    /// In lower case, unique among users; `null` when no provider gave one.
+    #[schema(required = true)]
     email: Option<String>,
+    /// Whether a provider vouches that the address is this person's.
     email_verified: bool,
+    /// What the provider calls them.
+    #[schema(required = true)]
     name: Option<String>,
+    /// Address of a picture.
+    #[schema(required = true)]
     picture: Option<String>,
+    /// When they first signed in.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }

@@ -10,6 +10,7 @@ use crate::session::Issuer;
 use crate::session::access_token::AccessToken;
 use crate::store::sessions::user_of;
 use crate::web::database::Db;
+use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
 /// No credentials were sent, so there is nothing to say about them (RFC 6750 §3.1).
@@ -77,6 +78,19 @@ fn outcome<T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (
     match result {
         Ok(value) => Outcome::Success(value),
         Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+    }
+}
+
+impl Fails for Bearer {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::InvalidRequest, Kind::InvalidAccessToken].into_iter()
+    }
+}
+
+impl Fails for SignedIn {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        // Requests of a session are limited, too.
+        <(Bearer, Db)>::kinds().chain([Kind::RateLimited])
     }
 }
 

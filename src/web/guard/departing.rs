@@ -2,10 +2,12 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::bearer::Bearer;
-use super::json_body;
+use super::json_body::{self, JsonBody};
+use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
 /// Proof enough to end a session.
@@ -20,6 +22,19 @@ pub enum Departing {
     Session(Uuid),
     /// A refresh token; whose is not known yet.
     Token(String),
+}
+
+/// A session to end, by its refresh token.
+#[derive(Debug, ToSchema)]
+pub struct SignOutRequest {
+    /// The one of the latest answer. One that is unknown or used up is no error: there is nothing left to end.
+    pub refresh_token: String,
+}
+
+impl Fails for Departing {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        <(Bearer, JsonBody)>::kinds()
+    }
 }
 
 #[rocket::async_trait]

@@ -7,6 +7,7 @@ use rocket::request::Request;
 use tokio::time::timeout;
 
 use crate::domain::json::Object;
+use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
 /// Longest wait for a whole body. A phone on a bad network needs a second or two.
@@ -42,6 +43,12 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct JsonBody(pub Object);
+
+impl Fails for JsonBody {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::InvalidRequest, Kind::PayloadTooLarge, Kind::UnsupportedMediaType].into_iter()
+    }
+}
 
 #[rocket::async_trait]
 impl<'r> FromData<'r> for JsonBody {

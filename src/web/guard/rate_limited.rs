@@ -11,6 +11,7 @@ use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
 use super::client_address;
+use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 use crate::web::rate_limit::{Key, Policy, RateLimits};
 use crate::web::rate_limit_fields;
@@ -44,6 +45,12 @@ impl ByAddress for Refresh {
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct RateLimited<P>(PhantomData<P>);
+
+impl<P> Fails for RateLimited<P> {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::RateLimited].into_iter()
+    }
+}
 
 impl<P> Sentinel for RateLimited<P> {
     fn abort(rocket: &Rocket<Ignite>) -> bool {

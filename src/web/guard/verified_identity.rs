@@ -1,20 +1,24 @@
 //! The guard of the sign-in route: it succeeds with what the provider in the path vouches for.
 
+pub mod request;
+
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
 use rocket::{Ignite, Rocket, Sentinel};
 use serde_json::Value;
 
-use super::json_body;
+use super::json_body::{self, JsonBody};
 use super::origin::ClientOrigin;
 use crate::clock;
 use crate::config;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
+use crate::domain::refusal::Reason;
 use crate::provider::Providers;
 use crate::session::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
+use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
 const MAX_NONCE: usize = 512;
@@ -40,6 +44,21 @@ pub struct VerifiedIdentity<'r> {
     pub device_platform: Option<String>,
     /// When the token was judged, in seconds since the epoch.
     pub now: i64,
+}
+
+impl Fails for VerifiedIdentity<'_> {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        let refused = [
+            Reason::InvalidToken,
+            Reason::TokenExpired,
+            Reason::IssuerMismatch,
+            Reason::AudienceMismatch,
+            Reason::NonceMismatch,
+            Reason::DomainNotAllowed,
+        ];
+        let provider = [Kind::ProviderDisabled, Kind::ProviderNotFound, Kind::ProviderUnavailable];
+        JsonBody::kinds().chain(refused.map(Kind::Refused)).chain(provider)
+    }
 }
 
 impl Sentinel for VerifiedIdentity<'_> {

@@ -1,0 +1,148 @@
+//! `GET /api/v1/openapi.json`: the API's description, made from the code that answers.
+//!
+//! Each resource describes its routes next to them, with the structs that it serialises and the errors of the
+//! guards that it uses. Here they are put together. Routes outside `/api/v1` join in [`description`], by
+//! `merge_from`, since their paths are whole already.
+
+pub mod examples;
+pub mod headers;
+pub mod problems;
+
+use std::sync::LazyLock;
+
+use rocket::http::{ContentType, Header};
+use rocket::request::Request;
+use rocket::response::{self, Responder, Response};
+use rocket::{Route, get, routes};
+use utoipa::OpenApi as _;
+use utoipa::openapi::path::PathItem;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::tag::{Tag, TagBuilder};
+use utoipa::openapi::{
+    Components, ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathsBuilder,
+    RefOr, Server,
+};
+
+use self::problems::{Nothing, Problems};
+use super::api;
+use super::problem::{self, Problem};
+
+/// The name that routes call the security scheme by.
+const ACCESS_TOKEN: &str = "access_token";
+
+/// What reads before the table of errors.
+const INTRODUCTION: &str = include_str!("openapi/description.md");
+
+/// The document never changes while the program runs.
+static DOCUMENT: LazyLock<Result<String, String>> =
+    LazyLock::new(|| description().to_json().map_err(|error| error.to_string()));
+
+/// The route of the document, for `/api/v1`.
+#[must_use]
+pub fn routes() -> Vec<Route> {
+    routes![document]
+}
+
+/// The description of the whole service.
+#[must_use]
+pub fn description() -> OpenApi {
+    let frame = OpenApiBuilder::new()
+        .info(info())
+        .servers(Some([Server::new("/")]))
+        .tags(Some(tags()))
+        .paths(PathsBuilder::new())
+        .components(Some(components()))
+        .build();
+    let mut whole = frame.nest("/api/v1", api::description().merge_from(Itself::openapi()));
+    whole.paths.paths.values_mut().for_each(give_request_ids);
+    whole
+}
+
+fn info() -> Info {
+    let licence = env!("CARGO_PKG_LICENSE");
+    InfoBuilder::new()
+        .title("Vestibule")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(format!("{INTRODUCTION}{}", problems::table())))
+        .license(Some(LicenseBuilder::new().name(licence).identifier(Some(licence)).build()))
+        .build()
+}
+
+fn tags() -> [Tag; 4] {
+    let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
+    [
+        tag("Session", "Sign in, stay signed in, sign out."),
+        tag("Account", "The user who is signed in."),
+        tag("Identities", "What the user signs in with: accounts at identity providers."),
+        tag("Description", "This document."),
+    ]
+}
+
+fn components() -> Components {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").description(Some(
+        "The `access_token` of the latest sign-in or refresh, in the one `Authorization` header.",
+    ));
+    let mut components = ComponentsBuilder::new()
+        .schema_from::<problem::Body<'_>>()
+        .security_scheme(ACCESS_TOKEN, SecurityScheme::Http(bearer.build()))
+        .build();
+    let headers = headers::all().into_iter();
+    components.headers = headers.map(|(name, header)| (name.to_owned(), header.into())).collect();
+    components.examples =
+        problems::examples().map(|(name, example)| (name.to_owned(), example.into())).collect();
+    components
+}
+
+/// `RequestLog` gives the header to every answer, so no route need mention it.
+fn give_request_ids(item: &mut PathItem) {
+    let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
+    for operation in [get, put, post, delete, options, head, patch, trace].into_iter().flatten() {
+        for response in operation.responses.responses.values_mut() {
+            if let RefOr::T(response) = response {
+                let name = headers::REQUEST_ID_HEADER;
+                response.headers.insert(name.to_owned(), headers::reference(name));
+            }
+        }
+    }
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(document))]
+struct Itself;
+
+/// The document on its way out.
+struct Document(&'static str);
+
+impl<'r> Responder<'r, 'static> for Document {
+    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
+        Response::build()
+            .header(ContentType::JSON)
+            .header(Header::new("Cache-Control", "public, max-age=300"))
+            .sized_body(self.0.len(), std::io::Cursor::new(self.0))
+            .ok()
+    }
+}
+
+/// This document
+///
+/// Made from the code that answers. Give it to a client generator, or read it in any viewer.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "getOpenApi",
+    tag = "Description",
+    responses(
+        (
+            status = 200, description = "The document.", content_type = "application/json", body = Object,
+            headers(("Cache-Control" = String, description = "`public, max-age=300`")),
+        ),
+        Problems<Nothing>,
+    ),
+)]
+#[get("/openapi.json")]
+fn document() -> Result<Document, Problem> {
+    match &*DOCUMENT {
+        Ok(json) => Ok(Document(json)),
+        Err(error) => Err(Problem::internal().logged(error.as_str())),
+    }
+}

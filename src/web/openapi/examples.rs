@@ -1,0 +1,99 @@
+//! Examples of what is sent and answered. The tests hold them against the schemas.
+
+use serde_json::{Value, json};
+
+/// A request's id.
+pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
+const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
+const IDENTITY: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e12";
+const SESSION: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e13";
+const SUBJECT: &str = "110169484474386276334";
+const EMAIL: &str = "ada@example.com";
+const THEN: &str = "2026-01-31T09:26:53.589793Z";
+/// Shortened: a real one has some 800 bytes.
+const ID_TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMTAxIn0.c2lnbmF0dXJl";
+const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
+
+/// A sign-in, or the linking of an identity, with nothing that need not be.
+#[must_use]
+pub fn id_token() -> Value {
+    json!({ "id_token": ID_TOKEN })
+}
+
+/// The same with a nonce.
+#[must_use]
+pub fn id_token_and_nonce() -> Value {
+    json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
+}
+
+/// A sign-in with all that can be said.
+#[must_use]
+pub fn whole_sign_in() -> Value {
+    json!({
+        "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "create": true,
+        "device": { "name": "Ada's phone", "platform": "Android 17" },
+    })
+}
+
+/// A refresh, or a sign-out without an access token.
+#[must_use]
+pub fn refresh_token() -> Value {
+    json!({ "refresh_token": REFRESH_TOKEN })
+}
+
+/// A credential.
+#[must_use]
+pub fn credential() -> Value {
+    json!({
+        "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIwMTk5In0.c2lnbmF0dXJl",
+        "token_type": "Bearer", "expires_in": 900,
+        "refresh_token": REFRESH_TOKEN, "refresh_expires_in": 2_592_000,
+    })
+}
+
+/// A sign-in that ended so.
+#[must_use]
+pub fn signed_in(outcome: &str) -> Value {
+    let mut body = credential();
+    body["outcome"] = outcome.into();
+    body["user"] = user();
+    body["identity"] = json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL });
+    body
+}
+
+fn user() -> Value {
+    json!({
+        "id": USER, "email": EMAIL, "email_verified": true, "name": "Ada Lovelace", "picture": null,
+        "created_at": THEN,
+    })
+}
+
+/// An identity in a list.
+#[must_use]
+pub fn identity() -> Value {
+    json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN })
+}
+
+/// A user's identities.
+#[must_use]
+pub fn identities() -> Value {
+    json!({ "identities": [identity()] })
+}
+
+/// The user who is signed in.
+#[must_use]
+pub fn me() -> Value {
+    let mut body = user();
+    body["identities"] = json!([identity()]);
+    body
+}
+
+/// A user's sessions.
+#[must_use]
+pub fn sessions() -> Value {
+    json!({ "sessions": [{
+        "id": SESSION, "current": true, "provider": "google", "created_at": THEN,
+        "last_used_at": "2026-02-01T07:00:00.5Z", "ip": "203.0.113.7", "user_agent": "VestibuleDemo/1.4 (Android 17)",
+        "device": { "name": "Ada's phone", "platform": "Android 17" },
+    }] })
+}

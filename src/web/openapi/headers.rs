@@ -1,0 +1,66 @@
+//! The headers that answers have beside their bodies.
+
+use serde_json::{Value, json};
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{Ref, RefOr};
+
+use super::examples::REQUEST_ID;
+use crate::web::problem::{Entry, Kind};
+
+/// Every answer's.
+pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
+const RETRY_AFTER: &str = "Retry-After";
+const CHALLENGE: &str = "WWW-Authenticate";
+
+/// Those that every error of a status has, or may have.
+pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
+    let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
+    let challenge = entries.iter().any(|entry| entry.error == Kind::InvalidAccessToken.entry().error);
+    [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE)].into_iter().flatten()
+}
+
+/// A reference to the description of that header.
+#[must_use]
+pub fn reference(name: &str) -> RefOr<Header> {
+    RefOr::Ref(Ref::new(format!("#/components/headers/{name}")))
+}
+
+/// The descriptions.
+#[must_use]
+pub fn all() -> [(&'static str, Header); 3] {
+    [
+        (
+            REQUEST_ID_HEADER,
+            header(
+                Type::String,
+                "Finds the request in the service's log: quote it when you ask for help. An error's `request_id` is the same.",
+                json!(REQUEST_ID),
+            ),
+        ),
+        (
+            RETRY_AFTER,
+            header(
+                Type::Integer,
+                "Seconds to wait before the same request is worth sending again.",
+                json!(1),
+            ),
+        ),
+        (
+            CHALLENGE,
+            header(
+                Type::String,
+                "RFC 6750: present with `invalid_access_token`. `error=\"invalid_token\"` is missing from it when no token was sent at all.",
+                json!(r#"Bearer realm="vestibule", error="invalid_token""#),
+            ),
+        ),
+    ]
+}
+
+fn header(of: Type, description: &str, example: Value) -> Header {
+    HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(SchemaType::Type(of))))
+        .description(Some(description))
+        .example(Some(example))
+        .build()
+}

@@ -1,0 +1,129 @@
+//! Which errors a route can answer, gathered from what its guards and its handler fail with.
+//!
+//! Each guard names its errors once, next to the code that fails; names, statuses and advice come from the
+//! catalogue. So a route's description grows when a guard of its does.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use serde_json::{Value, json};
+use utoipa::IntoResponses;
+use utoipa::openapi::example::{Example, ExampleBuilder};
+use utoipa::openapi::schema::{AllOfBuilder, Object, ObjectBuilder, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+use super::headers;
+use crate::web::problem::{Entry, Kind};
+
+/// Something that fails a request: a guard, the database, or a handler's own rules.
+pub trait Fails {
+    /// With what.
+    fn kinds() -> impl Iterator<Item = Kind>;
+}
+
+impl<A: Fails, B: Fails> Fails for (A, B) {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        A::kinds().chain(B::kinds())
+    }
+}
+
+impl<A: Fails, B: Fails, C: Fails> Fails for (A, B, C) {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        A::kinds().chain(B::kinds()).chain(C::kinds())
+    }
+}
+
+/// Nothing of its own: what is left is [`ANYWHERE`].
+#[derive(Debug)]
+pub enum Nothing {}
+
+impl Fails for Nothing {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        std::iter::empty()
+    }
+}
+
+/// What any route can answer, whatever its guards.
+pub const ANYWHERE: [Kind; 1] = [Kind::InternalError];
+
+/// Says at a route's `#[utoipa::path]` which errors it answers: those of `T`, and those of any route.
+#[derive(Debug)]
+pub struct Problems<T>(PhantomData<T>);
+
+impl<T: Fails> IntoResponses for Problems<T> {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut statuses: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
+        for entry in T::kinds().chain(ANYWHERE).map(Kind::entry) {
+            let entries = statuses.entry(entry.status).or_default();
+            if entries.iter().all(|known| known.error != entry.error) {
+                entries.push(entry);
+            }
+        }
+        let responses = statuses.into_iter();
+        responses.map(|(status, entries)| (status.to_string(), response(status, &entries).into())).collect()
+    }
+}
+
+fn response(status: u16, entries: &[Entry]) -> Response {
+    let lines: Vec<_> = entries
+        .iter()
+        .map(|Entry { error, title, remedy, .. }| format!("`{error}`: {title}. {remedy}"))
+        .collect();
+    let description = match &*lines {
+        [line] => line.clone(),
+        lines => format!("- {}", lines.join("\n- ")),
+    };
+    let narrowed = ObjectBuilder::new()
+        .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
+        .property("error", names(entries.iter().copied()));
+    let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
+    let examples = entries.iter().map(|Entry { error, .. }| {
+        (*error, RefOr::<Example>::Ref(Ref::new(format!("#/components/examples/{error}"))))
+    });
+    let content = ContentBuilder::new().schema(Some(schema)).examples_from_iter(examples);
+    let response = ResponseBuilder::new().description(description);
+    let mut response = response.content("application/problem+json", content.build()).build();
+    let headers = headers::of_problem(entries).map(|name| (name.to_owned(), headers::reference(name)));
+    response.headers.extend(headers);
+    response
+}
+
+/// The names of these errors, as a schema.
+fn names(entries: impl Iterator<Item = Entry>) -> Object {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
+}
+
+/// `error`: one of the whole catalogue.
+pub fn any_name() -> Object {
+    let mut schema = names(Kind::all().map(Kind::entry));
+    schema.description = Some(
+        "What is wrong, for programs: decide by this, and by `status` for a name that you do not know."
+            .into(),
+    );
+    schema
+}
+
+/// One example for each error, by its name.
+pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
+    Kind::all().map(Kind::entry).map(|entry| {
+        let example = ExampleBuilder::new().summary(entry.title).value(Some(example(&entry)));
+        (entry.error, example.build())
+    })
+}
+
+fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {
+    json!({
+        "type": format!("/problems/{error}"), "title": title, "status": status, "detail": cause,
+        "error": error, "request_id": super::examples::REQUEST_ID,
+    })
+}
+
+/// The catalogue as a table in Markdown.
+#[must_use]
+pub fn table() -> String {
+    let row = |Entry { status, error, title, .. }: Entry| {
+        format!("| {status} | [`{error}`](/problems/{error}) | {title} |")
+    };
+    let rows: Vec<_> = Kind::all().map(Kind::entry).map(row).collect();
+    format!("| status | `error` | |\n|---|---|---|\n{}\n", rows.join("\n"))
+}
