@@ -1,0 +1,200 @@
+//! The API's description: whole, sound, and of exactly the routes that there are.
+
+mod answers;
+mod document;
+mod requests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use figment::Figment;
+use reqwest::Method;
+use serde_json::Value;
+use vestibule::config::Config;
+use vestibule::service;
+use vestibule::web::openapi::description;
+
+use self::document::Document;
+use crate::support::app::{App, figment};
+use crate::support::cluster::Database;
+use crate::support::problem::{assert_problem, catalogue};
+
+/// What is mounted outside `/api/v1` and not described. This list may only shrink.
+const UNDESCRIBED: [&str; 1] = ["/problems"];
+
+/// Errors that no route of its own answers; the introduction tells of them.
+const OF_NO_ROUTE: [&str; 1] = ["method_not_allowed"];
+
+/// A path with its parameters' names left out, which Rocket and OpenAPI spell differently.
+fn anonymous(path: &str) -> String {
+    let segment =
+        |segment: &str| if segment.starts_with(['<', '{']) { "{}".into() } else { segment.to_owned() };
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+/// Methods and paths of the routes that the service mounts.
+async fn mounted() -> BTreeSet<(String, String)> {
+    let database = Database::create().await;
+    let figment: Figment = figment(&database.url, "http://127.0.0.1:9/tokeninfo");
+    let config = Config::read(figment).expect("the settings are sound");
+    service::migrate(&config).await.expect("the schema is current");
+    let rocket = service::build(config).await.expect("the service builds");
+    rocket.routes().map(|route| (route.method.to_string(), anonymous(route.uri.path()))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_of_the_api_is_described_and_every_description_has_a_route() {
+    let mounted = mounted().await;
+    let (described, elsewhere): (BTreeSet<_>, BTreeSet<_>) = Document::new()
+        .operations()
+        .map(|operation| (operation.method.to_uppercase(), anonymous(&operation.path)))
+        .partition(|(_, path)| path.starts_with("/api/v1/"));
+    let (api, outside): (BTreeSet<_>, BTreeSet<_>) =
+        mounted.into_iter().partition(|(_, path)| path.starts_with("/api/v1/"));
+    assert_eq!(described, api);
+
+    let below = |path: &str, prefix: &str| {
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let undescribed: BTreeSet<_> = outside.difference(&elsewhere).collect();
+    for (method, path) in &undescribed {
+        assert!(UNDESCRIBED.iter().any(|prefix| below(path, prefix)), "{method} {path} is not described");
+    }
+    for prefix in UNDESCRIBED {
+        assert!(undescribed.iter().any(|(_, path)| below(path, prefix)), "{prefix} need not be listed");
+    }
+    assert_eq!(elsewhere.difference(&outside).next(), None, "a description without a route");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_is_served_as_json_that_may_be_cached() {
+    let app = App::start().await;
+    let path = "/api/v1/openapi.json";
+    let answer = app.send(Method::GET, path, None, "").await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.header("Content-Type"), Some("application/json"));
+    assert_eq!(answer.header("Cache-Control"), Some("public, max-age=300"));
+    assert!(answer.header("X-Request-Id").is_some());
+    assert_eq!(answer.json(), Document::new().0);
+    assert_eq!(app.send(Method::GET, path, None, "").await.text, answer.text, "the same each time");
+    let head = app.send(Method::HEAD, path, None, "").await;
+    assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
+    assert_problem(&app.send(Method::POST, path, None, "").await, 405, "method_not_allowed");
+}
+
+#[test]
+fn the_document_is_openapi_3_1_that_says_the_same_when_it_is_read_back() {
+    let text = description().to_json().unwrap();
+    let read: utoipa::openapi::OpenApi = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), Document::new().0);
+    let document = Document::new();
+    assert!(document.0["openapi"].as_str().unwrap().starts_with("3.1."));
+    for member in ["title", "version", "description"] {
+        assert!(document.0["info"][member].as_str().is_some_and(|text| !text.is_empty()), "{member}");
+    }
+    for (name, schema) in document.0["components"]["schemas"].as_object().unwrap() {
+        assert!(jsonschema::draft202012::meta::validate(schema).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_component_is_used() {
+    fn collect<'a>(value: &'a Value, references: &mut BTreeSet<&'a str>) {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            references.insert(reference);
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+            Value::Object(members) => members.values().for_each(|member| collect(member, references)),
+            _ => {}
+        }
+    }
+    let document = Document::new();
+    let mut references = BTreeSet::new();
+    collect(&document.0, &mut references);
+    for reference in &references {
+        let pointer = reference.strip_prefix('#').expect("nothing outside the document");
+        assert!(document.0.pointer(pointer).is_some(), "{reference}");
+    }
+    for kind in ["schemas", "headers"] {
+        for name in document.0["components"][kind].as_object().unwrap().keys() {
+            assert!(references.contains(format!("#/components/{kind}/{name}").as_str()), "{kind}: {name}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_says_what_it_does_and_how_it_ends() {
+    let document = Document::new();
+    let tags: Vec<_> = document.0["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    let schemes = document.0["components"]["securitySchemes"].as_object().unwrap();
+    let mut ids = BTreeSet::new();
+    for operation in document.operations() {
+        let (name, body) = (operation.name(), operation.body);
+        let id = body["operationId"].as_str().expect("an operationId");
+        assert!(ids.insert(id), "{id} is there twice");
+        assert!(body["summary"].as_str().is_some_and(|summary| !summary.contains('\n')), "{name}");
+        assert!(tags.contains(&&body["tags"][0]), "{name}");
+        let responses = body["responses"].as_object().expect("responses");
+        let (errors, successes): (Vec<_>, Vec<_>) =
+            responses.iter().partition(|(status, _)| status.starts_with(['4', '5']));
+        assert!(!successes.is_empty() && !errors.is_empty(), "{name}");
+        for (status, response) in successes.into_iter().chain(errors) {
+            assert!(!response["description"].as_str().unwrap_or_default().is_empty(), "{name} {status}");
+            assert!(response["headers"]["X-Request-Id"].is_object(), "{name} {status}");
+        }
+        for requirement in body["security"].as_array().into_iter().flatten() {
+            let known = requirement.as_object().unwrap().keys().all(|scheme| schemes.contains_key(scheme));
+            assert!(known, "{name}");
+        }
+        let secured = body["security"].is_array();
+        assert_eq!(
+            secured,
+            responses.get("401").is_some_and(|response| response["headers"]["WWW-Authenticate"].is_object()),
+            "{name}"
+        );
+        let named: BTreeSet<_> = operation
+            .path
+            .split('/')
+            .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+            .collect();
+        let parameters = body["parameters"].as_array().into_iter().flatten();
+        let described: BTreeSet<_> = parameters
+            .filter(|parameter| parameter["in"] == "path")
+            .map(|parameter| {
+                assert_eq!(parameter["required"], true, "{name}");
+                parameter["name"].as_str().unwrap()
+            })
+            .collect();
+        assert_eq!(named, described, "{name}");
+    }
+}
+
+#[test]
+fn every_error_of_the_catalogue_is_described_under_its_status() {
+    let document = Document::new();
+    let mut described: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for operation in document.operations() {
+        for (status, response) in operation.body["responses"].as_object().unwrap() {
+            let content = &response["content"]["application/problem+json"];
+            let Some(narrowed) = content["schema"]["allOf"].as_array() else { continue };
+            assert_eq!(narrowed[0]["$ref"], "#/components/schemas/Problem");
+            let status: u64 = status.parse().unwrap();
+            assert_eq!(narrowed[1]["properties"]["status"]["enum"], serde_json::json!([status]));
+            let names = narrowed[1]["properties"]["error"]["enum"].as_array().unwrap();
+            assert_eq!(names.len(), content["examples"].as_object().unwrap().len(), "{}", operation.name());
+            assert_eq!(response["headers"]["Retry-After"].is_object(), matches!(status, 429 | 503));
+            for name in names {
+                described.entry(name.as_str().unwrap().to_owned()).or_default().insert(status);
+            }
+        }
+    }
+    let introduction = document.0["info"]["description"].as_str().unwrap();
+    for entry in catalogue() {
+        let name = format!("`{}`", entry.error);
+        assert!(introduction.contains(&name), "{name}");
+        let statuses = described.remove(entry.error).unwrap_or_default();
+        let expected = (!OF_NO_ROUTE.contains(&entry.error)).then_some(entry.status.into());
+        assert_eq!(statuses, expected.into_iter().collect(), "{name}");
+    }
+    assert_eq!(described.keys().next(), None, "a name that is not in the catalogue");
+}

@@ -1,0 +1,179 @@
+//! Examples and real answers, held against the schemas.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::document::Document;
+use crate::support::app::App;
+use crate::support::token::{claims, opaque, with};
+
+#[test]
+fn every_example_fits_its_schema() {
+    let document = Document::new();
+    let mut seen = 0;
+    for operation in document.operations() {
+        let responses = operation.body["responses"].as_object().unwrap().values();
+        for described in responses.chain([&operation.body["requestBody"]]) {
+            for content in described["content"].as_object().into_iter().flat_map(|content| content.values()) {
+                let several =
+                    content["examples"].as_object().into_iter().flat_map(|examples| examples.values());
+                for value in several.map(|example| document.example(example)).chain(content.get("example")) {
+                    document.assert_fits(&operation.name(), &content["schema"], value);
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    for (name, header) in document.0["components"]["headers"].as_object().unwrap() {
+        document.assert_fits(name, &header["schema"], &header["example"]);
+    }
+}
+
+#[test]
+fn every_body_has_an_example() {
+    let document = Document::new();
+    for operation in document.operations() {
+        let responses = operation.body["responses"].as_object().unwrap().values();
+        for described in responses.chain([&operation.body["requestBody"]]) {
+            for content in described["content"].as_object().into_iter().flat_map(|content| content.values()) {
+                let itself =
+                    operation.path == "/api/v1/openapi.json" && content["schema"]["type"] == "object";
+                let given = content.get("example").is_some() || content.get("examples").is_some();
+                assert!(itself || given, "{}", operation.name());
+            }
+        }
+    }
+}
+
+/// What the service serialises it always serialises whole: an app need not ask whether a member is there.
+#[test]
+fn every_member_of_an_answer_is_promised() {
+    let document = Document::new();
+    let schemas = document.0["components"]["schemas"].as_object().unwrap();
+    for (name, schema) in schemas.iter().filter(|(name, _)| !name.ends_with("Request")) {
+        let parts = schema["allOf"].as_array().into_iter().flatten().chain([schema]);
+        for part in parts {
+            let properties = part["properties"].as_object().into_iter().flat_map(|members| members.keys());
+            let properties: BTreeSet<_> = properties.map(String::as_str).collect();
+            let required = part["required"].as_array().into_iter().flatten();
+            assert_eq!(required.filter_map(Value::as_str).collect::<BTreeSet<_>>(), properties, "{name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_answers_are_as_described() {
+    let (app, document) = (App::start().await, Document::new());
+    let created = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!(created.status, 201);
+    document.assert_answers("signIn", &created);
+    let body = json!({ "id_token": app.token(&claims("ada", "ada@example.com")),
+                       "device": { "name": "Ada's phone", "platform": "Android 17" } });
+    let known = app.post("idp", &body).await;
+    assert_eq!((known.status.as_u16(), known.outcome().as_str()), (200, "signed_in"));
+    document.assert_answers("signIn", &known);
+    let second =
+        |subject| with(claims(subject, "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    let linked = app.sign_in_at("second", &second("ada-2")).await;
+    assert_eq!(linked.outcome(), "linked");
+    document.assert_answers("signIn", &linked);
+    let nobody = with(claims("nobody", ""), &json!({ "email": null, "name": null, "picture": null }));
+    let nobody = app.sign_in(&nobody).await;
+    assert_eq!((nobody.status.as_u16(), &nobody.json()["user"]["email"]), (201, &Value::Null));
+    document.assert_answers("signIn", &nobody);
+
+    let refreshed = app.refresh(&created.refresh_token()).await;
+    assert_eq!(refreshed.status, 200);
+    document.assert_answers("refresh", &refreshed);
+    let token = refreshed.access_token();
+    for (path, id) in [("me", "getMe"), ("me/identities", "listIdentities"), ("me/sessions", "listSessions")]
+    {
+        for token in [&token, &nobody.access_token()] {
+            let answer = app.get(token, &format!("/api/v1/{path}")).await;
+            assert_eq!(answer.status, 200);
+            document.assert_answers(id, &answer);
+        }
+    }
+    let body = json!({ "id_token": app.token(&second("ada-3")) });
+    for status in [201, 200] {
+        let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
+        assert_eq!(link.status, status);
+        document.assert_answers("linkIdentity", &link);
+    }
+    let identity = linked.json()["identity"]["id"].as_str().unwrap().to_owned();
+    let sessions = app.get(&token, "/api/v1/me/sessions").await.json();
+    let other =
+        sessions["sessions"].as_array().unwrap().iter().find(|session| session["device"]["name"].is_string());
+    let other = other.unwrap()["id"].as_str().unwrap();
+    for (path, id) in [
+        (format!("/api/v1/me/identities/{identity}"), "unlinkIdentity"),
+        (format!("/api/v1/me/sessions/{other}"), "endSession"),
+    ] {
+        for status in [204, 404] {
+            let answer = app.delete(&token, &path).await;
+            assert_eq!(answer.status, status, "{path}");
+            document.assert_answers(id, &answer);
+        }
+    }
+    let logout = app.as_user(&nobody.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    assert_eq!(logout.status, 204);
+    document.assert_answers("logout", &logout);
+    let deleted = app.delete(&token, "/api/v1/me").await;
+    assert_eq!(deleted.status, 204);
+    document.assert_answers("deleteMe", &deleted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_errors_are_as_described() {
+    let (app, document) = (App::start().await, Document::new());
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let changed = |changes| with(claims("ada", "ada@example.com"), &changes);
+    for changes in [
+        json!({ "iss": "https://elsewhere.example" }),
+        json!({ "aud": "elsewhere", "azp": null }),
+        json!({ "exp": "1" }),
+        json!({ "nonce": "n" }),
+        json!({ "sub": "another", "email_verified": false }),
+    ] {
+        let refused = app.sign_in(&changed(changes)).await;
+        assert!(refused.status.is_client_error());
+        document.assert_answers("signIn", &refused);
+    }
+    for (provider, body) in [
+        ("idp", json!({})),
+        ("idp", json!({ "id_token": opaque() })),
+        ("unknown", json!({ "id_token": opaque() })),
+        ("idp", json!({ "id_token": app.token(&claims("new", "new@example.com")), "create": false })),
+    ] {
+        let refused = app.post(provider, &body).await;
+        assert!(refused.status.is_client_error());
+        document.assert_answers("signIn", &refused);
+    }
+    let path = "/api/v1/auth/oauth/idp";
+    document.assert_answers("signIn", &app.send(Method::POST, path, Some("text/plain"), "{}").await);
+    let large = " ".repeat(2 << 20);
+    document.assert_answers("signIn", &app.send(Method::POST, path, Some("application/json"), large).await);
+
+    document.assert_answers("refresh", &app.refresh("unknown").await);
+    let json = Some("application/json");
+    document.assert_answers("refresh", &app.send(Method::POST, "/api/v1/auth/refresh", json, "[]").await);
+    for path in ["/api/v1/auth/logout", "/api/v1/auth/logout?scope=all"] {
+        document.assert_answers("logout", &app.send(Method::POST, path, None, "").await);
+        document.assert_answers("logout", &app.send(Method::POST, path, json, "{}").await);
+    }
+    document.assert_answers("getMe", &app.send(Method::GET, "/api/v1/me", None, "").await);
+    document.assert_answers("listSessions", &app.get("not a token", "/api/v1/me/sessions").await);
+    let last = format!("/api/v1/me/identities/{}", ada.json()["identity"]["id"].as_str().unwrap());
+    let last = app.delete(&ada.access_token(), &last).await;
+    assert_eq!(last.error(), "last_identity");
+    document.assert_answers("unlinkIdentity", &last);
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    let body = json!({ "id_token": app.token(&claims("ada", "ada@example.com")) });
+    let taken =
+        app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
+    assert_eq!(taken.error(), "identity_already_linked");
+    document.assert_answers("linkIdentity", &taken);
+}

@@ -1,0 +1,92 @@
+//! The document, to be asked about its operations and schemas.
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use vestibule::web::openapi::description;
+
+use crate::support::app::Answer;
+
+/// The members of a path item that are operations.
+const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+/// The document as JSON.
+pub struct Document(pub Value);
+
+/// One of its operations.
+pub struct Operation<'a> {
+    /// As in a path item: lower case.
+    pub method: &'static str,
+    pub path: String,
+    pub body: &'a Value,
+}
+
+impl Operation<'_> {
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+}
+
+impl Document {
+    pub fn new() -> Self {
+        Self(serde_json::to_value(description()).unwrap())
+    }
+
+    pub fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        self.0["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
+            METHODS.into_iter().filter_map(move |method| {
+                Some(Operation { method, path: path.clone(), body: item.get(method)? })
+            })
+        })
+    }
+
+    /// The operation of that `operationId`.
+    pub fn operation(&self, id: &str) -> Operation<'_> {
+        self.operations()
+            .find(|operation| operation.body["operationId"] == id)
+            .expect("an operation of that id")
+    }
+
+    /// A validator for a schema of the document.
+    pub fn validator(&self, schema: &Value) -> Validator {
+        let whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "components": self.0["components"], "allOf": [schema],
+        });
+        jsonschema::options().should_validate_formats(true).build(&whole).expect("a sound schema")
+    }
+
+    /// The value that an example is, or refers to.
+    pub fn example<'a>(&'a self, example: &'a Value) -> &'a Value {
+        let pointer = example["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        &pointer.map_or(example, |pointer| self.0.pointer(pointer).unwrap())["value"]
+    }
+
+    /// The answer is one that the operation may give.
+    #[track_caller]
+    pub fn assert_answers(&self, id: &str, answer: &Answer) {
+        let operation = self.operation(id);
+        let response = &operation.body["responses"][answer.status.as_str()];
+        assert!(response.is_object(), "{id} may not answer {}: {}", answer.status, answer.text);
+        for name in response["headers"].as_object().into_iter().flat_map(|headers| headers.keys()) {
+            // The one header that some errors of a status have and others do not.
+            let may_lack = name == "WWW-Authenticate" && answer.error() != "invalid_access_token";
+            assert!(may_lack || answer.header(name).is_some(), "{id} {}: no {name}", answer.status);
+        }
+        let Some(content) = response["content"].as_object() else {
+            assert_eq!(answer.text, "", "{id} {}", answer.status);
+            return;
+        };
+        let media_type = answer.header("Content-Type").unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default();
+        let schema = &content.get(media_type).expect("a media type that is described")["schema"];
+        self.assert_fits(&format!("{id} {}", answer.status), schema, &answer.json());
+    }
+
+    /// The value fits the schema.
+    #[track_caller]
+    pub fn assert_fits(&self, what: &str, schema: &Value, value: &Value) {
+        if let Err(error) = self.validator(schema).validate(value) {
+            panic!("{what}: {error}, at {}\n{value:#}", error.instance_path());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The requests' schemas, which no parser is made from, against what the guards take.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::document::Document;
+use crate::support::app::App;
+use crate::support::token::{claims, encode, with};
+
+/// A token of that length which is a JWT by its form.
+fn token(length: usize) -> String {
+    let short = encode(r#"{"alg":"RS256"}"#, &json!({ "jti": "" }).to_string());
+    // The signature is what may be of any length; four characters at a time are always base64url.
+    format!("{short}{}", "A".repeat(length - short.len()))
+}
+
+/// Bodies of a sign-in, each with one thing about it. A sound token is put in where there is none.
+fn bodies() -> Vec<Value> {
+    let mut bodies = vec![json!({ "id_token": null }), json!({ "id_token": 7 }), json!({ "id_token": "" })];
+    bodies.push(json!({ "id_token": token(8192) }));
+    bodies.push(json!({ "id_token": token(8196) }));
+    bodies.push(json!({ "id_token": format!("{} ", token(400)) }));
+    let texts =
+        [json!(""), json!("n"), json!("n".repeat(512)), json!("n".repeat(513)), json!(7), Value::Null];
+    bodies.extend(texts.into_iter().map(|nonce| json!({ "nonce": nonce })));
+    let flags = [json!(true), json!(false), json!("true"), json!(0), Value::Null];
+    bodies.extend(flags.into_iter().map(|create| json!({ "create": create })));
+    let devices = [json!({}), json!("phone"), json!([]), Value::Null, json!({ "model": 7 })];
+    bodies.extend(devices.into_iter().map(|device| json!({ "device": device })));
+    for member in ["name", "platform"] {
+        let texts = [json!(""), json!("ä".repeat(100)), json!("ä".repeat(101)), json!(7), Value::Null];
+        bodies.extend(texts.into_iter().map(|text| json!({ "device": { member: text } })));
+    }
+    bodies.push(json!({ "anything": { "else": [] } }));
+    bodies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_is_malformed_exactly_when_the_schema_says_so() {
+    let (app, document) = (App::start().await, Document::new());
+    let operation = document.operation("signIn");
+    let schema = &operation.body["requestBody"]["content"]["application/json"]["schema"];
+    let validator = document.validator(schema);
+    let (mut sound, mut malformed) = (0, 0);
+    for mut body in bodies() {
+        if body.get("id_token").is_none() {
+            let nonce = json!({ "nonce": body.get("nonce").cloned().unwrap_or_default() });
+            body["id_token"] = app.token(&with(claims("ada", "ada@example.com"), &nonce)).into();
+        }
+        let answer = app.post("idp", &body).await;
+        assert_eq!(
+            validator.is_valid(&body),
+            answer.error() != "invalid_request",
+            "{body:.300} {}",
+            answer.text
+        );
+        *if validator.is_valid(&body) { &mut sound } else { &mut malformed } += 1;
+    }
+    assert!(sound > 10 && malformed > 10, "{sound} {malformed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_token_is_malformed_exactly_when_the_schema_says_so() {
+    let (app, document) = (App::start().await, Document::new());
+    for (id, path) in [("refresh", "/api/v1/auth/refresh"), ("logout", "/api/v1/auth/logout")] {
+        let operation = document.operation(id);
+        let validator =
+            document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+        for token in [json!("unknown"), json!(""), json!(7), Value::Null, json!(["unknown"])] {
+            let body = json!({ "refresh_token": token });
+            let answer = app.send(Method::POST, path, Some("application/json"), body.to_string()).await;
+            assert_eq!(validator.is_valid(&body), answer.error() != "invalid_request", "{id} {body}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_scope_that_is_described_can_be_signed_out_of() {
+    let (app, document) = (App::start().await, Document::new());
+    let operation = document.operation("logout");
+    let parameter = &operation.body["parameters"][0];
+    let validator = document.validator(&parameter["schema"]);
+    for scope in ["local", "others", "global", "", "Local", "all"] {
+        let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        let answer = app.as_user(&token, Method::POST, &path, None).await;
+        assert_eq!(validator.is_valid(&json!(scope)), answer.status == 204, "{scope} {}", answer.text);
+    }
+    assert!(!operation.body["requestBody"]["required"].as_bool().unwrap_or_default(), "it can be left out");
+}
