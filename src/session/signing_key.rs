@@ -28,7 +28,7 @@ pub struct SigningKey {
 }
 
 /// The public part as others get it (RFC 7517 §4, RFC 7518 §6.2.1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Jwk {
     kty: &'static str,
     crv: &'static str,

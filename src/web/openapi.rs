@@ -54,6 +54,7 @@ pub fn description() -> OpenApi {
         .components(Some(components()))
         .build();
     let mut whole = frame.nest("/api/v1", api::description().merge_from(Itself::openapi()));
+    whole.merge(super::well_known::description());
     whole.paths.paths.values_mut().for_each(give_request_ids);
     whole
 }
@@ -68,12 +69,13 @@ fn info() -> Info {
         .build()
 }
 
-fn tags() -> [Tag; 4] {
+fn tags() -> [Tag; 5] {
     let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
     [
         tag("Session", "Sign in, stay signed in, sign out."),
         tag("Account", "The user who is signed in."),
         tag("Identities", "What the user signs in with: accounts at identity providers."),
+        tag("Verification", "For services that verify access tokens by themselves."),
         tag("Description", "This document."),
     ]
 }

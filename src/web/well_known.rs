@@ -9,7 +9,10 @@ use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
 
+use super::openapi::examples;
+use super::openapi::problems::{Nothing, Problems};
 use super::problem::Problem;
 use crate::config;
 use crate::session::KeyRing;
@@ -21,16 +24,50 @@ pub fn routes() -> Vec<Route> {
     routes![jwks, authorization_server]
 }
 
-#[derive(Serialize)]
+/// The description of the routes.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    Described::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(jwks, authorization_server))]
+struct Described;
+
+/// The public keys.
+#[derive(Serialize, ToSchema)]
 struct JwkSet {
     keys: Vec<Jwk>,
 }
 
+/// The keys that verify access tokens
+///
+/// All that are published: those that sign, will sign, or signed tokens that may still be valid. Choose by `kid`, keep
+/// the answer for as long as `Cache-Control` says, and ask again for a `kid` that is not in it.
+#[utoipa::path(
+    get,
+    path = "/.well-known/jwks.json",
+    operation_id = "keys",
+    tag = "Verification",
+    responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet,
+                example = json!(examples::keys())), Problems<Nothing>),
+)]
 #[get("/jwks.json")]
 fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
     Document::new(&JwkSet { keys: keys.published() })
 }
 
+/// Where things are
+///
+/// For whoever configures itself by RFC 8414.
+#[utoipa::path(
+    get,
+    path = "/.well-known/oauth-authorization-server",
+    operation_id = "metadata",
+    tag = "Verification",
+    responses((status = 200, description = "The metadata (RFC 8414).", body = Metadata,
+                example = json!(Metadata::new("https://id.example.com"))), Problems<Nothing>),
+)]
 #[get("/oauth-authorization-server")]
 fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem> {
     Document::new(metadata.inner())
@@ -40,7 +77,7 @@ fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem>
 ///
 /// There is no authorization endpoint, so there are no response types; the member is required all
 /// the same. Clients are public: a refresh token is all that they show.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,
     jwks_uri: String,
@@ -62,7 +99,7 @@ impl Metadata {
             token_endpoint_auth_methods_supported: ["none"],
             grant_types_supported: ["refresh_token"],
             response_types_supported: [],
-            service_documentation: format!("{public_url}/problems"),
+            service_documentation: format!("{public_url}/api/v1/openapi.json"),
         }
     }
 }

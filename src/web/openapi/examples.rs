@@ -97,3 +97,13 @@ pub fn sessions() -> Value {
         "device": { "name": "Ada's phone", "platform": "Android 17" },
     }] })
 }
+
+/// The published keys.
+#[must_use]
+pub fn keys() -> Value {
+    json!({ "keys": [{
+        "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
+        "kid": "y-mb4lLIhEBkSItlHErgd7bwrBp0sA-Kq4KMEJJlYbo",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    }] })
+}

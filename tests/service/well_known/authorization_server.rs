@@ -21,7 +21,7 @@ async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
             "token_endpoint_auth_methods_supported": ["none"],
             "grant_types_supported": ["refresh_token"],
             "response_types_supported": [],
-            "service_documentation": format!("{ISSUER}/problems"),
+            "service_documentation": format!("{ISSUER}/api/v1/openapi.json"),
         })
     );
 }
