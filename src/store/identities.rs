@@ -46,7 +46,7 @@ pub enum Linked {
     Before(IdentityRow),
     /// It is another user's, and stays theirs.
     Taken,
-    /// The user is gone or disabled.
+    /// The session has ended, or the user is gone or disabled.
     NoUser,
 }
 
@@ -88,11 +88,13 @@ pub async fn link(
         email: row.email,
         created_at: row.created_at,
     };
-    Ok(match (row.new, row.mine) {
-        (true, _) => Linked::New(identity),
-        (false, true) => Linked::Before(identity),
-        (false, false) => Linked::Taken,
-    })
+    match row.outcome.as_str() {
+        "linked" => Ok(Linked::New(identity)),
+        "before" => Ok(Linked::Before(identity)),
+        "taken" => Ok(Linked::Taken),
+        "raced" => Err(Error::Raced(None)),
+        outcome => Err(Error::unexpected(outcome)),
+    }
 }
 
 /// What became of an identity that was to be unlinked.

@@ -3,17 +3,37 @@
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 email verified  $7 name  $8 picture
 --   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id
 --
--- The user's row is locked and changed, so that a concurrent sign-in or unlinking that decides by
--- the user's identities sees that they changed.
-WITH owner AS MATERIALIZED (
-    SELECT id FROM users WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE
+-- The request was let in before its body was read and the provider asked. The session may have ended
+-- since, and an account whose address was never proved may even be another person's now, so it is looked
+-- at again. The user's row is locked and changed, so that a concurrent sign-in or unlinking that decides
+-- by the user's identities sees that they changed; and whoever waited for the lock here sees that the
+-- session it looked at is of an old snapshot, and runs again.
+WITH seen AS MATERIALIZED (
+    SELECT u.id, u.updated_at
+    FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
+    WHERE s.id = $10 AND s.ended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
+),
+owner AS MATERIALIZED (
+    SELECT u.id, u.updated_at FROM users u
+    WHERE u.id = (SELECT id FROM seen) AND u.disabled_at IS NULL
+    FOR NO KEY UPDATE
 ),
 taken AS MATERIALIZED (
     SELECT id, user_id, email, created_at FROM identities WHERE provider = $3 AND subject = $4
 ),
+decision AS MATERIALIZED (
+    SELECT owner.id AS user_id,
+           CASE
+               WHEN owner.updated_at <> seen.updated_at THEN 'raced'
+               WHEN taken.id IS NULL THEN 'linked'
+               WHEN taken.user_id = owner.id THEN 'before'
+               ELSE 'taken'
+           END AS outcome
+    FROM owner JOIN seen ON true LEFT JOIN taken ON true
+),
 linked AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
-    SELECT $2, o.id, $3, $4, $5, $6, $7, $8 FROM owner o WHERE NOT EXISTS (SELECT FROM taken)
+    SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
 touched AS (
@@ -21,11 +41,12 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT $9::uuid, 'identity_linked', NULL::text, $3, $1, $10::uuid, $11::text::inet, $12::text, $13::text FROM linked
-    UNION ALL
-    SELECT $9::uuid, 'link_refused', 'identity_already_linked', $3, $1, $10::uuid, $11::text::inet, $12::text, $13::text
-    FROM taken WHERE user_id <> $1
+    SELECT $9,
+           CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
+           CASE outcome WHEN 'taken' THEN 'identity_already_linked' END,
+           $3, user_id, $10, $11::text::inet, $12, $13
+    FROM decision WHERE outcome IN ('linked', 'taken')
 )
-SELECT id AS "id!", email, created_at AS "created_at!", true AS "new!", true AS "mine!" FROM linked
-UNION ALL
-SELECT id, email, created_at, false, user_id = $1 FROM taken
+SELECT d.outcome AS "outcome!", coalesce(l.id, t.id, $2) AS "id!", coalesce(l.email, t.email) AS email,
+       coalesce(l.created_at, t.created_at, now()) AS "created_at!"
+FROM decision d LEFT JOIN linked l ON true LEFT JOIN taken t ON true

@@ -12,7 +12,7 @@ use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::LinkRequest;
-use crate::web::guard::{ClientOrigin, RateLimited, SignedIn, VerifiedIdentity};
+use crate::web::guard::{ClientOrigin, RateLimited, SignedIn, VerifiedIdentity, bearer};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{Fails, Problems};
 use crate::web::problem::{Kind, Problem};
@@ -109,7 +109,7 @@ async fn link(
         Linked::Taken => {
             Err(Problem::new(Kind::IdentityAlreadyLinked, "the identity is linked to another user"))
         }
-        Linked::NoUser => Err(Problem::new(Kind::InvalidAccessToken, "the user is gone or disabled")),
+        Linked::NoUser => Err(bearer::ended()),
     }
 }
 

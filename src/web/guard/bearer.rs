@@ -49,6 +49,12 @@ fn refused(challenge: &'static str) -> Problem {
     Problem { challenge: Some(challenge), ..Problem::new(kind, detail) }
 }
 
+/// The answer to a request whose session ended after its guards had let it in.
+#[must_use]
+pub fn ended() -> Problem {
+    refused(INVALID)
+}
+
 impl Bearer {
     /// Reads the header; what it fails with is for the caller to keep.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {

@@ -1,5 +1,7 @@
 //! `/api/v1/me` and what is below it.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -112,6 +114,38 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     assert_eq!(mine.status.as_u16(), 201);
     let count = app.get(&ada.access_token(), "/api/v1/me/identities").await.json()["identities"].clone();
     assert_eq!(count.as_array().unwrap().len(), 3, "the body does not say whose it becomes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_while_the_provider_is_asked_links_nothing() {
+    let app = Arc::new(App::start().await);
+    for evicted in [true, false] {
+        let (subject, email) = (format!("first-{evicted}"), format!("ada-{evicted}@example.com"));
+        let first = with(claims(&subject, &email), &json!({ "email_verified": !evicted }));
+        let first = app.sign_in(&first).await;
+        let gate = app.provider.hold();
+        let linking = tokio::spawn({
+            let (app, token, identity) = (app.clone(), first.access_token(), at("second", &subject, ""));
+            async move { link(&app, &token, "second", &identity).await }
+        });
+        gate.arrived(1).await;
+        // Whoever comes now passes.
+        app.provider.hold().release();
+        if evicted {
+            // The address's owner arrives, and whoever held it without proof has to go.
+            let owner = app.sign_in_at("third", &at("third", "owner", &email)).await;
+            assert_eq!((owner.outcome().as_str(), owner.user_id()), ("linked", first.user_id()));
+        } else {
+            let path = "/api/v1/auth/logout?scope=global";
+            app.as_user(&first.access_token(), Method::POST, path, None).await;
+        }
+        gate.release();
+        let linked = linking.await.unwrap();
+        assert_eq!(names(&linked), (401, "invalid_access_token".into()), "evicted: {evicted}");
+        assert!(linked.header("www-authenticate").unwrap().contains("invalid_token"));
+        let back = app.sign_in_at("second", &at("second", &subject, "")).await;
+        assert_eq!(back.outcome(), "created", "evicted: {evicted}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
