@@ -15,7 +15,7 @@ use crate::store::users::Origin;
 
 /// For how long the token just used up is good for another successor, in seconds. A phone whose
 /// answer got lost tries again within it.
-const GRACE: u32 = 30;
+pub(super) const GRACE: u32 = 30;
 
 /// What a refresh ends with.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::refresh::GRACE;
 use super::refresh_token::RefreshToken;
 use crate::store::Error;
 pub use crate::store::sessions::Scope;
@@ -29,7 +30,8 @@ pub async fn sign_out_by_token(
     origin: &Origin,
 ) -> Result<(), Error> {
     let Some(hash) = RefreshToken::parse(token) else { return Ok(()) };
-    match by_refresh_token(pool, &hash, scope != Scope::Local).await? {
+    let exchangeable = (scope != Scope::Local).then_some(GRACE);
+    match by_refresh_token(pool, &hash, exchangeable).await? {
         Some(session) => sign_out(pool, session, scope, origin).await,
         None => Ok(()),
     }

@@ -2,8 +2,11 @@
 --
 --   $1 session  $2 end this one  $3 end the user's others
 --   $4 event id  $5 reason  $6 ip  $7 user agent  $8 request id
+--
+-- A session that has ended ends no other: the phone that was signed out from afar may be a thief's, whose
+-- access token is good for some minutes more.
 WITH mine AS MATERIALIZED (
-    SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE s.id = $1
+    SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE s.id = $1 AND s.ended_at IS NULL
 ),
 ended AS (
     UPDATE sessions s SET ended_at = now()

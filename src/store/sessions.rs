@@ -105,16 +105,24 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
     Ok(user.fetch_optional(pool).await?)
 }
 
-/// The session that a refresh token belongs to. `live` asks for one that could still be exchanged.
+/// The session that a refresh token belongs to. `exchangeable` asks for a token that could still be
+/// exchanged, where a consumed one is good for another successor for that many seconds.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn by_refresh_token(pool: &PgPool, hash: &[u8; 32], live: bool) -> Result<Option<Uuid>, Error> {
+pub async fn by_refresh_token(
+    pool: &PgPool,
+    hash: &[u8; 32],
+    exchangeable: Option<u32>,
+) -> Result<Option<Uuid>, Error> {
     let session = sqlx::query_scalar!(
         "SELECT s.id FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-         WHERE t.hash = $1 AND (NOT $2 OR (t.generation IN (s.generation, s.parent_generation) AND t.expires_at > now()))",
+         WHERE t.hash = $1
+         AND ($2::integer IS NULL
+              OR (t.generation = s.generation AND t.expires_at > now())
+              OR (t.generation = s.parent_generation AND s.parent_consumed_at > now() - $2 * interval '1 second'))",
         hash.as_slice(),
-        live,
+        exchangeable.map(seconds),
     );
     Ok(session.fetch_optional(pool).await?)
 }

@@ -260,6 +260,38 @@ async fn a_used_up_refresh_token_signs_nobody_else_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_has_ended_signs_nobody_else_out() {
+    let app = App::start().await;
+    let stolen = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let others = "/api/v1/auth/logout?scope=others";
+    app.as_user(&mine.access_token(), Method::POST, others, None).await;
+    for scope in ["others", "global"] {
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        let answer = app.as_user(&stolen.access_token(), Method::POST, &path, None).await;
+        assert_eq!(answer.status.as_u16(), 204, "{scope}");
+        let body = json!({ "refresh_token": stolen.refresh_token() }).to_string();
+        let answer = app.send(Method::POST, &path, Some("application/json"), body).await;
+        assert_eq!(answer.status.as_u16(), 204, "{scope}");
+        assert_eq!(app.get(&mine.access_token(), "/api/v1/me").await.status.as_u16(), 200, "{scope}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_whose_time_for_another_successor_is_over_signs_nobody_else_out() {
+    let app = App::start().await;
+    let other = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let first = app.sign_in(&claims("ada", "ada@example.com")).await;
+    app.refresh(&first.refresh_token()).await;
+    let later =
+        "UPDATE sessions SET parent_consumed_at = now() - interval '31 seconds' WHERE parent_generation = 1";
+    sqlx::query(later).execute(&app.database.pool).await.unwrap();
+    let body = json!({ "refresh_token": first.refresh_token() }).to_string();
+    app.send(Method::POST, "/api/v1/auth/logout?scope=global", Some("application/json"), body).await;
+    assert_eq!(app.refresh(&other.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
     let app = App::start().await;
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
