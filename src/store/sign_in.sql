@@ -42,7 +42,8 @@ decision AS MATERIALIZED (
                -- The user changed since the snapshot. That matters where the user's identities do.
                WHEN owner.updated_at <> seen.updated_at AND ($10 OR NOT owner.email_verified) THEN 'raced'
                WHEN owner.disabled_at IS NOT NULL THEN 'user_disabled'
-               WHEN $10 AND same.provider THEN 'identity_conflict'
+               -- An address that its holder never proved has not changed hands.
+               WHEN $10 AND same.provider AND owner.email_verified THEN 'identity_conflict'
                ELSE 'linked'
            END AS outcome,
            coalesce(known.id, seen.id, $11) AS user_id,
@@ -91,7 +92,8 @@ news AS MATERIALIZED (
            CASE
                WHEN $4 IS NULL OR NOT $5 THEN false
                WHEN k.email = $4 THEN NOT k.email_verified
-               WHEN k.email <> lower(k.identity_email COLLATE "C") THEN false
+               -- An identity that had no address is not where the user's came from.
+               WHEN k.email <> coalesce(lower(k.identity_email COLLATE "C"), '') THEN false
                ELSE NOT EXISTS (SELECT FROM users u WHERE u.email = $4)
            END AS email_follows,
            coalesce(k.name IS NOT DISTINCT FROM k.identity_name AND $6 <> k.name, k.name IS NULL AND $6 IS NOT NULL)

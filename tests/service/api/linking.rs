@@ -127,6 +127,28 @@ async fn a_users_address_does_not_follow_an_identity_that_it_did_not_come_from()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_users_address_does_not_follow_an_identity_that_had_none() {
+    let app = App::start().await;
+    let user = app.sign_in(&claims("subject-1", "ada@example.com")).await;
+    let body =
+        json!({ "id_token": app.token(&with(at("second", "subject-2", ""), &json!({ "email": null }))) });
+    let path = "/api/v1/me/identities/second";
+    app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+    let other = app.sign_in_at("second", &at("second", "subject-2", "other@example.com")).await;
+    let shown = other.json()["user"]["email"].clone();
+    assert_eq!((other.user_id(), shown), (user.user_id(), json!("ada@example.com")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_nobody_proved_did_not_change_hands() {
+    let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
+    app.sign_in(&unverified(claims("squatter", "ada@example.com"))).await;
+    let owner = app.sign_in(&claims("owner", "ada@example.com")).await;
+    assert_eq!(owner.outcome(), "linked", "{}", owner.text);
+    assert_eq!(app.database.rows().await, [1, 1, 1, 1], "the squatter is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_support_replaced_leads_to_nobody_any_more() {
     let app = App::start().await;
     let user = app.sign_in(&claims("subject-1", "old@example.com")).await;
