@@ -296,6 +296,10 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
     let app = App::start().await;
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
     app.sign_in(&with(claims("stranger", "ada@example.com"), &json!({ "email_verified": false }))).await;
+    link(&app, &answer.access_token(), "second", &at("second", "ada", "Ada@home.example")).await;
+    let refused =
+        "INSERT INTO events (id, kind, email, ip) VALUES (gen_random_uuid(), 'sign_in_refused', $1, '::1')";
+    sqlx::query(refused).bind("ada@home.example").execute(&app.database.pool).await.unwrap();
     let before = app.database.count("SELECT count(*) FROM events").await;
     assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status.as_u16(), 204);
     assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
