@@ -14,7 +14,9 @@ pub fn start() {
         .with_target("vestibule", LevelFilter::INFO)
         // Rocket's own lines tell what ours tell, and cost as much as a request.
         .with_target("rocket", LevelFilter::OFF)
-        .with_target("_", LevelFilter::OFF);
+        .with_target("_", LevelFilter::OFF)
+        // Tells the value of a parameter of DATABASE_URL that it does not know: a misspelt password's.
+        .with_target("sqlx_postgres::options", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -58,9 +58,11 @@ fn database_url() -> Dict {
 }
 
 fn idp() -> Dict {
-    let keys: Dict = env::vars()
+    // What is not Unicode is no name of ours; in a value of ours, the replacement is found out later.
+    let keys: Dict = env::vars_os()
         .filter_map(|(name, value)| {
-            Some((name.strip_prefix("IDP_")?.to_ascii_lowercase(), Value::from(value)))
+            let name = name.to_str()?.strip_prefix("IDP_")?.to_ascii_lowercase();
+            Some((name, Value::from(value.to_string_lossy().into_owned())))
         })
         .collect();
     if keys.is_empty() { keys } else { nest("idp", keys) }

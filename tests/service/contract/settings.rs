@@ -136,6 +136,24 @@ fn sound_proxies_and_limits_get_as_far_as_the_database() {
 }
 
 #[test]
+fn a_misspelt_parameter_of_the_database_shows_no_secret() {
+    let url = "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush";
+    assert_refused(&[("DATABASE_URL", url)], &["the database cannot be used"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_strange_variable_of_somebody_else_stops_nothing() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
+    command.env("SOMEBODY", std::ffi::OsStr::from_bytes(b"\xff")).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("the database cannot be used"), "{text}");
+}
+
+#[test]
 fn a_mistake_in_the_file_is_named_with_the_file() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings");
     std::fs::create_dir_all(&directory).unwrap();
