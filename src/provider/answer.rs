@@ -16,7 +16,7 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// The provider gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no usable answer from the provider: {class}")]
+#[error("no usable answer from the provider: {class}{}", if *misconfigured { "; check its `tokeninfo_url`" } else { "" })]
 pub struct Unavailable {
     /// What went wrong, in one word for logs and metrics.
     pub class: &'static str,

@@ -69,12 +69,13 @@ async fn attempt(client: &Client, provider: &Provider, token: &IdToken) -> Resul
             let _ = answer::body(response).await;
             Err(refused())
         }
-        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-            Err(Failure::Transient(Unavailable {
-                retry_after: retry_after(&response),
-                ..Unavailable::new("status_5xx")
-            }))
-        }
+        StatusCode::INTERNAL_SERVER_ERROR
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Err(Failure::Transient(Unavailable {
+            retry_after: retry_after(&response),
+            ..Unavailable::new("status_5xx")
+        })),
         StatusCode::TOO_MANY_REQUESTS => {
             Err(Unavailable { retry_after: retry_after(&response), ..Unavailable::new("status_429") }.into())
         }
