@@ -96,7 +96,9 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
     let now = clock::now();
     let verdict = providers.verify(provider, &body.id_token, body.nonce.as_deref(), now).await;
     let claims = verdict.map_err(|error| {
-        let problem = Problem::from(error);
+        let mut problem = Problem::from(error);
+        // The log names the route, not the path, and so not which of the providers it was.
+        problem.log = problem.log.map(|log| format!("{}: {log}", provider.name));
         let claimed = |name| body.id_token.unverified()?.claimed(name).map(storable);
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,
