@@ -119,7 +119,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .register("/", catcher::catchers()))
 }
 
-/// Serves until told to stop, and closes the pool once the last request is answered.
+/// Serves until told to stop, and closes the pool once the last request is answered and the last
+/// refusal written.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.
@@ -133,7 +134,12 @@ pub async fn launch(
         .await
         .map_err(Box::new)?;
     let pool = rocket.state::<Db>().map(|db| db.pool().clone());
-    rocket.launch().await.map_err(Box::new)?;
+    let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
+    drop(rocket.launch().await.map_err(Box::new)?);
+    if let Some(writer) = refusals {
+        // A panic there is in the log already; what matters is that it has ended.
+        let _ = writer.await;
+    }
     if let Some(pool) = pool {
         pool.close().await;
     }

@@ -1,11 +1,12 @@
 //! Refused sign-ins on their way to the events: recorded off the caller's path, in a bounded
 //! queue, so that a flood of bad tokens costs neither memory nor the callers with good ones.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use sqlx::PgPool;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::store::events::{RefusedSignIn, record_refusals};
 
@@ -19,6 +20,7 @@ const BATCH: usize = 64;
 pub struct Refusals {
     queue: mpsc::Sender<RefusedSignIn>,
     dropped: Arc<AtomicU64>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Refusals {
@@ -28,8 +30,14 @@ impl Refusals {
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let dropped = Arc::new(AtomicU64::new(0));
-        tokio::spawn(write(pool, waiting, dropped.clone()));
-        Self { queue, dropped }
+        let writer = tokio::spawn(write(pool, waiting, dropped.clone()));
+        Self { queue, dropped, writer: Mutex::new(Some(writer)) }
+    }
+
+    /// The task that empties the queue, for whoever waits for the last refusals to be written. It
+    /// ends once this value is dropped.
+    pub fn writer(&self) -> Option<JoinHandle<()>> {
+        self.writer.lock().ok()?.take()
     }
 
     /// Takes a refusal, or counts it as dropped when the queue is full.

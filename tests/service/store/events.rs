@@ -70,3 +70,15 @@ async fn no_event_holds_a_token() {
         assert!(!everything.contains(&secret));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() {
+    const REFUSALS: i64 = 200;
+    let mut app = App::start().await;
+    let token = encode(r#"{"alg":"none"}"#, "{}");
+    for _ in 0..REFUSALS {
+        assert_eq!(app.post("idp", &json!({ "id_token": token })).await.error(), "invalid_token");
+    }
+    app.stop().await;
+    assert_eq!(app.database.count("SELECT count(*) FROM events").await, REFUSALS);
+}
