@@ -65,6 +65,7 @@ pub enum Error {
 /// The database cannot be used, or its schema is not one that this program knows.
 pub async fn migrate(config: &Config) -> Result<(), Error> {
     let settings = database::Settings::read(&config.figment.focus(DATABASE))?;
+    settings.warn_of_plain_text().map_err(database::Error::from)?;
     let options = settings.connect_options().map_err(database::Error::from)?;
     let mut connection = options.connect().await.map_err(Error::Database)?;
     store::migrations::apply(&mut connection).await?;

@@ -44,3 +44,28 @@ impl RefreshToken {
         hash
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ten_thousand_tokens_have_nothing_in_common() {
+        let tokens: BTreeSet<String> =
+            (0..10_000).map(|_| RefreshToken::generate().text.expose().clone()).collect();
+        assert_eq!(tokens.len(), 10_000);
+        // Each of the 256 bits is set about as often as not: five standard deviations are 250.
+        let mut set = [0_i32; 256];
+        for token in &tokens {
+            assert_eq!(RefreshToken::parse(token), Some(RefreshToken::hash_of(token)));
+            let bytes = URL_SAFE_NO_PAD.decode(token).unwrap();
+            assert_eq!(bytes.len(), 32);
+            for (bit, count) in set.iter_mut().enumerate() {
+                *count += i32::from(bytes[bit / 8] >> (bit % 8) & 1);
+            }
+        }
+        assert!(set.iter().all(|count| (count - 5_000).abs() < 300), "{set:?}");
+    }
+}

@@ -29,6 +29,14 @@ const RACES: [&str; 5] = [
 ];
 
 impl Error {
+    /// Whether PostgreSQL gave up a transaction for the sake of another: a sign of load, which many
+    /// more runs would only add to.
+    fn is_conflict(&self) -> bool {
+        let Self::Raced(Some(error)) = self else { return false };
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        matches!(code.as_deref(), Some("40001" | "40P01"))
+    }
+
     /// A statement answered what it cannot.
     pub(super) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
@@ -75,6 +83,8 @@ pub struct Retries {
 impl Retries {
     /// How often a statement is run before the caller is told to come back later.
     const ATTEMPTS: u32 = 8;
+    /// The same where the database itself is at odds.
+    const ATTEMPTS_IN_CONFLICT: u32 = 4;
 
     /// Waits a little when another run can help.
     ///
@@ -83,7 +93,8 @@ impl Retries {
     pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         self.failures += 1;
         let transient = matches!(error, Error::Raced(_) | Error::Disconnected(_));
-        if !transient || self.failures >= Self::ATTEMPTS {
+        let attempts = if error.is_conflict() { Self::ATTEMPTS_IN_CONFLICT } else { Self::ATTEMPTS };
+        if !transient || self.failures >= attempts {
             return Err(error);
         }
         // The clock's low digits are jitter enough to keep the losers of a race apart.

@@ -8,7 +8,7 @@ use figment::{self, Figment};
 use rocket_db_pools::{Database, Pool};
 use serde::Deserialize;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection, Postgres};
 
 use super::openapi::problems::Fails;
@@ -88,6 +88,29 @@ impl Settings {
                 ("idle_in_transaction_session_timeout", "10s"),
             ]);
         Ok(options.disable_statement_logging())
+    }
+
+    /// Says so in the log when what passes between here and the database may be read on the way.
+    ///
+    /// # Errors
+    /// The URL cannot be understood.
+    pub fn warn_of_plain_text(&self) -> Result<(), sqlx::Error> {
+        let options = self.connect_options()?;
+        let host = options.get_host();
+        let here = options.get_socket().is_some()
+            || host.starts_with('/')
+            || host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let sealed = matches!(
+            options.get_ssl_mode(),
+            PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
+        );
+        if !here && !sealed {
+            tracing::warn!(
+                "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL"
+            );
+        }
+        Ok(())
     }
 
     fn pool(&self) -> Result<PgPool, sqlx::Error> {

@@ -175,3 +175,16 @@ fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
     let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap())];
     assert_refused(&twice, &["IDP_CLIENT_SECRET_FILE"]);
 }
+
+#[test]
+fn a_database_elsewhere_without_tls_is_warned_of() {
+    let elsewhere = |url: &str| String::from_utf8(run(&[("DATABASE_URL", url)]).stderr).unwrap();
+    for url in ["postgres://u:hush@db.invalid/v", "postgres://u:hush@db.invalid/v?sslmode=disable"] {
+        let text = elsewhere(url);
+        assert!(
+            text.contains("WARN") && text.contains("sslmode=verify-full") && !text.contains("hush"),
+            "{text}"
+        );
+    }
+    assert!(!elsewhere("postgres://u:hush@db.invalid/v?sslmode=verify-full").contains("WARN"));
+}

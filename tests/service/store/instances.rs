@@ -52,3 +52,38 @@ async fn another_secret_key_is_refused_at_the_start() {
     assert!(error.contains("secret_key") && !error.contains("another key"), "{error}");
     assert_eq!(app.sign_in(&json!({})).await.status.as_u16(), 401, "the first one goes on");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_is_newer_than_the_program_is_refused() {
+    let database = Database::create().await;
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (99991231235959, 'of the future', true, 'x', 1)",
+    )
+    .execute(&database.pool)
+    .await
+    .unwrap();
+    let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
+    let error = service::migrate(&config).await.unwrap_err().to_string();
+    assert!(error.contains("99991231235959") && error.contains("older than the database"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_may_come_to_another_instance_each_time() {
+    let first = App::start().await;
+    let url = first.database.url.clone();
+    let second =
+        App::start_on(Database::gone(), |figment| figment.merge(("databases.vestibule.url", url))).await;
+    let mut token = first.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    for round in 0..20 {
+        let app = if round % 2 == 0 { &second } else { &first };
+        let answer = app.refresh(&token).await;
+        assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
+        assert_eq!(
+            first.get(&answer.access_token(), "/api/v1/me").await.status.as_u16(),
+            200,
+            "round {round}"
+        );
+        token = answer.refresh_token();
+    }
+}

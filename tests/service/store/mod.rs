@@ -1,5 +1,6 @@
 //! What concurrent requests may not do to each other.
 
+mod conflicts;
 mod events;
 mod instances;
 mod keys;
