@@ -9,7 +9,7 @@ use crate::domain::json::Object;
 
 /// A whole call, retry included. A little below the five seconds that callers are promised, so that
 /// the answer, too, is within them.
-pub(super) const DEADLINE: Duration = Duration::from_millis(4_800);
+pub(super) const DEADLINE: Duration = Duration::from_millis(4_500);
 
 /// Largest answer read, in bytes. A tokeninfo answer has about one thousand.
 const MAX_BODY: usize = 64 * 1024;
