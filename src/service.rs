@@ -7,7 +7,7 @@ use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
 use sqlx::migrate::MigrateError;
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgPool};
 
 use crate::config::Config;
 use crate::provider::{ClientError, Providers};
@@ -72,14 +72,23 @@ pub async fn migrate(config: &Config) -> Result<(), Error> {
     connection.close().await.map_err(Error::Database)
 }
 
+/// The database as a command needs it, which has no running service. A pool would only say that it
+/// got no connection in time; one of our own says why.
+async fn database(config: &Config) -> Result<PgPool, Error> {
+    let figment = config.figment.focus(DATABASE);
+    let options = database::Settings::read(&figment)?.connect_options().map_err(database::Error::from)?;
+    options.connect().await.map_err(Error::Database)?.close().await.map_err(Error::Database)?;
+    Ok(Db::from(PostgresPool::init(&figment).await?).pool().clone())
+}
+
 /// Deletes what has served its time.
 ///
 /// # Errors
 /// The database cannot be used.
 pub async fn prune(config: &Config) -> Result<Pruned, Error> {
-    let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let pruned = session::prune::prune(db.pool(), config.events.retention_days).await?;
-    db.pool().close().await;
+    let pool = database(config).await?;
+    let pruned = session::prune::prune(&pool, config.events.retention_days).await?;
+    pool.close().await;
     Ok(pruned)
 }
 

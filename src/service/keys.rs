@@ -1,13 +1,10 @@
 //! An operator's view of the signing keys, without a running service.
 
-use rocket_db_pools::Pool;
-use sqlx::{ConnectOptions, Connection};
 use time::OffsetDateTime;
 
-use super::{DATABASE, Error};
+use super::{Error, database};
 use crate::config::Config;
 use crate::session::key_rotation::Rotation;
-use crate::web::database::{self, Db, PostgresPool};
 
 /// What may be told of a key.
 #[derive(Debug, Clone)]
@@ -61,13 +58,9 @@ pub async fn rotate(config: &Config, how: Rotate) -> Result<Option<Vec<Key>>, Er
 }
 
 async fn rotation(config: &Config) -> Result<Rotation, Error> {
-    let figment = config.figment.focus(DATABASE);
-    // A pool would only say that it got no connection in time; one of our own says why.
-    let options = database::Settings::read(&figment)?.connect_options().map_err(database::Error::from)?;
-    options.connect().await.map_err(Error::Database)?.close().await.map_err(Error::Database)?;
-    let db = Db::from(PostgresPool::init(&figment).await?);
+    let pool = database(config).await?;
     let ttl = config.session.access_token_ttl;
-    Ok(Rotation::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?)
+    Ok(Rotation::new(pool, &config.secret_key, config.keys, ttl)?)
 }
 
 async fn told(rotation: &Rotation) -> Result<Vec<Key>, Error> {

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::claims::VerifiedClaims;
-use crate::store::error::Retries;
+use crate::store::error::retrying;
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::users::Origin;
 use crate::store::{Error, identities, users};
@@ -21,13 +21,7 @@ pub async fn link(
     claims: &VerifiedClaims,
     origin: &Origin,
 ) -> Result<Linked, Error> {
-    let mut retries = Retries::default();
-    loop {
-        match identities::link(pool, user, session, provider, claims, origin).await {
-            Err(error) => retries.after(error).await?,
-            done => return done,
-        }
-    }
+    retrying!(identities::link(pool, user, session, provider, claims, origin))
 }
 
 /// Unlinks an identity and ends its sessions, unless it is the user's last.
@@ -41,13 +35,7 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    let mut retries = Retries::default();
-    loop {
-        match identities::unlink(pool, user, session, identity, origin).await {
-            Err(error) => retries.after(error).await?,
-            done => return done,
-        }
-    }
+    retrying!(identities::unlink(pool, user, session, identity, origin))
 }
 
 /// Deletes a user and all that is theirs.
@@ -55,11 +43,5 @@ pub async fn unlink(
 /// # Errors
 /// See [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<(), Error> {
-    let mut retries = Retries::default();
-    loop {
-        match users::delete(pool, user, origin).await {
-            Err(error) => retries.after(error).await?,
-            Ok(_) => return Ok(()),
-        }
-    }
+    retrying!(users::delete(pool, user, origin)).map(drop)
 }

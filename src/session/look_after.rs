@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::domain::staff::Role;
 use crate::store::directory;
-use crate::store::error::{Error, Retries};
+use crate::store::error::{Error, retrying};
 use crate::store::users::Origin;
 
 /// Longest reason that is kept, in characters.
@@ -81,11 +81,5 @@ pub async fn act(
     origin: &Origin,
 ) -> Result<bool, Error> {
     let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON).collect();
-    let mut retries = Retries::default();
-    loop {
-        match directory::act(pool, user, action.event(), actor, &reason, origin).await {
-            Err(error) => retries.after(error).await?,
-            done => return done,
-        }
-    }
+    retrying!(directory::act(pool, user, action.event(), actor, &reason, origin))
 }

@@ -46,12 +46,6 @@ impl Refusals {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    /// Refusals that found the queue full, since the start.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
 }
 
 async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, dropped: Arc<AtomicU64>) {

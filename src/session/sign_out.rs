@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::refresh::GRACE;
 use super::refresh_token::RefreshToken;
 use crate::store::Error;
-use crate::store::error::Retries;
+use crate::store::error::retrying;
 pub use crate::store::sessions::Scope;
 use crate::store::sessions::{by_refresh_token, end, is_of};
 use crate::store::users::Origin;
@@ -16,13 +16,7 @@ use crate::store::users::Origin;
 /// # Errors
 /// See [`Error`].
 pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<(), Error> {
-    let mut retries = Retries::default();
-    loop {
-        match end(pool, session, scope, origin).await {
-            Err(error) => retries.after(error).await?,
-            Ok(_) => return Ok(()),
-        }
-    }
+    retrying!(end(pool, session, scope, origin)).map(drop)
 }
 
 /// The same for whoever has only a refresh token. One that is unknown ends nothing, and is told so

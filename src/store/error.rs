@@ -103,3 +103,18 @@ impl Retries {
         Ok(())
     }
 }
+
+/// Runs a statement, and again for as long as [`Retries`] sees sense in it. A macro, since a closure
+/// that borrows what the statement needs would make the future of a handler unfit to be sent.
+macro_rules! retrying {
+    ($statement:expr) => {{
+        let mut retries = $crate::store::error::Retries::default();
+        loop {
+            match $statement.await {
+                Err(error) => retries.after(error).await?,
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use retrying;
