@@ -5,12 +5,13 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::failure::Failure;
 use super::page::Page;
 use crate::domain::email::Email;
 use crate::store::directory::{self, EventRow};
 use crate::web::database::Db;
 use crate::web::guard::Staff;
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::Kind;
 use crate::web::wire_time::rfc3339;
 
 /// Events on a page.
@@ -85,7 +86,7 @@ impl From<EventRow> for Happened {
 }
 
 #[get("/audit?<email>")]
-async fn audit(staff: Staff, email: Option<&str>, db: &Db) -> Result<Page, Problem> {
+async fn audit(staff: Staff, email: Option<&str>, db: &Db) -> Result<Page, Failure> {
     let typed: String = email.unwrap_or_default().trim().chars().take(Email::MAX_LENGTH).collect();
     let address = Email::parse(&typed);
     // What is no address was claimed by nobody.

@@ -16,18 +16,18 @@ pub(super) fn catchers() -> Vec<Catcher> {
 
 #[derive(Responder)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
-enum Failure {
+enum Answer {
     SignIn(Redirect),
     Page(Page),
 }
 
 /// Whoever is not signed in is led there, and back; everyone else reads what went wrong.
 #[catch(default)]
-fn default(status: Status, request: &Request<'_>) -> Failure {
+fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {
         let next: String = form_urlencoded::byte_serialize(request.uri().to_string().as_bytes()).collect();
         Problem::new(Kind::InvalidAccessToken, "nobody is signed in").keep(request);
-        return Failure::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
+        return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
     }
     let (title, text) = match status.code {
         400 | 422 => {
@@ -50,5 +50,5 @@ fn default(status: Status, request: &Request<'_>) -> Failure {
     };
     Problem::new(kind, title).keep(request);
     let content = json!({ "title": title, "text": text, "request_id": RequestId::of(request).as_str() });
-    Failure::Page(Page::public(status, "admin/error.html", content))
+    Answer::Page(Page::public(status, "admin/error.html", content))
 }

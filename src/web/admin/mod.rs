@@ -3,6 +3,7 @@
 mod assets;
 mod audit;
 mod catcher;
+mod failure;
 mod flow;
 mod page;
 mod sign_in;

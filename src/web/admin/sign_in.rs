@@ -5,6 +5,7 @@ use rocket::response::Redirect;
 use rocket::{Request, Responder, Route, State, get, post, routes};
 use serde_json::json;
 
+use super::failure::Failure;
 use super::flow::{Admin, next as next_page};
 use super::page::Page;
 use crate::clock;
@@ -17,7 +18,6 @@ use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::staff::{COOKIE, cookie, same_origin};
 use crate::web::guard::{ClientOrigin, RateLimited, Staff, StaffForm};
-use crate::web::problem::Problem;
 
 /// Binds a sign-in under way to the browser that began it.
 const BROWSER: &str = "__Host-vestibule-sign-in";
@@ -71,7 +71,7 @@ async fn begin(
     admin: &State<Admin>,
     db: &Db,
     cookies: &CookieJar<'_>,
-) -> Result<Answer, Problem> {
+) -> Result<Answer, Failure> {
     let begun = staff::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         return Ok(failed(
@@ -92,7 +92,7 @@ async fn finish(
     db: &Db,
     cookies: &CookieJar<'_>,
     origin: ClientOrigin,
-) -> Result<Answer, Problem> {
+) -> Result<Answer, Failure> {
     let out_of_date = || {
         Ok(failed(
             Status::BadRequest,
@@ -173,7 +173,7 @@ async fn sign_out(
     form: StaffForm,
     db: &Db,
     cookies: &CookieJar<'_>,
-) -> Result<Redirect, Problem> {
+) -> Result<Redirect, Failure> {
     if let Some(session) = cookies.get(COOKIE) {
         staff::sign_out(db.pool(), session.value(), form.get("everywhere").is_some()).await?;
     }

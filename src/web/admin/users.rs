@@ -8,6 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::audit::Happened;
+use super::failure::Failure;
 use super::page::Page;
 use crate::domain::staff::Role;
 use crate::provider::Providers;
@@ -16,7 +17,6 @@ use crate::store::directory::{self, ListedUser};
 use crate::store::{identities, sessions};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff, StaffForm};
-use crate::web::problem::Problem;
 use crate::web::wire_time::rfc3339;
 
 /// Users on a page.
@@ -67,7 +67,7 @@ async fn list(
     before: Option<&str>,
     providers: &State<Providers>,
     db: &Db,
-) -> Result<Page, Problem> {
+) -> Result<Page, Failure> {
     let query: String = q.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MAX_QUERY).collect();
     let query = query.trim();
     let mut users = if query.is_empty() {
@@ -86,13 +86,12 @@ async fn list(
 }
 
 #[get("/users/<id>?<done>")]
-async fn show(staff: Staff, id: &str, done: Option<&str>, db: &Db) -> Result<Page, Status> {
+async fn show(staff: Staff, id: &str, done: Option<&str>, db: &Db) -> Result<Page, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let failed = |error| Problem::from(error).status();
-    let user = directory::user(db.pool(), id).await.map_err(failed)?.ok_or(Status::NotFound)?;
-    let identities = identities::of_user(db.pool(), id).await.map_err(failed)?;
-    let sessions = sessions::of_user(db.pool(), id).await.map_err(failed)?;
-    let events = directory::events_of(db.pool(), id, user.email.as_deref(), EVENTS).await.map_err(failed)?;
+    let user = directory::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
+    let identities = identities::of_user(db.pool(), id).await?;
+    let sessions = sessions::of_user(db.pool(), id).await?;
+    let events = directory::events_of(db.pool(), id, user.email.as_deref(), EVENTS).await?;
     let identities: Vec<_> = identities
         .into_iter()
         .map(|row| {
@@ -125,16 +124,15 @@ async fn change(
     form: StaffForm,
     db: &Db,
     origin: ClientOrigin,
-) -> Result<Redirect, Status> {
+) -> Result<Redirect, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let action = Action::from_name(action).ok_or(Status::NotFound)?;
     if staff.member.role < action.role() {
-        return Err(Status::Forbidden);
+        return Err(Status::Forbidden.into());
     }
     let reason = form.get("reason").ok_or(Status::BadRequest)?;
-    let done = act(db.pool(), id, action, &staff.member.email, reason, &origin.0).await;
-    if !done.map_err(|error| Problem::from(error).status())? {
-        return Err(Status::NotFound);
+    if !act(db.pool(), id, action, &staff.member.email, reason, &origin.0).await? {
+        return Err(Status::NotFound.into());
     }
     Ok(Redirect::to(format!("/admin/users/{id}?done={}", action.name())))
 }

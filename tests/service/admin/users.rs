@@ -198,3 +198,19 @@ async fn every_page_has_the_headers_that_keep_it_to_itself() {
         assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_the_database_fails_is_still_a_page() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    sqlx::query("ALTER TABLE identities RENAME TO gone").execute(&desk.app.database.pool).await.unwrap();
+    for path in
+        ["/admin/users".to_owned(), "/admin/users?q=ada".into(), format!("/admin/users/{}", ada.user_id())]
+    {
+        let answer = browser.get(&path).await;
+        assert_eq!(answer.status.as_u16(), 500, "{path}");
+        assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{path}");
+        assert!(answer.text.contains(answer.header("x-request-id").unwrap()), "{path}");
+        assert!(!answer.text.contains("identities"), "{path}");
+    }
+}

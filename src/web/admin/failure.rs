@@ -1,0 +1,44 @@
+//! What a page's handler fails with: the catcher shows it in the pages' clothes, and the log tells
+//! the cause.
+
+use rocket::http::Status;
+use rocket::request::Request;
+use rocket::response::{self, Responder};
+
+use crate::web::problem::Problem;
+use crate::{provider, store};
+
+/// A failure on its way to the catcher.
+pub(super) enum Failure {
+    /// One that the catcher has words for.
+    Status(Status),
+    /// One whose cause the log needs.
+    Problem(Problem),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl From<provider::Error> for Failure {
+    fn from(error: provider::Error) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Failure {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        Err(match self {
+            Self::Status(status) => status,
+            Self::Problem(problem) => problem.keep(request).status(),
+        })
+    }
+}
