@@ -106,7 +106,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let refusals = Refusals::open(db.pool().clone());
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
-    Ok(rocket::custom(config.figment.merge(("template_dir", templates::dir())))
+    Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
         .manage(db)
         .manage(admin)
         .manage(keys)

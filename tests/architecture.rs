@@ -21,9 +21,11 @@ const MAY_USE: [(&str, &[&str]); 12] = [
 ];
 
 /// Which rooms may name a crate that the others must not depend on.
-const NAMED_IN: [(&str, &[&str]); 4] = [
+const NAMED_IN: [(&str, &[&str]); 6] = [
     ("rocket", &["config", "dev", "service", "web"]),
-    ("rocket_dyn_templates", &["dev", "web"]),
+    ("rocket_dyn_templates", &["web"]),
+    ("jiff", &["web"]),
+    ("tera", &["web"]),
     ("sqlx", &["service", "session", "store", "web"]),
     ("reqwest", &["dev", "provider"]),
 ];

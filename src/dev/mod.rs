@@ -73,6 +73,11 @@ pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
     }
     let base = format!("http://127.0.0.1:{}", port(&figment));
     figment = figment.join(("public_url", &base));
+    let templates = project().join("templates");
+    if templates.is_dir() {
+        // Read again whenever one changes.
+        figment = figment.join(("template_dir", templates));
+    }
     if !figment.contains("idp.client_id") && !figment.contains("idp.tokeninfo_url") {
         if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
             return Err(Error::Exposed);
@@ -145,11 +150,15 @@ impl Development {
     }
 }
 
+/// The project's folder, or the current one where the program was carried away from it.
+fn project() -> PathBuf {
+    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    if project.is_dir() { project } else { env::current_dir().unwrap_or_default() }
+}
+
 /// Where everything of development is kept: `.vestibule` in the project, which git ignores.
 fn directory() -> PathBuf {
-    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let project = if project.is_dir() { project } else { env::current_dir().unwrap_or_default() };
-    project.join(".vestibule")
+    project().join(".vestibule")
 }
 
 /// The port of the service. A wrong setting is found when the settings are read.

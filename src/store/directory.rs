@@ -119,7 +119,7 @@ pub async fn events_of(
         r#"SELECT e.created_at AS "created_at!", e.kind AS "kind!", e.reason, e.provider, e.email, e.user_id,
                   host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, e.request_id
            FROM (
-               (SELECT * FROM events WHERE user_id = $1 ORDER BY id DESC LIMIT $3)
+               (SELECT * FROM events WHERE user_id = $1 AND kind <> 'user_viewed' ORDER BY id DESC LIMIT $3)
                UNION
                (SELECT * FROM events WHERE email = $2 ORDER BY id DESC LIMIT $3)
            ) AS e

@@ -49,3 +49,32 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Resul
     .await?;
     Ok(())
 }
+
+/// Records that a member of staff looked at something: a user, or whatever a search found.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn record_look(
+    pool: &PgPool,
+    kind: &str,
+    actor: &str,
+    user: Option<Uuid>,
+    search: Option<&str>,
+    origin: &Origin,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
+         VALUES ($1, $2, $3, $4, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::text::inet, $7, $8)",
+        Uuid::now_v7(),
+        kind,
+        user,
+        actor,
+        search,
+        origin.ip.map(|ip| ip.to_string()),
+        origin.user_agent,
+        origin.request_id,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}

@@ -21,6 +21,8 @@ pub struct StaffRow {
     pub created_at: OffsetDateTime,
     /// When they last looked at a page.
     pub last_seen_at: Option<OffsetDateTime>,
+    /// The zone in which they read times, by its name in the IANA database.
+    pub time_zone: Option<String>,
 }
 
 fn role(name: &str) -> Result<Role, Error> {
@@ -69,7 +71,8 @@ pub async fn remove(pool: &PgPool, email: &str) -> Result<bool, Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
-    let rows = sqlx::query!("SELECT id, email, role, created_at, last_seen_at FROM staff ORDER BY email");
+    let rows =
+        sqlx::query!("SELECT id, email, role, created_at, last_seen_at, time_zone FROM staff ORDER BY email");
     let rows = rows.fetch_all(pool).await?.into_iter();
     rows.map(|row| {
         let role = role(&row.role)?;
@@ -79,6 +82,7 @@ pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
             role,
             created_at: row.created_at,
             last_seen_at: row.last_seen_at,
+            time_zone: row.time_zone,
         })
     })
     .collect()
@@ -186,13 +190,14 @@ pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRo
              RETURNING staff_id
          )
          UPDATE staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
-         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at",
+         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at, s.time_zone",
         hash.as_slice(),
     );
     let Some(row) = row.fetch_optional(pool).await? else { return Ok(None) };
     let role = role(&row.role)?;
     let (created_at, last_seen_at) = (row.created_at, row.last_seen_at);
-    Ok(Some(StaffRow { id: row.id, email: row.email, role, created_at, last_seen_at }))
+    let time_zone = row.time_zone;
+    Ok(Some(StaffRow { id: row.id, email: row.email, role, created_at, last_seen_at, time_zone }))
 }
 
 /// Ends a session, or all of the member's.

@@ -2,10 +2,10 @@
 //! it at midnight. A problem's `type` leads here.
 
 use rocket::{Route, get, routes};
-use rocket_dyn_templates::Template;
 use serde::Serialize;
 
 use super::problem::{Entry, Kind, Problem};
+use super::templates::{Html, html};
 
 /// The routes of the pages.
 #[must_use]
@@ -19,13 +19,13 @@ struct Context {
 }
 
 #[get("/")]
-fn index() -> Template {
-    Template::render("problems.html", Context { entries: Kind::all().map(Kind::entry).collect() })
+fn index() -> Html {
+    html("problems", Context { entries: Kind::all().map(Kind::entry).collect() })
 }
 
 #[get("/<error>")]
-fn page(error: &str) -> Result<Template, Problem> {
+fn page(error: &str) -> Result<Html, Problem> {
     let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == error);
     let entry = entry.ok_or_else(|| Problem::new(Kind::NotFound, "no error has this name"))?;
-    Ok(Template::render("problems.html", Context { entries: vec![entry] }))
+    Ok(html("problems", Context { entries: vec![entry] }))
 }

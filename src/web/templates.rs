@@ -1,25 +1,39 @@
-//! The Tera templates, embedded: a deployed binary needs no folder of them.
+//! The Tera templates. They are embedded, so a deployed binary needs no folder of them; development
+//! reads them from the project's folder, and again whenever one changes.
+
+pub mod when;
 
 use std::env;
 use std::path::PathBuf;
 
 use rocket::fairing::Fairing;
+use rocket::http::ContentType;
 use rocket_dyn_templates::Template;
+use serde::Serialize;
 
-/// Names end in `.html`, or Tera would not escape.
+/// The templates by name: the path below `templates/`, without `.html.tera`.
 const TEMPLATES: &[(&str, &str)] = &[
-    ("base.html", include_str!("../../templates/base.html.tera")),
+    ("base", include_str!("../../templates/base.html.tera")),
     #[cfg(all(feature = "dev", debug_assertions))]
-    ("dev/authorize.html", include_str!("../../templates/dev/authorize.html.tera")),
-    ("admin/layout.html", include_str!("../../templates/admin/layout.html.tera")),
-    ("admin/error.html", include_str!("../../templates/admin/error.html.tera")),
-    ("admin/sign_in.html", include_str!("../../templates/admin/sign_in.html.tera")),
-    ("admin/users.html", include_str!("../../templates/admin/users.html.tera")),
-    ("admin/user.html", include_str!("../../templates/admin/user.html.tera")),
-    ("admin/audit.html", include_str!("../../templates/admin/audit.html.tera")),
-    ("admin/events.html", include_str!("../../templates/admin/events.html.tera")),
-    ("problems.html", include_str!("../../templates/problems.html.tera")),
+    ("dev/authorize", include_str!("../../templates/dev/authorize.html.tera")),
+    ("admin/layout", include_str!("../../templates/admin/layout.html.tera")),
+    ("admin/error", include_str!("../../templates/admin/error.html.tera")),
+    ("admin/sign_in", include_str!("../../templates/admin/sign_in.html.tera")),
+    ("admin/users", include_str!("../../templates/admin/users.html.tera")),
+    ("admin/person", include_str!("../../templates/admin/person.html.tera")),
+    ("admin/audit", include_str!("../../templates/admin/audit.html.tera")),
+    ("admin/events", include_str!("../../templates/admin/events.html.tera")),
+    ("problems", include_str!("../../templates/problems.html.tera")),
 ];
+
+/// A page made from a template.
+pub type Html = (ContentType, Template);
+
+/// The template of that name, filled in.
+#[must_use]
+pub fn html(name: &'static str, context: impl Serialize) -> Html {
+    (ContentType::HTML, Template::render(name, context))
+}
 
 /// Where Rocket should look for templates. It insists on a place that exists, so it gets one that
 /// always does and holds none: the program's own file.
@@ -31,8 +45,76 @@ pub fn dir() -> PathBuf {
 /// The fairing that loads them.
 #[must_use]
 pub fn fairing() -> impl Fairing {
-    Template::try_custom(|engines| {
-        engines.tera.add_raw_templates(TEMPLATES.iter().copied())?;
-        Ok(())
-    })
+    Template::try_custom(|engines| Ok(prepare(&mut engines.tera)?))
+}
+
+/// Adds the embedded templates, unless there are some already, which then come from the folder.
+fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
+    if tera.get_template_names().next().is_none() {
+        tera.add_raw_templates(TEMPLATES.iter().copied())?;
+    }
+    // Every name ends with nothing, so every template escapes what it is given.
+    tera.autoescape_on(vec![""]);
+    tera.register_filter("when", when::When);
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use tera::{Context, Tera};
+
+    use super::*;
+
+    /// Names of the templates.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        TEMPLATES.iter().map(|(name, _)| *name)
+    }
+
+    /// What a template makes of a context.
+    pub fn render(name: &str, context: &Context) -> String {
+        let mut tera = Tera::default();
+        prepare(&mut tera).unwrap();
+        tera.render(name, context).unwrap_or_else(|error| panic!("{name}: {error:?}"))
+    }
+
+    fn collect(folder: &Path, below: &Path, files: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, below, files);
+            } else {
+                files.insert(path.strip_prefix(below).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_in_the_folder_is_an_embedded_template_that_escapes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+        let mut files = BTreeSet::new();
+        collect(&folder, &folder, &mut files);
+        let embedded: BTreeSet<_> = TEMPLATES.iter().map(|(name, _)| format!("{name}.html.tera")).collect();
+        assert_eq!(files, embedded);
+        for (name, text) in TEMPLATES {
+            for hole in ["safe", "raw", "autoescape"] {
+                let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                assert!(!words.any(|word| word == hole), "{name} says `{hole}`");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_template_is_given_stays_text() {
+        let mut tera = Tera::default();
+        prepare(&mut tera).unwrap();
+        tera.add_raw_template("any/name", "<p>{{ name }}</p>").unwrap();
+        let mut context = Context::new();
+        context.insert("name", "<script>\"'&{{ 7*7 }}{% include \"x\" %}");
+        let text = tera.render("any/name", &context).unwrap();
+        assert_eq!(text, "<p>&lt;script&gt;&quot;&#x27;&amp;{{ 7*7 }}{% include &quot;x&quot; %}</p>");
+    }
 }

@@ -7,10 +7,10 @@ use std::io::Cursor;
 use rocket::http::{ContentType, Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use rocket_dyn_templates::Template;
 use serde::Serialize;
 
 use crate::web::problem::{Kind, Problem};
+use crate::web::templates::{self, Html};
 
 /// A whole answer. It may hold a token, so it has no `Debug`.
 pub(super) struct Answer {
@@ -24,7 +24,7 @@ pub(super) struct Answer {
 enum Body {
     None,
     Text(ContentType, String),
-    Page(Template),
+    Page(Box<Html>),
 }
 
 /// An OAuth error (RFC 6749 §5.2).
@@ -59,7 +59,7 @@ impl Answer {
 
     /// A page. Its address holds the client's state, which is told to nobody.
     pub fn page(status: Status, context: &impl Serialize) -> Self {
-        Self::new(status, Body::Page(Template::render("dev/authorize.html", context)))
+        Self::new(status, Body::Page(Box::new(templates::html("dev/authorize", context))))
             .header("Referrer-Policy", "no-referrer")
     }
 

@@ -3,15 +3,33 @@
 use rocket::http::Status;
 use rocket::response::Redirect;
 use rocket::{Catcher, Request, Responder, catch, catchers as collect};
-use serde_json::json;
+use serde::Serialize;
 use url::form_urlencoded;
 
-use super::page::Page;
+use super::page::{Page, View};
 use crate::web::problem::{Kind, Problem};
 use crate::web::request_log::RequestId;
 
 pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]
+}
+
+/// What went wrong.
+#[derive(Serialize)]
+pub(super) struct Failed {
+    pub title: &'static str,
+    pub text: String,
+    pub request_id: Option<String>,
+}
+
+impl View for Failed {
+    const TEMPLATE: &'static str = "admin/error";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let failed = |request_id| Self { title: "Nothing here", text: "<b>".into(), request_id };
+        vec![failed(None), failed(Some("<b>".into()))]
+    }
 }
 
 #[derive(Responder)]
@@ -49,6 +67,6 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
         _ => Kind::InternalError,
     };
     Problem::new(kind, title).keep(request);
-    let content = json!({ "title": title, "text": text, "request_id": RequestId::of(request).as_str() });
-    Answer::Page(Page::public(status, "admin/error.html", content))
+    let request_id = Some(RequestId::of(request).as_str().to_owned());
+    Answer::Page(Page::public(status, &Failed { title, text: text.to_owned(), request_id }))
 }

@@ -1,11 +1,16 @@
 //! The admin pages under `/admin`, for support staff: rendered here, usable without scripts.
 
+mod actions;
 mod assets;
 mod audit;
 mod catcher;
 mod failure;
 mod flow;
+mod happened;
 mod page;
+mod person;
+#[cfg(test)]
+mod samples;
 mod sign_in;
 mod users;
 
@@ -16,7 +21,8 @@ pub use self::flow::Admin;
 /// The routes, to be mounted at `/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    [assets::routes(), audit::routes(), sign_in::routes(), users::routes()].concat()
+    let pages = [audit::routes(), person::routes(), users::routes()].concat();
+    [assets::routes(), sign_in::routes(), actions::routes(), pages].concat()
 }
 
 /// The catchers, to be registered at `/admin`.

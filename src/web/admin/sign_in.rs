@@ -3,11 +3,12 @@
 use rocket::http::{Cookie, CookieJar, Status};
 use rocket::response::Redirect;
 use rocket::{Request, Responder, Route, State, get, post, routes};
-use serde_json::json;
+use serde::Serialize;
 
+use super::catcher::Failed;
 use super::failure::Failure;
 use super::flow::{Admin, next as next_page};
-use super::page::Page;
+use super::page::{Page, View};
 use crate::clock;
 use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
@@ -55,12 +56,29 @@ impl<'r> rocket::request::FromRequest<'r> for SameOrigin {
     }
 }
 
+#[derive(Serialize)]
+pub(super) struct Ask {
+    /// Where to go afterwards.
+    next: String,
+    provider: String,
+    /// Whether signing in is set up.
+    complete: bool,
+}
+
+impl View for Ask {
+    const TEMPLATE: &'static str = "admin/sign_in";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let ask = |complete| Self { next: "/admin/users?q=<b>".into(), provider: "<b>".into(), complete };
+        vec![ask(true), ask(false)]
+    }
+}
+
 #[get("/sign-in?<next>")]
 fn ask(next: Option<&str>, admin: &State<Admin>) -> Page {
-    let content = json!({
-        "next": next_page(next), "provider": admin.provider(), "complete": admin.is_complete(),
-    });
-    Page::public(Status::Ok, "admin/sign_in.html", content)
+    let (next, provider) = (next_page(next), admin.provider().to_owned());
+    Page::public(Status::Ok, &Ask { next, provider, complete: admin.is_complete() })
 }
 
 #[post("/sign-in?<next>")]
@@ -160,11 +178,8 @@ struct Callback<'r> {
 }
 
 fn failed(status: Status, text: &str) -> Answer {
-    Answer::Page(Page::public(
-        status,
-        "admin/error.html",
-        json!({ "title": "You are not signed in", "text": text }),
-    ))
+    let view = Failed { title: "You are not signed in", text: text.to_owned(), request_id: None };
+    Answer::Page(Page::public(status, &view))
 }
 
 #[post("/sign-out", data = "<form>")]

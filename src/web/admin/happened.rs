@@ -1,0 +1,113 @@
+//! What happened, in words that a human understands.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::store::directory::EventRow;
+use crate::web::problem::Kind;
+use crate::web::wire_time::rfc3339;
+
+/// An event as it is told.
+#[derive(Serialize)]
+pub(super) struct Happened {
+    at: String,
+    what: String,
+    /// For refusals, the catalogue's cause and remedy.
+    cause: Option<&'static str>,
+    remedy: Option<&'static str>,
+    provider: Option<String>,
+    email: Option<String>,
+    user_id: Option<Uuid>,
+    ip: Option<String>,
+    actor: Option<String>,
+    remark: Option<String>,
+    request_id: Option<String>,
+}
+
+impl From<EventRow> for Happened {
+    fn from(event: EventRow) -> Self {
+        let entry = event
+            .reason
+            .as_deref()
+            .and_then(|reason| Kind::all().map(Kind::entry).find(|e| e.error == reason));
+        Self {
+            at: rfc3339(event.created_at),
+            what: what(&event.kind, event.reason.as_deref()).to_owned(),
+            cause: entry.map(|entry| entry.cause),
+            remedy: entry.map(|entry| entry.remedy),
+            provider: event.provider,
+            email: event.email,
+            user_id: event.user_id,
+            ip: event.ip,
+            actor: event.actor,
+            remark: event.remark,
+            request_id: event.request_id,
+        }
+    }
+}
+
+/// What an event of that kind means. A kind that an older or newer version wrote is told by its name.
+fn what<'a>(kind: &'a str, reason: Option<&str>) -> &'a str {
+    match kind {
+        "user_created" => "Signed in for the first time",
+        "signed_in" => "Signed in",
+        "identity_linked" if reason == Some("unproven_credentials_removed") => {
+            "An identity was linked, and everything that was linked without proof before was removed"
+        }
+        "identity_linked" if reason == Some("same_provider") => {
+            "A second account of the same provider was linked"
+        }
+        "identity_linked" => "An identity was linked",
+        "identity_unlinked" => "An identity was unlinked",
+        "sign_in_refused" => "A sign-in was refused",
+        "link_refused" => "Linking an identity was refused",
+        "refresh_token_replayed" => {
+            "A refresh token was used twice; the session was ended, for it may have been stolen"
+        }
+        "signed_out" => "Signed out",
+        "user_deleted" => "The user deleted the account",
+        "user_disabled" => "Disabled by staff",
+        "user_enabled" => "Enabled by staff",
+        "sessions_ended" => "Signed out everywhere by staff",
+        "staff_signed_in" => "A member of staff signed in",
+        "staff_refused" => "Somebody who is not staff tried to open these pages",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+impl Happened {
+    /// A refusal, and an event of which nothing is known but that it was.
+    pub(super) fn samples() -> Vec<Self> {
+        use super::samples::{NASTY, TIME};
+        let text = || Some(NASTY.to_owned());
+        let refusal = Kind::all().map(Kind::entry).next();
+        let bare = Self {
+            at: TIME.into(),
+            what: NASTY.into(),
+            cause: None,
+            remedy: None,
+            provider: None,
+            email: None,
+            user_id: None,
+            ip: None,
+            actor: None,
+            remark: None,
+            request_id: None,
+        };
+        let full = Self {
+            at: TIME.into(),
+            what: what("sign_in_refused", None).into(),
+            cause: refusal.map(|entry| entry.cause),
+            remedy: refusal.map(|entry| entry.remedy),
+            provider: text(),
+            email: text(),
+            user_id: Some(Uuid::max()),
+            ip: text(),
+            actor: text(),
+            remark: text(),
+            request_id: text(),
+        };
+        vec![full, bare]
+    }
+}

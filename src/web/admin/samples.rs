@@ -1,0 +1,29 @@
+//! What the samples of the pages are made of.
+
+use uuid::Uuid;
+
+use super::person::Person;
+
+/// A name that somebody gave themselves.
+pub(super) const NASTY: &str =
+    "<script>alert(1)</script> \"'><img src=x onerror=1> <b>{{ 7*7 }} {% include \"x\" %} \u{202e}é🦀";
+/// A time.
+pub(super) const TIME: &str = "2026-07-01T22:30:05Z";
+
+/// A user with everything.
+pub(super) fn person(disabled: bool) -> Person {
+    Person {
+        id: Uuid::max(),
+        email: Some("ada@example.com".into()),
+        email_verified: !disabled,
+        name: Some(NASTY.into()),
+        created_at: TIME.into(),
+        disabled_at: disabled.then(|| TIME.into()),
+        providers: vec!["google".into(), NASTY.into()],
+    }
+}
+
+/// A user of whom only the id is known.
+pub(super) fn nobody() -> Person {
+    Person { email: None, email_verified: false, name: None, providers: Vec::new(), ..person(false) }
+}
