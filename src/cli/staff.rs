@@ -6,7 +6,7 @@ use super::Result;
 use crate::config::{self, Config};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
-use crate::service;
+use crate::service::{self, staff::Changed};
 
 #[derive(Subcommand)]
 pub(super) enum Command {
@@ -43,17 +43,18 @@ pub(super) fn run(command: Command) -> Result {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                let done = service::staff::add(&config, address(&email)?.folded(), role).await?;
-                if !done {
+                let changed = service::staff::add(&config, &address(&email)?, role).await?;
+                if changed == Changed::LastAdmin {
                     return Err("nobody else is an admin; make another one first".into());
                 }
             }
-            Command::Remove { email } => {
-                let done = service::staff::remove(&config, address(&email)?.folded()).await?;
-                if !done {
-                    return Err("there is no such member of staff, or nobody else is an admin".into());
+            Command::Remove { email } => match service::staff::remove(&config, &address(&email)?).await? {
+                Changed::Done => {}
+                Changed::Already => return Err("there is no such member of staff".into()),
+                Changed::LastAdmin => {
+                    return Err("nobody else is an admin; make another one first".into());
                 }
-            }
+            },
             Command::List => {
                 for member in service::staff::list(&config).await? {
                     println!("{}\t{}", member.email, member.role);

@@ -18,6 +18,7 @@ use rocket::{Build, Rocket};
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
 use crate::config::Config;
+use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::service;
 
@@ -114,8 +115,9 @@ impl Development {
     /// # Errors
     /// The database cannot be used.
     pub async fn appoint(&self, config: &Config) -> Result<(), service::Error> {
-        if self.identity_provider.is_some() && self.postgres.is_some() {
-            service::staff::add(config, STAFF, Role::Admin).await?;
+        let all = self.identity_provider.is_some() && self.postgres.is_some();
+        if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
+            service::staff::add(config, &staff, Role::Admin).await?;
         }
         Ok(())
     }

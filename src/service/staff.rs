@@ -2,23 +2,35 @@
 
 use super::{Error, database};
 use crate::config::Config;
+use crate::domain::email::Email;
 use crate::domain::staff::Role;
+use crate::session::staff_access;
 use crate::store::staff::{self, StaffRow};
+use crate::store::staff_access::By;
+pub use crate::store::staff_access::Changed;
+use crate::store::users::Origin;
 
-/// Adds a member or changes their role; see [`staff::add`].
+/// Adds a member or changes their role; see [`staff_access::give`].
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn add(config: &Config, email: &str, role: Role) -> Result<bool, Error> {
-    Ok(staff::add(&database(config).await?, email, role).await?)
+pub async fn add(config: &Config, email: &Email, role: Role) -> Result<Changed, Error> {
+    let origin = Origin::default();
+    Ok(staff_access::give(&database(config).await?, email, role, by(&origin)).await?)
 }
 
-/// Removes a member; see [`staff::remove`].
+/// Removes a member; see [`staff_access::take_away`].
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn remove(config: &Config, email: &str) -> Result<bool, Error> {
-    Ok(staff::remove(&database(config).await?, email).await?)
+pub async fn remove(config: &Config, email: &Email) -> Result<Changed, Error> {
+    let origin = Origin::default();
+    Ok(staff_access::take_away(&database(config).await?, email, by(&origin)).await?)
+}
+
+/// Whoever has a shell beside the service.
+const fn by(origin: &Origin) -> By<'_> {
+    By { actor: "the command line", reason: None, origin }
 }
 
 /// Everyone.

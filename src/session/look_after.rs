@@ -8,9 +8,6 @@ use crate::store::directory;
 use crate::store::error::{Error, retrying};
 use crate::store::users::Origin;
 
-/// Longest reason that is kept, in characters.
-const MAX_REASON: usize = 500;
-
 /// Something that staff can do to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -80,6 +77,5 @@ pub async fn act(
     reason: &str,
     origin: &Origin,
 ) -> Result<bool, Error> {
-    let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON).collect();
-    retrying!(directory::act(pool, user, action.event(), actor, &reason, origin))
+    retrying!(directory::act(pool, user, action.event(), actor, reason, origin))
 }

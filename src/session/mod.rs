@@ -16,6 +16,7 @@ pub mod sign_in;
 pub mod sign_out;
 pub mod signing_key;
 pub mod staff;
+pub mod staff_access;
 pub mod staff_looks;
 
 pub use self::access_token::Issuer;

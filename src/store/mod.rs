@@ -5,6 +5,7 @@
 
 pub mod directory;
 pub mod error;
+pub mod event_log;
 pub mod events;
 pub mod identities;
 pub mod migrations;
@@ -12,6 +13,7 @@ pub mod prune;
 pub mod sessions;
 pub mod signing_keys;
 pub mod staff;
+pub mod staff_access;
 pub mod users;
 
 pub use self::error::Error;

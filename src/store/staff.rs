@@ -1,4 +1,4 @@
-//! Staff, their sessions, and their sign-ins under way.
+//! Staff, their sessions, and their sign-ins under way. Who is staff changes in `staff_access`.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -25,45 +25,8 @@ pub struct StaffRow {
     pub time_zone: Option<String>,
 }
 
-fn role(name: &str) -> Result<Role, Error> {
+pub(super) fn role(name: &str) -> Result<Role, Error> {
     Role::from_name(name).ok_or_else(|| Error::unexpected(name))
-}
-
-/// Adds a member, or changes the role of one, unless that would leave no admin. Answers whether it
-/// was done.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn add(pool: &PgPool, email: &str, role: Role) -> Result<bool, Error> {
-    let added = sqlx::query!(
-        "WITH others AS (SELECT id FROM staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE)
-         INSERT INTO staff (id, email, role) VALUES ($1, $2, $3)
-         ON CONFLICT (email) DO UPDATE SET role = excluded.role
-         WHERE staff.role <> 'admin' OR excluded.role = 'admin' OR EXISTS (SELECT FROM others)",
-        Uuid::now_v7(),
-        email,
-        role.name(),
-    )
-    .execute(pool)
-    .await?;
-    Ok(added.rows_affected() > 0)
-}
-
-/// Removes a member and ends their sessions, unless nobody else is an admin. Answers whether there
-/// was one to remove.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn remove(pool: &PgPool, email: &str) -> Result<bool, Error> {
-    // The other admins are locked, so that two of them cannot remove each other.
-    let removed = sqlx::query!(
-        "WITH others AS (SELECT id FROM staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE)
-         DELETE FROM staff WHERE email = $1 AND (role <> 'admin' OR EXISTS (SELECT FROM others))",
-        email,
-    )
-    .execute(pool)
-    .await?;
-    Ok(removed.rows_affected() > 0)
 }
 
 /// Everyone, by address.
@@ -213,5 +176,14 @@ pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> R
     )
     .execute(pool)
     .await?;
+    Ok(())
+}
+
+/// Sets the zone in which a member reads times.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn set_time_zone(pool: &PgPool, member: Uuid, time_zone: Option<&str>) -> Result<(), Error> {
+    sqlx::query!("UPDATE staff SET time_zone = $2 WHERE id = $1", member, time_zone).execute(pool).await?;
     Ok(())
 }

@@ -21,6 +21,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/sign_in", include_str!("../../templates/admin/sign_in.html.tera")),
     ("admin/users", include_str!("../../templates/admin/users.html.tera")),
     ("admin/person", include_str!("../../templates/admin/person.html.tera")),
+    ("admin/staff", include_str!("../../templates/admin/staff.html.tera")),
     ("admin/audit", include_str!("../../templates/admin/audit.html.tera")),
     ("admin/events", include_str!("../../templates/admin/events.html.tera")),
     ("problems", include_str!("../../templates/problems.html.tera")),

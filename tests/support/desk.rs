@@ -9,7 +9,8 @@ use url::Url;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
-use vestibule::store::staff;
+use vestibule::store::staff_access::{self, By, Changed};
+use vestibule::store::users::Origin;
 
 use super::app::{Answer, App};
 use super::cluster::Database;
@@ -52,7 +53,9 @@ impl Desk {
 
     /// Makes somebody a member of staff.
     pub async fn appoint(&self, email: &str, role: Role) {
-        assert!(staff::add(&self.app.database.pool, email, role).await.unwrap());
+        let by = By { actor: "the tests", reason: None, origin: &Origin::default() };
+        let changed = staff_access::add(&self.app.database.pool, email, role, by).await.unwrap();
+        assert_eq!(changed, Changed::Done);
     }
 
     /// A browser that has signed in.

@@ -28,8 +28,8 @@ async fn change(
     if staff.member.role < action.role() {
         return Err(Status::Forbidden.into());
     }
-    let reason = form.get("reason").ok_or(Status::BadRequest)?;
-    if !act(db.pool(), id, action, &staff.member.email, reason, &origin.0).await? {
+    let reason = form.reason()?;
+    if !act(db.pool(), id, action, &staff.member.email, &reason, &origin.0).await? {
         return Err(Status::NotFound.into());
     }
     Ok(Redirect::to(format!("/admin/users/{id}?done={}", action.name())))

@@ -1,10 +1,10 @@
-//! The one stylesheet.
+//! The one stylesheet, and the one script, which the pages do without.
 
 use rocket::http::{ContentType, Header};
 use rocket::{Responder, Route, get, routes};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![stylesheet]
+    routes![stylesheet, script]
 }
 
 #[derive(Responder)]
@@ -14,11 +14,18 @@ struct Asset {
     cache: Header<'static>,
 }
 
+impl Asset {
+    fn new(body: &'static str, content_type: ContentType) -> Self {
+        Self { body, content_type, cache: Header::new("Cache-Control", "public, max-age=300") }
+    }
+}
+
 #[get("/admin.css")]
 fn stylesheet() -> Asset {
-    Asset {
-        body: include_str!("../../../static/admin.css"),
-        content_type: ContentType::CSS,
-        cache: Header::new("Cache-Control", "public, max-age=300"),
-    }
+    Asset::new(include_str!("../../../static/admin.css"), ContentType::CSS)
+}
+
+#[get("/admin.js")]
+fn script() -> Asset {
+    Asset::new(include_str!("../../../static/admin.js"), ContentType::JavaScript)
 }

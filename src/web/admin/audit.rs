@@ -1,28 +1,166 @@
-//! The audit: everything that happened.
+//! The audit: everything that happened, as far as a filter leaves it.
 
-use rocket::{Route, get, routes};
+use rocket::{FromForm, Route, get, routes};
 use serde::Serialize;
+use url::form_urlencoded;
+use uuid::Uuid;
 
+use super::dates::{begin_of, end_of};
 use super::failure::Failure;
 use super::happened::Happened;
 use super::page::{Page, View};
 use crate::domain::email::Email;
 use crate::session::staff_looks::{Look, record};
-use crate::store::directory;
+use crate::store::event_log::{Filter, What, page};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
+use crate::web::problem::Kind;
 
 /// Events on a page.
-const PAGE: i64 = 200;
+const PAGE: usize = 100;
+/// Longest text in a field, in characters.
+const MAX_FIELD: usize = Email::MAX_LENGTH;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![audit]
 }
 
+/// What is asked for, as it stands in the address.
+#[derive(FromForm)]
+struct Query<'r> {
+    what: Option<&'r str>,
+    email: Option<&'r str>,
+    user: Option<&'r str>,
+    actor: Option<&'r str>,
+    reason: Option<&'r str>,
+    from: Option<&'r str>,
+    to: Option<&'r str>,
+    before: Option<&'r str>,
+}
+
+/// The same, tidied: what the form shows again.
+#[derive(Default, Serialize)]
+struct Asked {
+    what: &'static str,
+    email: String,
+    user: String,
+    actor: String,
+    reason: String,
+    from: String,
+    to: String,
+}
+
+impl Query<'_> {
+    fn tidy(&self) -> Asked {
+        let text = |field: Option<&str>| -> String {
+            let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
+            shown.take(MAX_FIELD).collect::<String>().trim().to_owned()
+        };
+        Asked {
+            what: name(What::ALL.into_iter().find(|what| self.what == Some(name(*what))).unwrap_or_default()),
+            email: text(self.email),
+            user: text(self.user),
+            actor: text(self.actor),
+            reason: text(self.reason),
+            from: text(self.from),
+            to: text(self.to),
+        }
+    }
+}
+
+/// The choice's name in addresses.
+const fn name(what: What) -> &'static str {
+    match what {
+        What::Everything => "everything",
+        What::Refused => "refused",
+        What::SignIns => "sign-ins",
+        What::Security => "security",
+        What::Staff => "staff",
+        What::Looks => "looks",
+    }
+}
+
+/// The choice as the form names it.
+const fn label(what: What) -> &'static str {
+    match what {
+        What::Everything => "Everything but looks",
+        What::Refused => "Refused sign-ins and links",
+        What::SignIns => "What users did",
+        What::Security => "What may be an attack",
+        What::Staff => "What staff did",
+        What::Looks => "What staff looked at",
+    }
+}
+
+impl Asked {
+    /// The filter.
+    fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
+        // An empty field asks for nothing, one that cannot be read for something there is not.
+        fn read<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, NothingMatches> {
+            if text.is_empty() { Ok(None) } else { read(text).map(Some).ok_or(NothingMatches) }
+        }
+        let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
+        Ok(Filter {
+            what: What::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
+            email: read(&self.email, address)?,
+            user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
+            actor: read(&self.actor, address)?,
+            reason: read(&self.reason, |text| Some(text.to_owned()))?,
+            from: read(&self.from, |day| begin_of(day, zone))?,
+            to: read(&self.to, |day| end_of(day, zone))?,
+        })
+    }
+
+    /// The fields that are not empty, as they stand in an address.
+    fn query(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in [
+            ("what", self.what),
+            ("email", &self.email),
+            ("user", &self.user),
+            ("actor", &self.actor),
+            ("reason", &self.reason),
+            ("from", &self.from),
+            ("to", &self.to),
+        ] {
+            if !value.is_empty() && (name, value) != ("what", "everything") {
+                query.append_pair(name, value);
+            }
+        }
+        query.finish()
+    }
+}
+
+/// A field holds what no event has.
+struct NothingMatches;
+
+/// A choice of a form.
+#[derive(Serialize)]
+struct Choice {
+    value: &'static str,
+    label: &'static str,
+}
+
 #[derive(Serialize)]
 pub(super) struct Audit {
-    email: String,
+    asked: Asked,
+    whats: Vec<Choice>,
+    reasons: Vec<Choice>,
     events: Vec<Happened>,
+    /// The last event's id, where more follow.
+    next: Option<Uuid>,
+    /// What is asked for, for further addresses.
+    query: String,
+}
+
+impl Audit {
+    fn new(asked: Asked, events: Vec<Happened>, next: Option<Uuid>) -> Self {
+        let whats = What::ALL.map(|what| Choice { value: name(what), label: label(what) });
+        let reasons = Kind::all().map(Kind::entry);
+        let reasons = reasons.map(|entry| Choice { value: entry.error, label: entry.title });
+        let query = asked.query();
+        Self { asked, whats: whats.into(), reasons: reasons.collect(), events, next, query }
+    }
 }
 
 impl View for Audit {
@@ -30,21 +168,38 @@ impl View for Audit {
 
     #[cfg(test)]
     fn samples() -> Vec<Self> {
-        let nothing = Self { email: super::samples::NASTY.into(), events: Vec::new() };
-        vec![nothing, Self { email: String::new(), events: Happened::samples() }]
+        let text = || super::samples::NASTY.to_owned();
+        let asked = Asked {
+            what: "staff",
+            email: text(),
+            user: text(),
+            actor: text(),
+            reason: text(),
+            from: text(),
+            to: text(),
+        };
+        vec![
+            Self::new(Asked::default(), Vec::new(), None),
+            Self::new(asked, Vec::new(), None),
+            Self::new(Asked::default(), Happened::samples(), Some(Uuid::max())),
+        ]
     }
 }
 
-#[get("/audit?<email>")]
-async fn audit(staff: Staff, email: Option<&str>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
-    let typed: String = email.unwrap_or_default().trim().chars().take(Email::MAX_LENGTH).collect();
-    let address = Email::parse(&typed);
-    // What is no address was claimed by nobody.
-    let events = match (&address, typed.is_empty()) {
-        (None, false) => Vec::new(),
-        (address, _) => directory::events(db.pool(), address.as_ref().map(Email::folded), PAGE).await?,
+#[get("/audit?<query..>")]
+async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
+    let asked = query.tidy();
+    // A cursor that is none of ours begins at the beginning.
+    let before = query.before.and_then(|id| Uuid::parse_str(id).ok());
+    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
+    let mut events = match asked.filter(staff.member.time_zone.as_deref()) {
+        Ok(filter) => page(db.pool(), &filter, before, limit).await?,
+        Err(NothingMatches) => Vec::new(),
     };
-    record(db.pool(), &staff.member, &Look::Audit { search: &typed }, &origin.0).await?;
+    record(db.pool(), &staff.member, &Look::Audit { search: &asked.query() }, &origin.0).await?;
+    let more = events.len() > PAGE;
+    events.truncate(PAGE);
+    let next = events.last().filter(|_| more).map(|event| event.id);
     let events = events.into_iter().map(Happened::from).collect();
-    Ok(Page::new(&staff, &Audit { email: typed, events }))
+    Ok(Page::new(&staff, &Audit::new(asked, events, next)))
 }

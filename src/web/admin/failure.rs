@@ -5,7 +5,9 @@ use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 
-use crate::web::problem::Problem;
+use super::catcher::Failed;
+use super::page::Page;
+use crate::web::problem::{Kind, Problem};
 use crate::{provider, store};
 
 /// A failure on its way to the catcher.
@@ -14,6 +16,8 @@ pub(super) enum Failure {
     Status(Status),
     /// One whose cause the log needs.
     Problem(Problem),
+    /// What was asked for does not go with how things are: 409, and why.
+    Conflict(&'static str),
 }
 
 impl From<Status> for Failure {
@@ -36,9 +40,14 @@ impl From<provider::Error> for Failure {
 
 impl<'r> Responder<'r, 'static> for Failure {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        Err(match self {
-            Self::Status(status) => status,
-            Self::Problem(problem) => problem.keep(request).status(),
-        })
+        match self {
+            Self::Status(status) => Err(status),
+            Self::Problem(problem) => Err(problem.keep(request).status()),
+            Self::Conflict(text) => {
+                Problem::new(Kind::InvalidRequest, text).keep(request);
+                let view = Failed { title: "That was not done", text: text.to_owned(), request_id: None };
+                Page::public(Status::Conflict, &view).respond_to(request)
+            }
+        }
     }
 }

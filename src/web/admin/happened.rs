@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::store::directory::EventRow;
+use crate::store::event_log::{EventRow, LOOKS};
 use crate::web::problem::Kind;
 use crate::web::wire_time::rfc3339;
 
@@ -20,7 +20,10 @@ pub(super) struct Happened {
     user_id: Option<Uuid>,
     ip: Option<String>,
     actor: Option<String>,
+    /// The member of staff whose access changed.
+    about: Option<String>,
     remark: Option<String>,
+    remark_label: &'static str,
     request_id: Option<String>,
 }
 
@@ -40,7 +43,9 @@ impl From<EventRow> for Happened {
             user_id: event.user_id,
             ip: event.ip,
             actor: event.actor,
+            about: event.about,
             remark: event.remark,
+            remark_label: if LOOKS.contains(&event.kind.as_str()) { "Asked for" } else { "Reason" },
             request_id: event.request_id,
         }
     }
@@ -69,6 +74,14 @@ fn what<'a>(kind: &'a str, reason: Option<&str>) -> &'a str {
         "user_disabled" => "Disabled by staff",
         "user_enabled" => "Enabled by staff",
         "sessions_ended" => "Signed out everywhere by staff",
+        "user_viewed" => "Looked at the user",
+        "users_viewed" => "Looked at the list of users",
+        "users_exported" => "Exported the list of users",
+        "audit_viewed" => "Looked at the audit",
+        "audit_exported" => "Exported the audit",
+        "staff_added" => "Gave somebody access to these pages",
+        "staff_role_changed" => "Changed somebody's role on these pages",
+        "staff_removed" => "Took somebody's access to these pages away",
         "staff_signed_in" => "A member of staff signed in",
         "staff_refused" => "Somebody who is not staff tried to open these pages",
         other => other,
@@ -92,7 +105,9 @@ impl Happened {
             user_id: None,
             ip: None,
             actor: None,
+            about: None,
             remark: None,
+            remark_label: "Reason",
             request_id: None,
         };
         let full = Self {
@@ -105,7 +120,9 @@ impl Happened {
             user_id: Some(Uuid::max()),
             ip: text(),
             actor: text(),
+            about: text(),
             remark: text(),
+            remark_label: "Reason",
             request_id: text(),
         };
         vec![full, bare]

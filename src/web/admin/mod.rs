@@ -4,6 +4,7 @@ mod actions;
 mod assets;
 mod audit;
 mod catcher;
+mod dates;
 mod failure;
 mod flow;
 mod happened;
@@ -12,6 +13,7 @@ mod person;
 #[cfg(test)]
 mod samples;
 mod sign_in;
+mod staff;
 mod users;
 
 use rocket::{Catcher, Route};
@@ -21,7 +23,7 @@ pub use self::flow::Admin;
 /// The routes, to be mounted at `/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    let pages = [audit::routes(), person::routes(), users::routes()].concat();
+    let pages = [audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
     [assets::routes(), sign_in::routes(), actions::routes(), pages].concat()
 }
 

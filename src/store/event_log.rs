@@ -1,0 +1,251 @@
+//! What happened, read back: about one user, or as far as a filter leaves it. The latest first.
+
+use sqlx::postgres::Postgres;
+use sqlx::{FromRow, PgPool, QueryBuilder};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Error;
+
+/// Kinds that say that staff looked at something. They would bury the rest.
+pub const LOOKS: [&str; 5] =
+    ["user_viewed", "users_viewed", "users_exported", "audit_viewed", "audit_exported"];
+
+/// Something that happened.
+#[derive(Debug, Clone, FromRow)]
+pub struct EventRow {
+    /// Key of the event; grows with time.
+    pub id: Uuid,
+    /// When.
+    pub created_at: OffsetDateTime,
+    /// What.
+    pub kind: String,
+    /// Why, for refusals.
+    pub reason: Option<String>,
+    /// At which provider.
+    pub provider: Option<String>,
+    /// Address that a refused token claimed.
+    pub email: Option<String>,
+    /// The user it happened to.
+    pub user_id: Option<Uuid>,
+    /// From where.
+    pub ip: Option<String>,
+    /// Member of staff who did it.
+    pub actor: Option<String>,
+    /// The member of staff whose access changed, and to what role.
+    pub about: Option<String>,
+    /// Why they did, or what they searched for.
+    pub remark: Option<String>,
+    /// The request's id.
+    pub request_id: Option<String>,
+}
+
+/// Which events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum What {
+    /// All but looks.
+    #[default]
+    Everything,
+    /// Sign-ins and links that were refused.
+    Refused,
+    /// What users did.
+    SignIns,
+    /// What may be an attack.
+    Security,
+    /// What staff did.
+    Staff,
+    /// What staff looked at.
+    Looks,
+}
+
+impl What {
+    /// Every choice.
+    pub const ALL: [Self; 6] =
+        [Self::Everything, Self::Refused, Self::SignIns, Self::Security, Self::Staff, Self::Looks];
+
+    /// The kinds of events, where the choice is by kind.
+    const fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::Everything | Self::Staff => &[],
+            Self::Refused => &["sign_in_refused", "link_refused"],
+            Self::SignIns => &[
+                "signed_in",
+                "user_created",
+                "identity_linked",
+                "identity_unlinked",
+                "signed_out",
+                "user_deleted",
+            ],
+            Self::Security => &["refresh_token_replayed", "staff_refused"],
+            Self::Looks => &LOOKS,
+        }
+    }
+}
+
+/// What events are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Which.
+    pub what: What,
+    /// Those about this address: of its user, and refused attempts that claimed it.
+    pub email: Option<String>,
+    /// Those of this user.
+    pub user: Option<Uuid>,
+    /// Those that this member of staff is the cause of.
+    pub actor: Option<String>,
+    /// Refusals for this reason.
+    pub reason: Option<String>,
+    /// Not before.
+    pub from: Option<OffsetDateTime>,
+    /// Before.
+    pub to: Option<OffsetDateTime>,
+}
+
+/// Where the events of a filter are looked for; each place has an index in the order of time.
+enum Source<'a> {
+    Claimed(&'a str),
+    OfAddress(&'a str),
+    OfUser(Uuid),
+    Kind(&'static str),
+    Actor(&'a str),
+    Reason(&'a str),
+    ByStaff,
+    All,
+}
+
+impl Filter {
+    fn sources(&self) -> Vec<Source<'_>> {
+        if let Some(email) = &self.email {
+            vec![Source::Claimed(email), Source::OfAddress(email)]
+        } else if let Some(user) = self.user {
+            vec![Source::OfUser(user)]
+        } else if let Some(actor) = &self.actor {
+            vec![Source::Actor(actor)]
+        } else if let Some(reason) = &self.reason {
+            vec![Source::Reason(reason)]
+        } else if self.what == What::Staff {
+            vec![Source::ByStaff]
+        } else if self.what == What::Everything {
+            vec![Source::All]
+        } else {
+            self.what.kinds().iter().copied().map(Source::Kind).collect()
+        }
+    }
+
+    /// The statement for the events before that one.
+    #[must_use]
+    pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new(
+            "SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id, host(e.ip) AS ip, e.actor,
+                    coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about, e.request_id
+             FROM (",
+        );
+        for (number, source) in self.sources().into_iter().enumerate() {
+            query.push(if number == 0 {
+                "(SELECT * FROM events WHERE "
+            } else {
+                " UNION (SELECT * FROM events WHERE "
+            });
+            match source {
+                Source::Claimed(email) => query.push("email = ").push_bind(email.to_owned()),
+                Source::OfAddress(email) => query
+                    .push("user_id = (SELECT id FROM users WHERE email = ")
+                    .push_bind(email.to_owned())
+                    .push(")"),
+                Source::OfUser(user) => query.push("user_id = ").push_bind(user),
+                // The literal lets the planner see that the partial index holds them all.
+                Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
+                Source::Actor(actor) => query.push("actor = ").push_bind(actor.to_owned()),
+                Source::Reason(reason) => query.push("reason = ").push_bind(reason.to_owned()),
+                Source::ByStaff => query.push("actor IS NOT NULL"),
+                Source::All => query.push("true"),
+            };
+            self.restrict(&mut query);
+            let before = before.unwrap_or(Uuid::max());
+            query
+                .push(" AND id < ")
+                .push_bind(before)
+                .push(" ORDER BY id DESC LIMIT ")
+                .push_bind(limit)
+                .push(")");
+        }
+        query.push(") AS e ORDER BY e.id DESC LIMIT ").push_bind(limit);
+        query
+    }
+
+    fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
+        match self.what {
+            What::Everything => query.push(" AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")"),
+            What::Staff => {
+                query.push(" AND actor IS NOT NULL AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")")
+            }
+            what => query.push(" AND kind = ANY(").push_bind(what.kinds()).push(")"),
+        };
+        if let Some(user) = self.user {
+            query.push(" AND user_id = ").push_bind(user);
+        }
+        if let Some(actor) = &self.actor {
+            query.push(" AND actor = ").push_bind(actor.clone());
+        }
+        if let Some(reason) = &self.reason {
+            query.push(" AND reason = ").push_bind(reason.clone());
+        }
+        // Events are numbered by time (RFC 9562 §5.7), so that a day is a range of their numbers.
+        if let Some(from) = self.from {
+            query.push(" AND id >= ").push_bind(first_id(from));
+        }
+        if let Some(to) = self.to {
+            query.push(" AND id < ").push_bind(first_id(to));
+        }
+    }
+}
+
+/// The least id that something made at that time may have (UUID version 7, RFC 9562 §5.7).
+fn first_id(time: OffsetDateTime) -> Uuid {
+    let milliseconds = u128::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+    Uuid::from_u128((milliseconds & 0xffff_ffff_ffff) << 80)
+}
+
+/// The events of a filter before that one, the latest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn page(
+    pool: &PgPool,
+    filter: &Filter,
+    before: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<EventRow>, Error> {
+    let mut query = filter.statement(before, limit);
+    // Planned for its values each time: what is rare for one is common for another.
+    Ok(query.build_query_as().persistent(false).fetch_all(pool).await?)
+}
+
+/// What happened to a user, and refused attempts that claimed their address, the latest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn of_user(
+    pool: &PgPool,
+    user: Uuid,
+    email: Option<&str>,
+    limit: i64,
+) -> Result<Vec<EventRow>, Error> {
+    let events = sqlx::query_as!(
+        EventRow,
+        r#"SELECT e.id AS "id!", e.created_at AS "created_at!", e.kind AS "kind!", e.reason, e.provider, e.email, e.user_id,
+                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about, e.request_id
+           FROM (
+               (SELECT * FROM events WHERE user_id = $1 AND kind <> 'user_viewed' ORDER BY id DESC LIMIT $3)
+               UNION
+               (SELECT * FROM events WHERE email = $2 ORDER BY id DESC LIMIT $3)
+           ) AS e
+           ORDER BY e.id DESC LIMIT $3"#,
+        user,
+        email,
+        limit,
+    );
+    Ok(events.fetch_all(pool).await?)
+}

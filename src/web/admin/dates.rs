@@ -1,0 +1,38 @@
+//! Days as staff type them, in the zone in which they read.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use time::OffsetDateTime;
+
+/// When the day `YYYY-MM-DD` begins in the zone; none for what is no day.
+pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
+    start(day.trim().parse().ok()?, zone)
+}
+
+/// When the day is over; none for what is no day.
+pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
+    start(day.trim().parse::<Date>().ok()?.tomorrow().ok()?, zone)
+}
+
+fn start(day: Date, zone: Option<&str>) -> Option<OffsetDateTime> {
+    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+    let begin = day.to_zoned(zone).ok()?.timestamp();
+    OffsetDateTime::from_unix_timestamp(begin.as_second()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_begins_and_ends_where_the_reader_is() {
+        let seconds = |time: Option<OffsetDateTime>| time.map(OffsetDateTime::unix_timestamp);
+        let utc = seconds(begin_of("2026-10-25", None)).unwrap();
+        // Clocks go back on that day: it has 25 hours.
+        assert_eq!(seconds(begin_of("2026-10-25", Some("Europe/Berlin"))), Some(utc - 2 * 3600));
+        assert_eq!(seconds(end_of("2026-10-25", Some("Europe/Berlin"))), Some(utc + 23 * 3600));
+        for text in ["", "2026-02-30", "today", "-1", "9999-12-31T", "99999-01-01", "9999-12-31"] {
+            assert_eq!(end_of(text, None), None, "{text}");
+        }
+    }
+}
