@@ -14,4 +14,6 @@ CREATE TABLE event_counts_until (
                                             CONSTRAINT event_counts_until_one CHECK (one),
     until timestamptz NOT NULL
 );
-INSERT INTO event_counts_until (until) VALUES (date_trunc('hour', now()) - interval '31 days');
+INSERT INTO event_counts_until (until)
+SELECT greatest(date_trunc('hour', coalesce(min(created_at), now()), 'UTC'), date_trunc('hour', now(), 'UTC') - interval '31 days')
+FROM (SELECT created_at FROM events ORDER BY id LIMIT 1) AS oldest;

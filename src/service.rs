@@ -105,6 +105,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let admin = Admin::new(main, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let refusals = Refusals::open(db.pool().clone());
+    tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
         .manage(db)

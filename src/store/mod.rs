@@ -5,6 +5,7 @@
 
 pub mod directory;
 pub mod error;
+pub mod event_counts;
 pub mod event_log;
 pub mod events;
 pub mod identities;

@@ -17,6 +17,8 @@ const TEMPLATES: &[(&str, &str)] = &[
     #[cfg(all(feature = "dev", debug_assertions))]
     ("dev/authorize", include_str!("../../templates/dev/authorize.html.tera")),
     ("admin/layout", include_str!("../../templates/admin/layout.html.tera")),
+    ("admin/overview", include_str!("../../templates/admin/overview.html.tera")),
+    ("admin/chart", include_str!("../../templates/admin/chart.html.tera")),
     ("admin/error", include_str!("../../templates/admin/error.html.tera")),
     ("admin/sign_in", include_str!("../../templates/admin/sign_in.html.tera")),
     ("admin/users", include_str!("../../templates/admin/users.html.tera")),

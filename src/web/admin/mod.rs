@@ -4,10 +4,12 @@ mod actions;
 mod assets;
 mod audit;
 mod catcher;
+mod chart;
 mod dates;
 mod failure;
 mod flow;
 mod happened;
+mod overview;
 mod page;
 mod person;
 #[cfg(test)]
@@ -23,7 +25,8 @@ pub use self::flow::Admin;
 /// The routes, to be mounted at `/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    let pages = [audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
+    let pages =
+        [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
     [assets::routes(), sign_in::routes(), actions::routes(), pages].concat()
 }
 

@@ -80,11 +80,11 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::web::admin::{audit, catcher, person, sign_in, staff, users};
+    use crate::web::admin::{audit, catcher, overview, person, sign_in, staff, users};
     use crate::web::templates::tests::{names, render};
 
     /// Templates that are parts of pages.
-    const PARTS: [&str; 2] = ["admin/layout", "admin/events"];
+    const PARTS: [&str; 3] = ["admin/layout", "admin/chart", "admin/events"];
 
     fn check<V: View>(rendered: &mut BTreeSet<&str>) {
         let samples = V::samples();
@@ -114,6 +114,7 @@ mod tests {
         let mut rendered = BTreeSet::new();
         check::<audit::Audit>(&mut rendered);
         check::<catcher::Failed>(&mut rendered);
+        check::<overview::Overview>(&mut rendered);
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);

@@ -1,6 +1,5 @@
 //! Users: who there is.
 
-use rocket::response::Redirect;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
@@ -20,12 +19,7 @@ const PAGE: i64 = 50;
 const MAX_QUERY: usize = 254;
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![home, list]
-}
-
-#[get("/")]
-fn home() -> Redirect {
-    Redirect::to("/admin/users")
+    routes![list]
 }
 
 #[derive(Serialize)]

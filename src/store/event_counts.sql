@@ -1,0 +1,26 @@
+-- Counts the next day's worth of hours that are over, and forgets what no page shows any more.
+--
+-- The row of `event_counts_until` is the referee between instances. An hour is counted five minutes
+-- after its end, when no statement that began in it can still be running. Events are numbered by
+-- time (UUID version 7), so that the hours are a range of the primary key.
+WITH progress AS MATERIALIZED (
+    SELECT until FROM event_counts_until FOR UPDATE
+),
+span AS MATERIALIZED (
+    SELECT until, least(date_trunc('hour', now() - interval '5 minutes', 'UTC'), until + interval '1 day') AS upto
+    FROM progress
+),
+counted AS (
+    INSERT INTO event_counts (hour, kind, reason, provider, count)
+    SELECT date_trunc('hour', e.created_at, 'UTC'), e.kind, coalesce(e.reason, ''), coalesce(e.provider, ''), count(*)
+    FROM span s
+    JOIN events e ON e.id >= (lpad(to_hex((extract(epoch FROM s.until) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+                 AND e.id < (lpad(to_hex((extract(epoch FROM s.upto) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+    WHERE e.kind IN ('signed_in', 'user_created', 'identity_linked', 'sign_in_refused')
+    GROUP BY 1, 2, 3, 4
+    ON CONFLICT ON CONSTRAINT event_counts_pkey DO UPDATE SET count = event_counts.count + excluded.count
+),
+forgotten AS (
+    DELETE FROM event_counts WHERE hour < now() - interval '40 days'
+)
+UPDATE event_counts_until SET until = s.upto FROM span s WHERE s.upto > s.until

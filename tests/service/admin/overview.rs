@@ -1,0 +1,59 @@
+//! What happened lately.
+
+use vestibule::domain::staff::Role;
+
+use super::{desk_with, person};
+
+/// The row of a table that begins with that text, without its markup.
+fn row(page: &str, begin: &str) -> String {
+    let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("{begin} is not on the page: {page}"));
+    let row = rest.split("</tr>").next().unwrap();
+    let texts = row.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text.trim());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let empty = browser.get("/admin").await.text;
+    assert!(empty.contains("There were none."), "{empty}");
+    for _ in 0..2 {
+        person(&desk, &[("email", "ada@example.com")]).await;
+    }
+    person(&desk, &[("email", "ada@example.com"), ("sub", "second")]).await;
+    for _ in 0..3 {
+        let refused =
+            person(&desk, &[("email", "ada@example.com"), ("sub", "x"), ("verified", "false")]).await;
+        assert_eq!(refused.error(), "link_required");
+    }
+    let before = browser.get("/admin").await.text;
+    // Counted in advance or as one looks: it makes no difference.
+    sqlx::query("UPDATE events SET created_at = created_at - interval '2 hours', id = (
+                 lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid")
+        .execute(&desk.app.database.pool).await.unwrap();
+    sqlx::query("UPDATE event_counts_until SET until = until - interval '3 hours'")
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    vestibule::session::event_counts::catch_up(&desk.app.database.pool).await.unwrap();
+    let counted: i64 = sqlx::query_scalar("SELECT sum(count)::bigint FROM event_counts")
+        .fetch_one(&desk.app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(counted, 6);
+    let after = browser.get("/admin").await.text;
+    for page in [before, after] {
+        assert!(page.contains("Sign-ins in the last 48 hours: 6 in all"), "{page}");
+        assert!(page.contains("Sign-ins in the last 30 days: 6 in all"), "{page}");
+        for outcome in ["1 signed in", "1 created", "1 linked", "3 refused"] {
+            assert_eq!(page.matches(&format!(": {outcome}</title>")).count(), 2, "{outcome}: {page}");
+        }
+        assert!(
+            row(&page, "reason=link%5Frequired").ends_with('3'),
+            "{}",
+            row(&page, "reason=link%5Frequired")
+        );
+        assert_eq!(row(&page, "data-label=\"Provider\">idp"), "3 3 0");
+        assert_eq!(row(&page, "data-label=\"Provider\">second"), "0 0 0");
+    }
+}

@@ -1,0 +1,119 @@
+//! Who has access, and in which zone they read times.
+
+use vestibule::domain::staff::Role;
+
+use super::{desk_with, person};
+use crate::support::desk::{Browser, Desk};
+
+async fn access(desk: &Desk) -> Vec<(String, String)> {
+    sqlx::query_as("SELECT email, role FROM staff ORDER BY email")
+        .fetch_all(&desk.app.database.pool)
+        .await
+        .unwrap()
+}
+
+async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> u16 {
+    let csrf = browser.csrf().await;
+    let form = [&[("csrf", csrf.as_str()), ("reason", "new colleague")], fields].concat();
+    browser.post(path, &form).await.status.as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    assert_eq!(
+        post(&mut browser, "/admin/staff", &[("email", "Grace@Example.com"), ("role", "support")]).await,
+        303
+    );
+    let mut grace = desk.signed_in("grace@example.com").await;
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(
+        post(&mut browser, "/admin/staff", &[("email", "grace@example.com"), ("role", "admin")]).await,
+        303
+    );
+    assert_eq!(post(&mut browser, "/admin/staff/remove", &[("email", "grace@example.com")]).await, 303);
+    // Whose role is gone is out with the next request.
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
+    assert_eq!(access(&desk).await.len(), 2);
+    let audit = browser.get("/admin/audit?what=staff&actor=staff@example.com").await.text;
+    for what in ["Gave somebody access", "Changed somebody", "access to these pages away"] {
+        assert!(audit.contains(what), "{what}: {audit}");
+    }
+    assert!(
+        audit.contains("grace@example.com, support") && audit.contains("Reason: new colleague"),
+        "{audit}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_changes_their_own_access_nor_support_anyones() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let before = access(&desk).await;
+    for (path, fields) in [
+        ("/admin/staff", &[("email", "staff@example.com"), ("role", "support")][..]),
+        ("/admin/staff/remove", &[("email", "STAFF@example.com")]),
+    ] {
+        assert_eq!(post(&mut browser, path, fields).await, 409, "{path}");
+    }
+    for fields in [&[("email", "x"), ("role", "admin")][..], &[("email", "x@example.com"), ("role", "root")]]
+    {
+        assert_eq!(post(&mut browser, "/admin/staff", fields).await, 400);
+    }
+    assert_eq!(access(&desk).await, before);
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    for path in ["/admin/staff", "/admin/staff/remove"] {
+        assert_eq!(
+            post(&mut browser, path, &[("email", "root@example.com"), ("role", "support")]).await,
+            403
+        );
+    }
+    assert_eq!(
+        access(&desk).await,
+        before[..1]
+            .iter()
+            .cloned()
+            .chain([("staff@example.com".into(), "support".into())])
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
+    let desk = Desk::open().await;
+    let pool = &desk.app.database.pool;
+    let origin = vestibule::store::users::Origin::default();
+    let [ada, grace] = ["ada@example.com", "grace@example.com"]
+        .map(|email| vestibule::domain::email::Email::parse(email).unwrap());
+    for round in 0..1000 {
+        let by = vestibule::store::staff_access::By { actor: "the tests", reason: None, origin: &origin };
+        for email in [&ada, &grace] {
+            vestibule::session::staff_access::give(pool, email, Role::Admin, by).await.unwrap();
+        }
+        let (first, second) = tokio::join!(
+            vestibule::session::staff_access::take_away(pool, &ada, by),
+            vestibule::session::staff_access::take_away(pool, &grace, by),
+        );
+        assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
+        assert_eq!(access(&desk).await.len(), 1, "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_are_shown_in_the_zone_that_a_member_of_staff_chose() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    sqlx::query("UPDATE users SET created_at = '2026-07-01T22:30:05Z'")
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    let path = format!("/admin/users/{}", ada.user_id());
+    let page = browser.get(&path).await.text;
+    assert!(page.contains(">2026-07-01 22:30 UTC</time>") && page.contains("admin.js"), "{page}");
+    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "Asia/Kolkata")]).await, 303);
+    let page = browser.get(&path).await.text;
+    assert!(page.contains("<time datetime=\"2026-07-01T22:30:05Z\">2026-07-02 04:00 IST</time>"), "{page}");
+    assert!(!page.contains("admin.js"), "{page}");
+    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "../../etc/passwd")]).await, 400);
+    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "")]).await, 303);
+    assert!(browser.get(&path).await.text.contains(">2026-07-01 22:30 UTC</time>"));
+}
