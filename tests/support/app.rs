@@ -29,6 +29,8 @@ pub struct App {
     pub keys: KeyRing,
     /// Where it is reached.
     pub url: String,
+    /// Paths of the routes that answer GET, with their `<parameters>`.
+    pub routes: Vec<String>,
     client: reqwest::Client,
     shutdown: rocket::Shutdown,
     served: Option<JoinHandle<Result<(), service::Error>>>,
@@ -106,6 +108,11 @@ impl App {
         service::migrate(&config).await.expect("the schema is current");
         let rocket = alter(service::build(config).await.expect("the service builds"));
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
+        let routes = rocket
+            .routes()
+            .filter(|route| route.method == rocket::http::Method::Get)
+            .map(|route| route.uri.path().to_owned())
+            .collect();
         let (lifted_off, running) = oneshot::channel();
         let served = tokio::spawn(service::launch(rocket, move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
@@ -119,6 +126,7 @@ impl App {
             database,
             provider,
             keys,
+            routes,
             shutdown,
             served: Some(served),
         }

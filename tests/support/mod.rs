@@ -4,6 +4,9 @@ pub mod app;
 pub mod cluster;
 pub mod desk;
 pub mod keys;
+pub mod missing;
+pub mod pages;
+pub mod people;
 pub mod problem;
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 pub mod provider;

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::missing::skip;
+
 /// It gets the key from the published set, as its documentation says.
 const PROGRAM: &str = r#"
 import json, jwt, sys
@@ -29,11 +31,7 @@ fn python() -> Option<&'static str> {
 /// Nothing where it is not installed, which is an error where `CI` is set.
 pub fn verify(jwks_url: &str, issuer: &str, token: &str) -> Option<Result<Value, String>> {
     let Some(python) = python() else {
-        let missing =
-            "python3-jwt and python3-cryptography are not installed: no other library has verified a token";
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        // What `eprintln!` writes is heard only when the test fails.
-        std::io::stderr().write_all(format!("\nSKIPPED: {missing}\n").as_bytes()).unwrap();
+        skip("python3-jwt and python3-cryptography are not installed: no other library has verified a token");
         return None;
     };
     let mut running = Command::new(python)

@@ -2,6 +2,7 @@
 
 mod audit;
 mod overview;
+mod pages;
 mod sign_in;
 mod staff;
 mod users;

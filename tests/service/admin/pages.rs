@@ -1,0 +1,50 @@
+//! What is asked of every page, and that it is asked of every page.
+
+use crate::support::app::Answer;
+use crate::support::desk::Desk;
+use crate::support::pages::{self, Content};
+use crate::support::people::People;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself() {
+    let desk = Desk::open().await;
+    let people = People::arrive(&desk).await;
+    for address in pages::all(&desk, &people).await {
+        let name = &address.name;
+        let answer = address.open(&desk).await;
+        assert_eq!(answer.status.as_u16(), address.status, "{name}: {}", answer.text);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{name}");
+        if address.content == Content::Other {
+            continue;
+        }
+        assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{name}");
+        if address.path.starts_with("/admin") {
+            assert_is_private(name, &answer);
+        }
+    }
+}
+
+fn assert_is_private(name: &str, answer: &Answer) {
+    let policy = answer.header("content-security-policy").unwrap_or_default();
+    for directive in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "object-src 'none'"]
+    {
+        assert!(policy.contains(directive), "{name}: {policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{name}: {policy}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"), "{name}");
+    assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{name}");
+    assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{name}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_that_shows_something_is_in_the_list_of_pages() {
+    let desk = Desk::open().await;
+    let people = People::arrive(&desk).await;
+    let pages = pages::all(&desk, &people).await;
+    let shown = |route: &&String| route.starts_with("/admin") || route.starts_with("/problems");
+    let routes: Vec<_> = desk.app.routes.iter().filter(shown).collect();
+    assert!(routes.len() > 5, "{routes:?}");
+    for route in routes {
+        assert!(pages.iter().any(|address| address.is_of(route)), "{route} has no address in the list");
+    }
+}

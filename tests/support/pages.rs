@@ -1,0 +1,123 @@
+//! Every page that there is, at an address that shows it. One list, so that what is asked of pages
+//! is asked of all of them.
+
+use reqwest::Method;
+
+use super::app::{Answer, App};
+use super::desk::{Browser, Desk};
+use super::people::{ADMIN, People, SUPPORT};
+
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Viewer {
+    /// Nobody who has signed in.
+    Anyone,
+    /// A member of staff who may read and end sessions.
+    Support,
+    /// A member of staff who may do everything.
+    Admin,
+}
+
+impl Viewer {
+    /// As whom they sign in.
+    pub fn email(self) -> Option<&'static str> {
+        match self {
+            Self::Anyone => None,
+            Self::Support => Some(SUPPORT),
+            Self::Admin => Some(ADMIN),
+        }
+    }
+}
+
+/// What is found at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A page for people to read.
+    Page,
+    /// Something that a page needs or leads to.
+    Other,
+}
+
+/// An address, and what it answers.
+#[derive(Debug)]
+pub struct Address {
+    /// What it is called where it is reported, and as a file.
+    pub name: String,
+    pub path: String,
+    pub viewer: Viewer,
+    pub status: u16,
+    pub content: Content,
+}
+
+impl Address {
+    fn page(name: &str, viewer: Viewer, path: impl Into<String>) -> Self {
+        Self { name: name.into(), path: path.into(), viewer, status: 200, content: Content::Page }
+    }
+
+    fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    fn other(self) -> Self {
+        Self { content: Content::Other, ..self }
+    }
+
+    /// What the address answers to its viewer.
+    pub async fn open(&self, desk: &Desk) -> Answer {
+        let browser = match self.viewer.email() {
+            Some(email) => desk.signed_in(email).await,
+            None => Browser::new(&desk.app.url),
+        };
+        App::answer(browser.request(Method::GET, &self.path).send().await.unwrap()).await
+    }
+
+    /// Whether a route's path, with its `<parameters>`, covers the address.
+    pub fn is_of(&self, route: &str) -> bool {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let (path, route): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.split('/').collect());
+        let covers = |(segment, part): (&&str, &&str)| segment == part || segment.starts_with('<');
+        path.len() == route.len() && route.iter().zip(&path).all(covers)
+    }
+}
+
+/// All of them.
+pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
+    let mut pages = admin(people);
+    let authorize = Browser::new(&desk.app.url).begin().await;
+    let query = authorize.query().unwrap();
+    pages.extend([
+        Address::page("problems", Viewer::Anyone, "/problems"),
+        Address::page("problem", Viewer::Anyone, "/problems/audience_mismatch"),
+        Address::page("authorize", Viewer::Anyone, format!("/dev/idp/authorize?{query}")),
+        Address::page("authorize-refused", Viewer::Anyone, "/dev/idp/authorize").status(400),
+    ]);
+    pages
+}
+
+fn admin(people: &People) -> Vec<Address> {
+    use Viewer::{Admin, Anyone, Support};
+    let user = |id: &str| format!("/admin/users/{id}");
+    let missing = user("00000000-0000-7000-8000-000000000000");
+    let mut pages = vec![
+        Address::page("stylesheet", Anyone, "/admin/admin.css").other(),
+        Address::page("home", Admin, "/admin").status(303).other(),
+        Address::page("sign-in", Anyone, "/admin/sign-in"),
+        Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
+        Address::page("nothing-here", Admin, "/admin/nothing").status(404),
+        Address::page("users", Admin, "/admin/users"),
+        Address::page("users-second", Admin, "/admin/users?before=00000000-0000-7000-8000-000000000090"),
+        Address::page("users-found", Support, "/admin/users?q=ada"),
+        Address::page("users-not-found", Support, "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E"),
+        Address::page("user", Admin, user(&people.ada)),
+        Address::page("user-done", Support, format!("{}?done=end-sessions", user(&people.ada))),
+        Address::page("user-disabled", Admin, user(&people.disabled)),
+        Address::page("user-nobody", Admin, user(&people.nobody)),
+        Address::page("user-missing", Admin, missing).status(404),
+        Address::page("audit", Admin, "/admin/audit"),
+        Address::page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
+        Address::page("audit-not-found", Support, "/admin/audit?email=x"),
+    ];
+    let odd = |(name, id): &(&str, String)| Address::page(&format!("user-{name}"), Admin, user(id));
+    pages.extend(people.odd.iter().map(odd));
+    pages
+}

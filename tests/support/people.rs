@@ -1,0 +1,126 @@
+//! A database full of people, among them those whom pages are not made for.
+
+use reqwest::Client;
+use serde_json::json;
+use vestibule::domain::staff::Role;
+
+use super::app::Answer;
+use super::desk::Desk;
+
+/// Of staff, with the role of that name.
+pub const ADMIN: &str = "staff@example.com";
+pub const SUPPORT: &str = "support@example.com";
+
+/// Whoever the pages are about, by id.
+pub struct People {
+    /// Everything has happened to her.
+    pub ada: String,
+    /// May not sign in.
+    pub disabled: String,
+    /// Has neither name nor address.
+    pub nobody: String,
+    /// Those whose names try what a page can bear: markup, length, writing systems.
+    pub odd: Vec<(&'static str, String)>,
+}
+
+impl People {
+    /// Lets them sign in, and things happen to them.
+    pub async fn arrive(desk: &Desk) -> Self {
+        desk.appoint(ADMIN, Role::Admin).await;
+        desk.appoint(SUPPORT, Role::Support).await;
+        crowd(desk).await;
+        let ada = sign_in(desk, &[("email", "ada.lovelace@example.com"), ("name", "Ada Lovelace")]).await;
+        let devices = [
+            ("Ada’s phone", "Android 16"),
+            ("🚀 <b>tablet</b>", "iPadOS"),
+            (&*"long ".repeat(20), "Linux with a name that goes on"),
+        ];
+        for (name, platform) in devices {
+            sign_in_on(desk, &[("email", "ada.lovelace@example.com")], name, platform).await;
+        }
+        sign_in(desk, &[("email", "ada.lovelace@example.com"), ("sub", "another-subject")]).await;
+        for (subject, verified) in [("unverified", "false"), (&"s".repeat(255), "false")] {
+            let who = [("email", "ada.lovelace@example.com"), ("sub", subject), ("verified", verified)];
+            assert_eq!(sign_in(desk, &who).await.error(), "link_required");
+        }
+        assert_eq!(
+            sign_in(desk, &[("email", "ada.lovelace@example.com"), ("expired", "true")]).await.error(),
+            "token_expired"
+        );
+        let disabled = sign_in(desk, &[("email", "mallory@example.com"), ("name", "Mallory")]).await;
+        let nobody = sign_in(desk, &[("sub", "a-subject-and-nothing-else")]).await;
+        let mut odd = Vec::new();
+        for (what, address, name) in [
+            ("markup", "markup@example.com", "<script>alert(1)</script>".to_owned()),
+            (
+                "long",
+                &*long_address(),
+                format!("{} {}", "Wolfeschlegelsteinhausen".repeat(6), "long ".repeat(20)),
+            ),
+            ("emoji", "emoji@example.com", "👩🏽‍🚀 Zoë Æther‑Ødegård 🏳️‍🌈".to_owned()),
+            ("arabic", "arabic@example.com", "أدا لوفليس (Ada) — مُطوِّرة".to_owned()),
+            ("hebrew", "hebrew@example.com", "\u{202e}עדה לאבלייס".to_owned()),
+            ("chinese", "chinese@example.com", "艾達·勒芙蕾絲".to_owned()),
+        ] {
+            let answer = sign_in(desk, &[("email", address), ("name", &name)]).await;
+            odd.push((what, answer.user_id()));
+        }
+        let people = Self { ada: ada.user_id(), disabled: disabled.user_id(), nobody: nobody.user_id(), odd };
+        people.looked_after(desk).await;
+        people
+    }
+
+    /// Staff look after some of them.
+    async fn looked_after(&self, desk: &Desk) {
+        let mut staff = desk.signed_in(ADMIN).await;
+        let csrf = staff.csrf().await;
+        let reason = format!("Asked by phone: <i>again</i> & again. {}", "VeryLongWord".repeat(20));
+        for (id, action) in [(&self.ada, "disable"), (&self.ada, "enable"), (&self.disabled, "disable")] {
+            let form = [("csrf", &*csrf), ("reason", &reason)];
+            let done = staff.post(&format!("/admin/users/{id}/{action}"), &form).await;
+            assert_eq!(done.status.as_u16(), 303, "{action}: {}", done.text);
+        }
+        let back =
+            sign_in_on(desk, &[("email", "ada.lovelace@example.com")], "Ada’s phone", "Android 16").await;
+        assert_eq!(back.outcome(), "signed_in");
+        let refused = sign_in(desk, &[("email", "mallory@example.com")]).await;
+        assert_eq!(refused.error(), "user_disabled");
+    }
+}
+
+/// More people than a page holds, older than everyone else.
+async fn crowd(desk: &Desk) {
+    sqlx::query(
+        "INSERT INTO users (id, email, name, created_at)
+         SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com',
+                'User ' || n, now() - n * interval '1 hour'
+         FROM generate_series(1, 120) AS n",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+}
+
+/// As long as an address may be.
+fn long_address() -> String {
+    format!("{}@{}.{}.{}.example", "long-mailbox".repeat(5), "a".repeat(60), "b".repeat(60), "c".repeat(58))
+}
+
+/// Signs somebody in with a token that the development provider mints.
+pub async fn sign_in(desk: &Desk, who: &[(&str, &str)]) -> Answer {
+    let token = minted(desk, who).await;
+    desk.app.post("idp", &json!({ "id_token": token })).await
+}
+
+async fn sign_in_on(desk: &Desk, who: &[(&str, &str)], device: &str, platform: &str) -> Answer {
+    let token = minted(desk, who).await;
+    let device = json!({ "name": device.trim(), "platform": platform });
+    desk.app.post("idp", &json!({ "id_token": token, "device": device })).await
+}
+
+async fn minted(desk: &Desk, who: &[(&str, &str)]) -> String {
+    let mint = format!("{}/dev/idp/mint", desk.app.url);
+    let answer = Client::new().get(mint).query(who).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200, "{who:?}");
+    answer.text().await.unwrap().trim().to_owned()
+}
