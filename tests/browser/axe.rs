@@ -1,0 +1,70 @@
+//! axe-core, which finds what keeps people with disabilities out (WCAG 2.2 A and AA, and what is
+//! good practice beside them).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::chromium::{Scripts, Window};
+use crate::tools::npm;
+
+const TAGS: [&str; 7] = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"];
+
+/// Rules that axe-core leaves off unless asked, though they are of those standards.
+const ASKED: [&str; 1] = ["target-size"];
+
+/// Rules without which a verdict would be worth nothing.
+const NEEDED: [&str; 4] = ["color-contrast", "document-title", "html-has-lang", "target-size"];
+
+const RUN: &str = "
+const [options, done] = arguments;
+axe.run(document, options).then(done, error => done({ failed: String(error) }));
+";
+
+/// The library, as a script.
+pub struct Axe(String);
+
+impl Axe {
+    pub fn find() -> Option<Self> {
+        Some(Self(fs::read_to_string(npm("axe-core/axe.min.js")?).unwrap()))
+    }
+
+    /// What is wrong with the page in the window. The driver runs the script; no policy of the page
+    /// has a say in that.
+    pub async fn judge(&self, window: &Window) -> Vec<String> {
+        window.client.execute(&self.0, Vec::new()).await.unwrap();
+        let rules: serde_json::Map<_, _> =
+            ASKED.iter().map(|rule| ((*rule).to_owned(), json!({ "enabled": true }))).collect();
+        let options = json!({ "runOnly": TAGS, "rules": rules, "resultTypes": ["violations", "incomplete"] });
+        let verdict = window.client.execute_async(RUN, vec![options]).await.unwrap();
+        let rules = |kind: &str| verdict[kind].as_array().cloned().unwrap_or_else(|| panic!("{verdict}"));
+        let looked_at: Vec<Value> =
+            ["violations", "passes", "incomplete", "inapplicable"].into_iter().flat_map(rules).collect();
+        for needed in NEEDED {
+            assert!(looked_at.iter().any(|rule| rule["id"] == needed), "axe-core did not look at {needed}");
+        }
+        ["violations", "incomplete"].into_iter().flat_map(rules).flat_map(|rule| found(&rule)).collect()
+    }
+}
+
+/// A broken rule, once for each element.
+fn found(rule: &Value) -> Vec<String> {
+    let told = |node: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        format!("{}: {} ({})", text(&rule["id"]), text(&node["failureSummary"]), node["target"])
+    };
+    rule["nodes"].as_array().into_iter().flatten().map(told).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_people_out_is_found() {
+    let Some(axe) = Axe::find() else { return };
+    let Some(window) = Window::open(Scripts::On).await else { return };
+    let page = "data:text/html,<main><h1>x</h1><p style='color:silver'>hardly to be read</p></main>";
+    window.client.goto(page).await.unwrap();
+    let found = axe.judge(&window).await;
+    for rule in ["color-contrast", "document-title", "html-has-lang"] {
+        assert!(found.iter().any(|what| what.starts_with(rule)), "{rule}: {found:?}");
+    }
+    window.close().await;
+}

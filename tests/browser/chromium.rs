@@ -1,0 +1,175 @@
+//! Chromium, driven by its own driver over the `WebDriver` protocol. Both end with this process,
+//! however it ends: the driver's keeper waits for the pipe to this process to break, and Chromium for
+//! the pipe to the driver.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::Method;
+use serde_json::{Value, json};
+use url::{ParseError, Url};
+
+use crate::tools::program;
+
+/// Runs the driver until its own standard input ends, then cleans up. What Chromium remembers is
+/// kept in a folder that goes, too. An interrupt from a terminal reaches it as well as the tests,
+/// and must not end it before them.
+const KEEPER: &str = r#"
+trap '' HUP INT QUIT
+folder=$(mktemp -d) || exit
+HOME=$folder TMPDIR=$folder "$0" --port=0 --log-level=SEVERE &
+while read -r _; do :; done
+kill $!
+wait
+rm -rf "$folder" || rm -rf "$folder"
+"#;
+
+const ARGUMENTS: [&str; 13] = [
+    "--headless=new",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--no-sandbox",
+    "--remote-debugging-pipe",
+];
+
+/// How long what is looked for may take to appear, in milliseconds: the next page, say.
+const PATIENCE: u32 = 20_000;
+
+/// The driver of all tests.
+struct Driver {
+    url: String,
+    chromium: PathBuf,
+    /// Its standard input is what keeps it.
+    _keeper: Child,
+}
+
+fn driver() -> Option<&'static Driver> {
+    static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
+    DRIVER.get_or_init(start).as_ref()
+}
+
+fn start() -> Option<Driver> {
+    let chromium = program(&["chromium", "chromium-browser", "google-chrome"])?;
+    let driver = program(&["chromedriver"])?;
+    let mut keeper = Command::new("sh")
+        .args(["-c", KEEPER])
+        .arg(driver)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let said = BufReader::new(keeper.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // It chooses a free port itself and tells which.
+    let port = |line: &String| {
+        line.contains("started successfully").then(|| line.rsplit(' ').next().map(str::to_owned))
+    };
+    let port = said.into_iter().find_map(|line| port(&line)).flatten().expect("chromedriver starts");
+    let url = format!("http://127.0.0.1:{}", port.trim_end_matches('.'));
+    Some(Driver { url, chromium, _keeper: keeper })
+}
+
+/// Whether pages may run scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scripts {
+    On,
+    Off,
+}
+
+/// A window with a profile of its own.
+pub struct Window {
+    pub client: Client,
+}
+
+impl Window {
+    /// Opens one, where there is Chromium.
+    pub async fn open(scripts: Scripts) -> Option<Self> {
+        let running = driver()?;
+        let mut options = json!({ "binary": running.chromium, "args": ARGUMENTS });
+        if scripts == Scripts::Off {
+            options["prefs"] = json!({ "profile.managed_default_content_settings.javascript": 2 });
+        }
+        let capabilities = json!({
+            "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" },
+            "timeouts": { "implicit": PATIENCE },
+        });
+        let Value::Object(capabilities) = capabilities else { unreachable!("it is one") };
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        let client = builder.capabilities(capabilities).connect(&running.url).await;
+        Some(Self { client: client.expect("Chromium starts") })
+    }
+
+    /// Speaks to Chromium in its own protocol.
+    pub async fn devtools(&self, method: &str, parameters: Value) -> Value {
+        let command = Extension("goog/cdp/execute", json!({ "cmd": method, "params": parameters }));
+        self.client.issue_cmd(command).await.unwrap()
+    }
+
+    /// What Chromium complained about since it was last asked.
+    pub async fn complaints(&self) -> Vec<String> {
+        let log = self.client.issue_cmd(Extension("se/log", json!({ "type": "browser" }))).await.unwrap();
+        log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Makes it a screen of that width.
+    pub async fn resize(&self, width: u32) {
+        let height = if width < 500 { 844 } else { 900 };
+        let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
+    }
+
+    /// Lets people prefer `light` or `dark`.
+    pub async fn prefer(&self, scheme: &str) {
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.devtools("Emulation.setEmulatedMedia", features).await;
+    }
+
+    /// The whole page, also what one would have to scroll to.
+    pub async fn photograph(&self, file: &Path) {
+        let metrics = self.devtools("Page.getLayoutMetrics", json!({})).await;
+        let size = &metrics["cssContentSize"];
+        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+        let what = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+        let picture = self.devtools("Page.captureScreenshot", what).await;
+        let picture = STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, picture).unwrap();
+    }
+
+    /// A value that a script in the page returns.
+    pub async fn evaluate(&self, script: &str) -> Value {
+        self.client.execute(script, Vec::new()).await.unwrap()
+    }
+
+    pub async fn close(self) {
+        self.client.close().await.unwrap();
+    }
+}
+
+/// A command of the driver that no standard knows: its path, and what is sent there.
+#[derive(Debug)]
+struct Extension(&'static str, Value);
+
+impl WebDriverCompatibleCommand for Extension {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
+    }
+
+    fn method_and_body(&self, _url: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.1.to_string()))
+    }
+}

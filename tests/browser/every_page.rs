@@ -1,0 +1,76 @@
+//! Every page in Chromium, as wide as a telephone and as a desk's screen, light and dark: nobody is
+//! kept out, nothing sticks out, and there is a picture for a person to look at.
+
+use std::path::Path;
+
+use crate::axe::Axe;
+use crate::chromium::{Scripts, Window};
+use crate::journeys::sign_in;
+use crate::support::desk::Desk;
+use crate::support::pages::{self, Address, Content, Viewer};
+use crate::support::people::People;
+
+/// Where the pictures are put.
+const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_light_telephone_nobody_is_kept_out() {
+    look(390, "light").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_dark_telephone_nobody_is_kept_out() {
+    look(390, "dark").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_light_desk_nobody_is_kept_out() {
+    look(1280, "light").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_dark_desk_nobody_is_kept_out() {
+    look(1280, "dark").await;
+}
+
+async fn look(width: u32, scheme: &str) {
+    let Some(axe) = Axe::find() else { return };
+    let Some(window) = Window::open(Scripts::On).await else { return };
+    window.resize(width).await;
+    window.prefer(scheme).await;
+    let desk = Desk::open().await;
+    let people = People::arrive(&desk).await;
+    let pages = pages::all(&desk, &people).await;
+    let mut wrong = Vec::new();
+    for viewer in [Viewer::Anyone, Viewer::Support, Viewer::Admin] {
+        window.client.delete_all_cookies().await.unwrap();
+        if let Some(email) = viewer.email() {
+            sign_in(&window, &desk.app.url, email).await;
+        }
+        for page in pages.iter().filter(|page| page.content == Content::Page && page.viewer == viewer) {
+            let found = judge(&axe, &window, &desk.app.url, page, width).await;
+            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", page.name)));
+            window.photograph(&Path::new(PICTURES).join(format!("{}-{width}-{scheme}.png", page.name))).await;
+        }
+    }
+    window.close().await;
+    assert!(wrong.is_empty(), "{} px, {scheme}:\n{}", width, wrong.join("\n"));
+}
+
+/// What is wrong with a page.
+async fn judge(axe: &Axe, window: &Window, base: &str, page: &Address, width: u32) -> Vec<String> {
+    window.complaints().await;
+    window.client.goto(&format!("{base}{}", page.path)).await.unwrap();
+    let mut wrong = axe.judge(window).await;
+    let needed = window.evaluate("return document.scrollingElement.scrollWidth").await.as_u64().unwrap();
+    if needed > u64::from(width) {
+        wrong.push(format!("it needs {needed} px"));
+    }
+    // Chromium tells of the status of the page itself, too.
+    let complaints = window.complaints().await.into_iter();
+    wrong.extend(
+        complaints
+            .filter(|text| page.status == 200 || !text.contains(&format!("a status of {}", page.status))),
+    );
+    wrong
+}

@@ -1,0 +1,82 @@
+//! Pages by keyboard alone.
+
+use fantoccini::actions::{InputSource, KeyAction, KeyActions};
+use serde_json::Value;
+
+use crate::chromium::{Scripts, Window};
+use crate::journeys::sign_in;
+use crate::support::desk::Desk;
+use crate::support::people::{ADMIN, People};
+
+/// Keys as `WebDriver` writes them.
+const TAB: char = '\u{e004}';
+const ENTER: char = '\u{e007}';
+
+/// All that can have the focus, in the order of the page.
+const STOPS: &str = "
+return [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
+    .filter(stop => stop.type !== 'hidden' && stop.checkVisibility())
+    .map(stop => stop.outerHTML)
+";
+
+/// What has the focus, and whether one sees that it has.
+const FOCUS: &str = "
+const stop = document.activeElement, style = getComputedStyle(stop), box = stop.getBoundingClientRect();
+return {
+    html: stop.outerHTML,
+    outlined: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
+    seen: box.width > 0 && box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight,
+    content: document.querySelector('main').contains(stop),
+}
+";
+
+async fn strike(window: &Window, key: char) {
+    let key = KeyActions::new("keyboard".into())
+        .then(KeyAction::Down { value: key })
+        .then(KeyAction::Up { value: key });
+    window.client.perform_actions(key).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
+    let Some(window) = Window::open(Scripts::On).await else { return };
+    let desk = Desk::open().await;
+    let people = People::arrive(&desk).await;
+    sign_in(&window, &desk.app.url, ADMIN).await;
+    for width in [390, 1280] {
+        window.resize(width).await;
+        for path in
+            ["/admin/users?q=ada".to_owned(), format!("/admin/users/{}", people.ada), "/admin/audit".into()]
+        {
+            window.client.goto(&format!("{}{path}", desk.app.url)).await.unwrap();
+            let stops = window.evaluate(STOPS).await;
+            let stops = stops.as_array().unwrap();
+            assert!(stops.len() > 5, "{path}: {stops:?}");
+            for stop in stops {
+                strike(&window, TAB).await;
+                let focus = window.evaluate(FOCUS).await;
+                assert_eq!(&focus["html"], stop, "{path}, {width} px");
+                assert_eq!(focus["outlined"], Value::Bool(true), "{path}, {width} px: {focus}");
+                assert_eq!(focus["seen"], Value::Bool(true), "{path}, {width} px: {focus}");
+            }
+        }
+    }
+    window.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_stop_leads_past_the_navigation() {
+    let Some(window) = Window::open(Scripts::Off).await else { return };
+    let desk = Desk::open().await;
+    People::arrive(&desk).await;
+    sign_in(&window, &desk.app.url, ADMIN).await;
+    window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
+    strike(&window, TAB).await;
+    let first = window.client.active_element().await.unwrap();
+    assert_eq!(first.text().await.unwrap(), "Skip to the content");
+    strike(&window, ENTER).await;
+    strike(&window, TAB).await;
+    let focus = window.evaluate(FOCUS).await;
+    assert_eq!(focus["content"], Value::Bool(true), "{focus}");
+    window.close().await;
+}
