@@ -100,6 +100,7 @@ fn admin(people: &People) -> Vec<Address> {
     let missing = user("00000000-0000-7000-8000-000000000000");
     let mut pages = vec![
         Address::page("stylesheet", Anyone, "/admin/admin.css").other(),
+        Address::page("script", Anyone, "/admin/admin.js").other(),
         Address::page("home", Admin, "/admin").status(303).other(),
         Address::page("sign-in", Anyone, "/admin/sign-in"),
         Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
@@ -115,7 +116,10 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("user-missing", Admin, missing).status(404),
         Address::page("audit", Admin, "/admin/audit"),
         Address::page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
-        Address::page("audit-not-found", Support, "/admin/audit?email=x"),
+        Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
+        Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
+        Address::page("staff", Admin, "/admin/staff?done=given"),
+        Address::page("staff-to-read", Support, "/admin/staff"),
     ];
     let odd = |(name, id): &(&str, String)| Address::page(&format!("user-{name}"), Admin, user(id));
     pages.extend(people.odd.iter().map(odd));
