@@ -101,6 +101,7 @@ fn admin(people: &People) -> Vec<Address> {
     let mut pages = vec![
         Address::page("stylesheet", Anyone, "/admin/admin.css").other(),
         Address::page("script", Anyone, "/admin/admin.js").other(),
+        Address::page("icon", Anyone, "/admin/icon.svg").other(),
         Address::page("home", Admin, "/admin").status(303).other(),
         Address::page("sign-in", Anyone, "/admin/sign-in"),
         Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),

@@ -1,10 +1,10 @@
-//! The one stylesheet, and the one script, which the pages do without.
+//! The one stylesheet, the one script, which the pages do without, and the icon.
 
 use rocket::http::{ContentType, Header};
 use rocket::{Responder, Route, get, routes};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![stylesheet, script]
+    routes![stylesheet, script, icon]
 }
 
 #[derive(Responder)]
@@ -28,4 +28,9 @@ fn stylesheet() -> Asset {
 #[get("/admin.js")]
 fn script() -> Asset {
     Asset::new(include_str!("../../../static/admin.js"), ContentType::JavaScript)
+}
+
+#[get("/icon.svg")]
+fn icon() -> Asset {
+    Asset::new(include_str!("../../../static/icon.svg"), ContentType::SVG)
 }
