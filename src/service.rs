@@ -18,10 +18,11 @@ use crate::session::{Issuer, KeyRing, signing_key};
 use crate::store;
 use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
+use crate::web::metrics::Metrics;
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
-use crate::web::{admin, api, catcher, exact_path, problem_pages, templates, well_known};
+use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -108,6 +109,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
+        .manage(Metrics::new(db.pool().clone()))
+        .manage(config.observers)
         .manage(db)
         .manage(admin)
         .manage(keys)
@@ -122,6 +125,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .attach(exact_path::fairing())
         .attach(RateLimitFields)
         .attach(templates::fairing())
+        .mount("/", ops::routes())
         .mount("/api/v1", api::routes())
         .mount("/.well-known", well_known::routes())
         .mount("/admin", admin::routes())

@@ -5,6 +5,7 @@ mod address;
 mod error;
 mod events;
 mod keys;
+mod observers;
 mod provider;
 mod proxy;
 mod rate_limit;
@@ -20,6 +21,7 @@ use figment::Figment;
 pub use self::error::Error;
 pub use self::events::Events;
 pub use self::keys::Keys;
+pub use self::observers::Observers;
 pub use self::provider::{Method, Provider};
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
@@ -46,6 +48,8 @@ pub struct Config {
     pub proxies: Proxies,
     /// How often one caller may ask.
     pub rate_limit: RateLimit,
+    /// Who may read the metrics.
+    pub observers: Observers,
     /// When the keys of access tokens change.
     pub keys: Keys,
     /// Name of the provider that staff sign in with.
@@ -87,6 +91,7 @@ impl Config {
             events: events::read(&figment, &root.events)?,
             proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,
             rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
+            observers: observers::read(&figment, &root.metrics)?,
             keys: keys::read(&figment, &root.keys)?,
             admin_provider,
             providers,

@@ -10,6 +10,7 @@ use url::Url;
 use super::address::secure;
 use super::events::Raw as RawEvents;
 use super::keys::Raw as RawKeys;
+use super::observers::Raw as RawObservers;
 use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
@@ -39,8 +40,9 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 10] = [
+const OUR_KEYS: [&str; 11] = [
     "admin",
+    "metrics",
     "keys",
     "public_url",
     "session",
@@ -73,6 +75,8 @@ pub(super) struct Root {
     pub events: RawEvents,
     #[serde(default)]
     pub keys: RawKeys,
+    #[serde(default)]
+    pub metrics: RawObservers,
     #[serde(default)]
     pub admin: RawAdmin,
     #[serde(default)]

@@ -47,6 +47,24 @@ pub enum NotRefreshed {
     Replayed,
 }
 
+impl NotRefreshed {
+    /// Every reason.
+    pub const ALL: [Self; 5] =
+        [Self::Unknown, Self::Ended, Self::UserDisabled, Self::Expired, Self::Replayed];
+
+    /// The name in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Ended => "ended",
+            Self::UserDisabled => "user_disabled",
+            Self::Expired => "expired",
+            Self::Replayed => "replayed",
+        }
+    }
+}
+
 /// Exchanges a refresh token; see `refresh.sql`.
 ///
 /// # Errors

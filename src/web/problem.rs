@@ -178,7 +178,7 @@ impl From<session::refresh::Error> for Problem {
         match error {
             Error::Refused(why) => {
                 let detail = "the refresh token is not one that can be exchanged";
-                Self::new(Kind::InvalidRefreshToken, detail).logged(format!("{why:?}"))
+                Self::new(Kind::InvalidRefreshToken, detail).logged(why.name())
             }
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(sources(&error)),

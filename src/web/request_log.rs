@@ -8,6 +8,7 @@ use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
 use super::guard::client_address;
+use super::metrics::Metrics;
 use super::problem::{Kind as ProblemKind, Problem};
 use super::rate_limit::RateLimits;
 
@@ -48,7 +49,7 @@ fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
 }
 
-/// Gives every request its id and writes its line.
+/// Gives every request its id, counts it and writes its line.
 ///
 /// The line names the route, not the path: whatever a caller puts into a path or query, a token
 /// for instance, stays out of the log.
@@ -71,7 +72,11 @@ impl Fairing for RequestLog {
         let status = response.status().code;
         let method = request.method().as_str();
         let route = request.route().map_or_else(|| "-".into(), |route| route.uri.to_string());
-        let ms = u64::try_from(id.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let took = id.started.elapsed();
+        if let Some(metrics) = request.rocket().state::<Metrics>() {
+            metrics.observe(request, status, took);
+        }
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let request_id = id.as_str();
         if status < 400 {
             tracing::info!(request_id, method, route, status, ms, "request");

@@ -13,6 +13,7 @@ use crate::domain::user;
 use crate::session::refresh::Refreshed;
 use crate::session::sign_in::SignedIn;
 use crate::store::users;
+use crate::web::metrics;
 
 /// A credential (RFC 6749 §5.1).
 #[derive(Serialize, ToSchema)]
@@ -93,16 +94,18 @@ impl From<user::Identity> for Identity {
 pub(super) struct TokenResponse {
     status: Status,
     body: Result<Vec<u8>, serde_json::Error>,
+    /// How a sign-in ended, for the metrics.
+    outcome: Option<metrics::SignedIn>,
 }
 
 impl TokenResponse {
     /// The answer to a sign-in.
     pub(super) fn signed_in(signed_in: SignedIn, lifetimes: config::Session) -> Self {
         let SignedIn { outcome, user, identity, access_token, refresh_token } = signed_in;
-        let (status, outcome) = match outcome {
-            users::Outcome::Created => (Status::Created, Outcome::Created),
-            users::Outcome::Linked => (Status::Ok, Outcome::Linked),
-            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn),
+        let (status, outcome, name) = match outcome {
+            users::Outcome::Created => (Status::Created, Outcome::Created, "created"),
+            users::Outcome::Linked => (Status::Ok, Outcome::Linked, "linked"),
+            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, "signed_in"),
         };
         let body = serde_json::to_vec(&SignInBody {
             credential: Credential::new(access_token.expose(), refresh_token.expose(), lifetimes),
@@ -110,19 +113,22 @@ impl TokenResponse {
             user: user.into(),
             identity: identity.into(),
         });
-        Self { status, body }
+        Self { status, body, outcome: Some(metrics::SignedIn(name)) }
     }
 
     /// The answer to a refresh.
     pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
         let Refreshed { access_token, refresh_token } = refreshed;
         let credential = Credential::new(access_token.expose(), refresh_token.expose(), lifetimes);
-        Self { status: Status::Ok, body: serde_json::to_vec(&credential) }
+        Self { status: Status::Ok, body: serde_json::to_vec(&credential), outcome: None }
     }
 }
 
 impl<'r> Responder<'r, 'static> for TokenResponse {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        if let Some(outcome) = self.outcome {
+            request.local_cache(|| outcome);
+        }
         let body = self.body.map_err(|_| Status::InternalServerError)?;
         Bytes(self.status, body).respond_to(request)
     }

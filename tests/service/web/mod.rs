@@ -1,6 +1,7 @@
 //! What holds for every route.
 
 mod client_address;
+mod ops;
 mod rate_limit;
 
 use serde_json::{Value, json};

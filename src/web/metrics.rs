@@ -1,0 +1,147 @@
+//! What the service counts, for Prometheus: requests, sign-ins, refreshes, rate limits, and what
+//! providers and the pool of connections say of themselves. No label names a person or an address.
+
+mod readings;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use rocket::Request;
+use sqlx::PgPool;
+
+use self::readings::Pool;
+use super::problem::{Kind, Problem};
+use crate::provider::Providers;
+use crate::store::sessions::NotRefreshed;
+
+/// Upper bounds of the histograms of requests, in seconds.
+const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: Cow<'static, str>,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignInLabels {
+    /// Name of a configured provider; empty for any other.
+    provider: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+/// How a sign-in ended well, kept with its request.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedIn(pub &'static str);
+
+/// The counters.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram>,
+    sign_ins: Family<SignInLabels, Counter>,
+    refreshes: Family<OutcomeLabels, Counter>,
+    limited: Family<RouteLabels, Counter>,
+}
+
+impl Metrics {
+    /// Counters that have counted nothing, beside the readings of the pool.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        let mut registry = Registry::with_prefix("vestibule");
+        let requests = Family::default();
+        let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
+        let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The running program", build);
+        registry.register("requests", "Requests by route and status", requests.clone());
+        registry.register_with_unit(
+            "request_duration",
+            "Time from a request's arrival to its answer",
+            Unit::Seconds,
+            durations.clone(),
+        );
+        registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
+        registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
+        registry.register("rate_limited", "Requests refused for coming too often", limited.clone());
+        registry.register_collector(Box::new(Pool(pool)));
+        Self { registry, requests, durations, sign_ins, refreshes, limited }
+    }
+
+    /// Counts a request that is answered.
+    pub fn observe(&self, request: &Request<'_>, status: u16, took: Duration) {
+        let route = request.route().map_or_else(|| "-".to_owned(), |route| route.uri.to_string());
+        let problem = (status >= 400).then(|| Problem::internal().keep(request));
+        match route.as_str() {
+            "/api/v1/auth/oauth/<_>" => self.sign_ins.get_or_create(&sign_in(request, problem)).inc(),
+            "/api/v1/auth/refresh" => {
+                let outcome = refresh(problem);
+                self.refreshes.get_or_create(&OutcomeLabels { outcome }).inc()
+            }
+            _ => 0,
+        };
+        if problem.is_some_and(|problem| problem.kind == Kind::RateLimited) {
+            self.limited.get_or_create(&RouteLabels { route: route.clone() }).inc();
+        }
+        self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
+        // Whatever else a client calls a method has no label of its own.
+        let method = request.method().as_str();
+        self.requests.get_or_create(&RequestLabels { method: method.into(), route, status }).inc();
+    }
+
+    /// All of it, as `OpenMetrics` has it.
+    ///
+    /// # Errors
+    /// It cannot be written down.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(BOUNDS)
+}
+
+fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
+    let name = request.uri().path().segments().last().unwrap_or_default();
+    let known = request.rocket().state::<Providers>().is_some_and(|providers| providers.get(name).is_some());
+    let provider = if known { name.to_owned() } else { String::new() };
+    let outcome = match problem {
+        Some(problem) => problem.kind.entry().error,
+        None => request.local_cache(|| SignedIn("signed_in")).0,
+    };
+    SignInLabels { provider, outcome }
+}
+
+fn refresh(problem: Option<&Problem>) -> &'static str {
+    let Some(problem) = problem else { return "rotated" };
+    let why = NotRefreshed::ALL.into_iter().find(|why| problem.log.as_deref() == Some(why.name()));
+    why.filter(|_| problem.kind == Kind::InvalidRefreshToken)
+        .map_or(problem.kind.entry().error, NotRefreshed::name)
+}

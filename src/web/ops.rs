@@ -1,0 +1,88 @@
+//! What operators and their machines ask: is it alive, is it ready, and what has it counted.
+
+use std::time::Duration;
+
+use rocket::http::{ContentType, Status};
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::serde::json::Json;
+use rocket::{Route, State, get, routes};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::database::Db;
+use super::guard::client_address;
+use super::metrics::Metrics;
+use super::problem::{Kind, Problem};
+use crate::config::Observers;
+use crate::session::KeyRing;
+use crate::store::migrations;
+
+/// Longest wait for the database. Whoever asks does so every few seconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The routes, to be mounted at `/`.
+#[must_use]
+pub fn routes() -> Vec<Route> {
+    routes![livez, readyz, metrics]
+}
+
+/// The process answers.
+#[get("/livez")]
+const fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// What the service needs, and whether it has it: `ok`, or what is wrong.
+#[derive(Serialize)]
+struct Readiness {
+    database: &'static str,
+    migrations: &'static str,
+    keys: &'static str,
+}
+
+/// The service can sign people in.
+#[get("/readyz")]
+async fn readyz(db: &Db, keys: &State<KeyRing>) -> (Status, Json<Readiness>) {
+    let (database, migrations) = match timeout(PATIENCE, migrations::are_applied(db.pool())).await {
+        Ok(Ok(true)) => ("ok", "ok"),
+        Ok(Ok(false)) => ("ok", "missing"),
+        Ok(Err(_)) => ("failed", "unknown"),
+        Err(_) => ("no answer in time", "unknown"),
+    };
+    let keys = if keys.published().is_empty() { "none" } else { "ok" };
+    let ready = [database, migrations, keys].iter().all(|check| *check == "ok");
+    let status = if ready { Status::Ok } else { Status::ServiceUnavailable };
+    (status, Json(Readiness { database, migrations, keys }))
+}
+
+/// Somebody in a network that may read the metrics. They name nobody, but say how busy one is and
+/// what fails.
+///
+/// - **Succeeds** when the client's address is one of `metrics.networks`.
+/// - **Fails** with 404 otherwise: there is nothing to see.
+/// - **Forwards** never.
+struct Observer;
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Observer {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        let observers: Option<&Observers> = request.rocket().state();
+        let near =
+            client_address::of(request).zip(observers).is_some_and(|(ip, networks)| networks.include(ip));
+        if near {
+            return Outcome::Success(Self);
+        }
+        let problem = Problem::new(Kind::NotFound, "there is nothing at this address").keep(request);
+        Outcome::Error((problem.status(), ()))
+    }
+}
+
+/// What was counted since the start (`OpenMetrics` 1.0).
+#[get("/metrics")]
+fn metrics(_observer: Observer, metrics: &State<Metrics>) -> Result<(ContentType, String), Status> {
+    let text = metrics.text().map_err(|_| Status::InternalServerError)?;
+    let open_metrics = ContentType::new("application", "openmetrics-text");
+    Ok((open_metrics.with_params([("version", "1.0.0"), ("charset", "utf-8")]), text))
+}
