@@ -7,6 +7,7 @@ pub mod id_token;
 pub mod json;
 pub mod key_life;
 pub mod linking;
+pub mod look_after;
 pub mod refusal;
 pub mod staff;
 pub mod user;
