@@ -4,9 +4,9 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::claims::VerifiedClaims;
-use crate::store::error::retrying;
+use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
-use crate::store::users::Origin;
+use crate::store::users::{DeletedBy, Origin};
 use crate::store::{Error, identities, users};
 
 /// Links a verified identity, whatever its e-mail address, to the user of a session.
@@ -38,10 +38,21 @@ pub async fn unlink(
     retrying!(identities::unlink(pool, user, session, identity, origin))
 }
 
-/// Deletes a user and all that is theirs.
+/// Deletes a user and all that is theirs. Answers whether there was one: somebody else may have deleted them or
+/// merged them into another user since the request was let in.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<(), Error> {
-    retrying!(users::delete(pool, user, origin)).map(drop)
+pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, Error> {
+    let mut retries = Retries::default();
+    let mut perhaps_done = false;
+    loop {
+        match users::delete(pool, user, DeletedBy::User(origin)).await {
+            Ok(done) => return Ok(done || perhaps_done),
+            Err(error) => {
+                perhaps_done |= matches!(error, Error::Disconnected(_));
+                retries.after(error).await?;
+            }
+        }
+    }
 }

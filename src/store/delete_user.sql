@@ -2,8 +2,17 @@
 -- what is not about a person.
 --
 --   $1 user  $2 event id  $3 request id
-WITH deleted AS (
-    DELETE FROM users WHERE id = $1 RETURNING id, email
+-- and for staff, who delete whom they have looked at, unchanged:
+--   $4 actor  $5 reason  $6 the user's updated_at  $7 ip  $8 user agent
+WITH RECURSIVE deleted AS (
+    DELETE FROM users WHERE id = $1 AND ($6::timestamptz IS NULL OR updated_at = $6) RETURNING id, email
+),
+-- Users that were merged into this one were the same person.
+ids AS (
+    SELECT id FROM deleted
+    UNION
+    SELECT (e.detail->>'from')::uuid
+    FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' AND e.detail->>'from' IS NOT NULL
 ),
 -- The addresses that were the user's, those of identities included. One that an identity merely claimed is
 -- somebody else's, and so are the attempts on it.
@@ -15,13 +24,15 @@ addresses AS (
 forgotten AS (
     UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL
     WHERE id IN (
-        SELECT e.id FROM events e JOIN deleted d ON d.id = e.user_id
+        SELECT e.id FROM events e JOIN ids ON ids.id = e.user_id
         UNION
         SELECT e.id FROM events e JOIN addresses a ON a.email = e.email
     )
 ),
 recorded AS (
-    INSERT INTO events (id, kind, user_id, request_id)
-    SELECT $2, 'user_deleted', id, $3 FROM deleted
+    INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
+    SELECT $2, 'user_deleted', id, $4, CASE WHEN $5::text IS NOT NULL THEN jsonb_build_object('reason', $5::text) END,
+           $7::text::inet, $8, $3
+    FROM deleted
 )
 SELECT count(*) AS "count!" FROM deleted

@@ -1,9 +1,11 @@
 //! Users, identities and what a sign-in writes.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::staff_access::By;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
 use crate::domain::linking::Decision;
@@ -125,11 +127,36 @@ pub async fn sign_in(
     Ok(Ok((outcome, user, identity)))
 }
 
-/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers whether there was one.
+/// Who deletes a user.
+#[derive(Debug, Clone, Copy)]
+pub enum DeletedBy<'a> {
+    /// The user.
+    User(&'a Origin),
+    /// Staff, who saw them as they were at that time (`updated_at`).
+    Staff(By<'a>, OffsetDateTime),
+}
+
+/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers whether there was one, for
+/// staff: one that has not changed.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, Error> {
-    let row = sqlx::query_file!("src/store/delete_user.sql", user, Uuid::now_v7(), origin.request_id);
+pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<bool, Error> {
+    // Of where users were when they deleted themselves, nothing is kept.
+    let (staff, seen, request_id) = match by {
+        DeletedBy::User(origin) => (None, None, &origin.request_id),
+        DeletedBy::Staff(by, seen) => (Some(by), Some(seen), &by.origin.request_id),
+    };
+    let row = sqlx::query_file!(
+        "src/store/delete_user.sql",
+        user,
+        Uuid::now_v7(),
+        request_id,
+        staff.map(|by| by.actor),
+        staff.and_then(|by| by.reason),
+        seen,
+        staff.and_then(|by| by.origin.ip).map(|ip| ip.to_string()),
+        staff.and_then(|by| by.origin.user_agent.as_deref()),
+    );
     Ok(row.fetch_one(pool).await?.count > 0)
 }

@@ -9,7 +9,7 @@ use super::view::{Identity, Json, User};
 use crate::session::account;
 use crate::store::identities;
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, SignedIn};
+use crate::web::guard::{ClientOrigin, SignedIn, bearer};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
@@ -69,6 +69,6 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 )]
 #[delete("/me")]
 async fn delete_me(signed_in: SignedIn, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
-    account::delete(db.pool(), signed_in.user.id, &origin.0).await?;
-    Ok(Status::NoContent)
+    let deleted = account::delete(db.pool(), signed_in.user.id, &origin.0).await?;
+    if deleted { Ok(Status::NoContent) } else { Err(bearer::ended()) }
 }

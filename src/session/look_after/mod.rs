@@ -1,0 +1,81 @@
+//! What staff do about people. Beyond a switch (`act`), a change is shown before it is made: a preview says what
+//! will be, and carries a fingerprint of what it was shown of. The change is made to exactly that, or not at all.
+
+mod act;
+pub mod delete;
+pub mod merge;
+pub mod move_identity;
+pub mod unlink;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+pub use self::act::{Action, act};
+use crate::domain::look_after::{Person, Refused};
+use crate::store::error::{Error, retrying};
+use crate::store::look_after;
+
+/// What became of a change that was confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is made and recorded.
+    Done,
+    /// Nothing was: there is no such user or identity.
+    NotFound,
+    /// Nothing was: somebody it concerns has changed since the preview.
+    Changed,
+    /// Nothing was: it must not be.
+    Refused(Refused),
+}
+
+impl Outcome {
+    /// Of a statement that found everything as it was seen, or did nothing.
+    const fn of(done: bool) -> Self {
+        if done { Self::Done } else { Self::Changed }
+    }
+}
+
+/// A user.
+async fn person(pool: &PgPool, id: Uuid) -> Result<Option<Person>, Error> {
+    retrying!(look_after::people(pool, &[id])).map(|people| people.into_iter().next())
+}
+
+/// Two different users, as of one moment.
+async fn pair(pool: &PgPool, first: Uuid, second: Uuid) -> Result<Option<(Person, Person)>, Error> {
+    let people = retrying!(look_after::people(pool, &[first, second]))?;
+    Ok(match <[Person; 2]>::try_from(people) {
+        Ok([one, other]) if one.id() == first => Some((one, other)),
+        Ok([one, other]) => Some((other, one)),
+        Err(_) => None,
+    })
+}
+
+/// SHA-256 of what a preview was shown of, but for the number of sessions: those come and go.
+fn fingerprint(change: &str, people: &[&Person], identity: Option<Uuid>) -> String {
+    let people: Vec<_> = people.iter().map(|person| shown(person)).collect();
+    let shown = json!([change, people, identity]);
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, shown.to_string().as_bytes()))
+}
+
+fn shown(person: &Person) -> Value {
+    let identities: Vec<_> = person.identities.iter().map(|linked| &linked.identity).collect();
+    let identities: Vec<_> = identities
+        .into_iter()
+        .map(|identity| json!([identity.id, identity.provider, identity.subject, identity.email]))
+        .collect();
+    let user = &person.user;
+    let disabled_at = person.disabled_at.map(|at| at.unix_timestamp_nanos().to_string());
+    json!([
+        user.id,
+        // With it the rest of the row changes, but it costs nothing to say so twice.
+        person.updated_at.unix_timestamp_nanos().to_string(),
+        [&user.email, &user.name, &user.picture],
+        user.email_verified,
+        disabled_at,
+        identities,
+    ])
+}

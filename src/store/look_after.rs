@@ -1,0 +1,139 @@
+//! What staff do about people, to whom they have looked at before: each change is made to people as they were
+//! then, or not at all.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Error;
+use super::staff_access::By;
+use crate::domain::look_after::{LinkedIdentity, Merged, Person};
+use crate::domain::user::{Identity, User};
+
+/// Those of the users that there are, as of one moment, by their ids; see `people.sql`.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn people(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Person>, Error> {
+    let rows = sqlx::query_file!("src/store/people.sql", ids).fetch_all(pool).await?;
+    let mut people: Vec<Person> = Vec::new();
+    for row in rows {
+        if people.last().is_none_or(|last| last.user.id != row.id) {
+            people.push(Person {
+                user: User {
+                    id: row.id,
+                    email: row.email,
+                    email_verified: row.email_verified,
+                    name: row.name,
+                    picture: row.picture,
+                    created_at: row.created_at,
+                },
+                updated_at: row.updated_at,
+                disabled_at: row.disabled_at,
+                identities: Vec::new(),
+            });
+        }
+        let identity = row.identity_id.zip(row.provider).zip(row.subject);
+        if let (Some(((id, provider), subject)), Some(person)) = (identity, people.last_mut()) {
+            let identity = Identity { id, provider, subject, email: row.identity_email };
+            person.identities.push(LinkedIdentity { identity, sessions: row.sessions });
+        }
+    }
+    Ok(people)
+}
+
+/// Merges one user into another, who is then like that; see `merge_users.sql`. Answers whether both were still
+/// as they were seen.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn merge(
+    pool: &PgPool,
+    from: &Person,
+    into: &Person,
+    merged: &Merged,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let identities: Vec<_> = from.identities.iter().map(|linked| linked.identity.id).collect();
+    let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
+    let done = sqlx::query_file_scalar!(
+        "src/store/merge_users.sql",
+        from.id(),
+        from.updated_at,
+        into.id(),
+        into.updated_at,
+        &identities,
+        &new_ids,
+        merged.email,
+        merged.email_verified,
+        merged.name,
+        merged.picture,
+        merged.disabled_at,
+        Uuid::now_v7(),
+        Uuid::now_v7(),
+        by.actor,
+        by.reason,
+        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.user_agent,
+        by.origin.request_id,
+    );
+    Ok(done.fetch_one(pool).await?)
+}
+
+/// Moves an identity from one user to another; see `move_identity.sql`. Answers whether both were still as they
+/// were seen.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn move_identity(
+    pool: &PgPool,
+    identity: Uuid,
+    from: &Person,
+    to: &Person,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let done = sqlx::query_file_scalar!(
+        "src/store/move_identity.sql",
+        identity,
+        from.id(),
+        from.updated_at,
+        to.id(),
+        to.updated_at,
+        Uuid::now_v7(),
+        Uuid::now_v7(),
+        Uuid::now_v7(),
+        by.actor,
+        by.reason,
+        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.user_agent,
+        by.origin.request_id,
+    );
+    Ok(done.fetch_one(pool).await?)
+}
+
+/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Answers whether the user was still as they
+/// were seen then.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn unlink(
+    pool: &PgPool,
+    identity: Uuid,
+    user: Uuid,
+    seen: OffsetDateTime,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let done = sqlx::query_file_scalar!(
+        "src/store/unlink_identity_by_staff.sql",
+        identity,
+        user,
+        seen,
+        Uuid::now_v7(),
+        by.actor,
+        by.reason,
+        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.user_agent,
+        by.origin.request_id,
+    );
+    Ok(done.fetch_one(pool).await?)
+}

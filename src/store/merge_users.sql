@@ -1,0 +1,60 @@
+-- Merges one user into another: all identities become the other's, and the user is no more. Nothing
+-- happens where either has changed since they were looked at.
+--
+--   $1 from  $2 their updated_at  $3 into  $4 their updated_at
+--   $5 from's identities, in order  $6 as many new ids
+--   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
+--   $12 event id  $13 another  $14 actor  $15 reason  $16 ip  $17 user agent  $18 request id
+--
+-- Whatever else changes a user or the set of their identities locks the user's row and sets
+-- updated_at, so that rows that are locked and have not changed have the identities of this
+-- statement's snapshot. They are locked in the order of their ids, for two merges that meet.
+--
+-- A moved identity is a new row: a sign-in under way that read the old one as from's cannot open its
+-- session (sessions_identity_id_fkey) and runs again, and the sessions of the old one go by cascade.
+WITH unchanged AS MATERIALIZED (
+    SELECT u.id
+    FROM users u JOIN (VALUES ($1::uuid, $2::timestamptz), ($3, $4)) AS seen (id, updated_at)
+         ON u.id = seen.id AND u.updated_at = seen.updated_at
+    ORDER BY u.id
+    FOR UPDATE OF u
+),
+decision AS MATERIALIZED (
+    SELECT $1::uuid AS from_id, $3::uuid AS into_id
+    WHERE (SELECT count(*) FROM unchanged) = 2
+          AND ARRAY(SELECT id FROM identities WHERE user_id = $1 ORDER BY id) = $5::uuid[]
+),
+taken AS (
+    DELETE FROM identities i USING decision d WHERE i.user_id = d.from_id
+    RETURNING i.id, i.provider, i.subject, i.email, i.email_verified, i.name, i.picture
+),
+moved AS (
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
+    SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture
+    FROM decision d CROSS JOIN taken t JOIN unnest($5::uuid[], $6::uuid[]) AS new (old_id, id) ON new.old_id = t.id
+),
+-- Before the other takes the address, which must be free by then.
+gone AS (
+    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id
+),
+kept AS (
+    UPDATE users u
+    SET email = $7, email_verified = $8, name = $9, picture = $10, disabled_at = $11, updated_at = now()
+    FROM gone, decision d
+    WHERE u.id = d.into_id
+),
+-- Who is disabled by it is signed out, as by any disabling.
+ended AS (
+    UPDATE sessions s SET ended_at = now()
+    FROM decision d JOIN identities i ON i.user_id = d.into_id
+    WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $11::timestamptz IS NOT NULL
+),
+recorded AS (
+    INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
+    SELECT e.id, 'users_merged', e.user_id, $14, e.detail, $16::text::inet, $17, $18
+    FROM decision d CROSS JOIN LATERAL (VALUES
+        ($12::uuid, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
+        ($13::uuid, d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))
+    ) AS e (id, user_id, detail)
+)
+SELECT EXISTS (SELECT FROM gone) AS "done!"

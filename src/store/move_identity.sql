@@ -1,0 +1,35 @@
+-- Moves an identity from one user to another, neither of whom has changed since they were looked at.
+-- Its sessions end.
+--
+--   $1 identity  $2 from  $3 their updated_at  $4 to  $5 their updated_at  $6 identity's new id
+--   $7 event id  $8 another  $9 actor  $10 reason  $11 ip  $12 user agent  $13 request id
+--
+-- The users' addresses stay as they are. Locks, and why the identity is a new row: merge_users.sql.
+WITH unchanged AS MATERIALIZED (
+    SELECT u.id
+    FROM users u JOIN (VALUES ($2::uuid, $3::timestamptz), ($4, $5)) AS seen (id, updated_at)
+         ON u.id = seen.id AND u.updated_at = seen.updated_at
+    ORDER BY u.id
+    FOR NO KEY UPDATE OF u
+),
+taken AS (
+    DELETE FROM identities WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
+    RETURNING provider, subject, email, email_verified, name, picture
+),
+moved AS (
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
+    SELECT $6, $4, provider, subject, email, email_verified, name, picture FROM taken
+    RETURNING id, provider
+),
+touched AS (
+    UPDATE users u SET updated_at = now() FROM moved WHERE u.id IN ($2, $4)
+),
+recorded AS (
+    INSERT INTO events (id, kind, provider, user_id, actor, detail, ip, user_agent, request_id)
+    SELECT e.id, 'identity_moved', m.provider, e.user_id, $9, e.detail, $11::text::inet, $12, $13
+    FROM moved m CROSS JOIN LATERAL (VALUES
+        ($7::uuid, $2::uuid, jsonb_build_object('reason', $10::text, 'to', $4::uuid)),
+        ($8::uuid, $4::uuid, jsonb_build_object('reason', $10::text, 'from', $2::uuid))
+    ) AS e (id, user_id, detail)
+)
+SELECT EXISTS (SELECT FROM moved) AS "done!"
