@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use super::users::Origin;
+use super::staff_access::By;
 
 /// A user in a list.
 #[derive(Debug, Clone)]
@@ -79,45 +79,59 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<ListedUser>, Error> 
     Ok(user.fetch_optional(pool).await?)
 }
 
-/// Does what the event of that name says, and records who did and why. Answers whether there is such
-/// a user.
+/// What became of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acted {
+    /// It is done.
+    Done,
+    /// There is no such user.
+    NotFound,
+    /// It would disable whoever acts: the user with their own, verified address.
+    OwnAccount,
+}
+
+/// Does what the event of that name says, and records who did and why.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn act(
-    pool: &PgPool,
-    user: Uuid,
-    event: &str,
-    actor: &str,
-    reason: &str,
-    origin: &Origin,
-) -> Result<bool, Error> {
-    let done = sqlx::query_scalar!(
-        r#"WITH target AS (
-               UPDATE users
-               SET disabled_at = CASE $2::text WHEN 'user_disabled' THEN coalesce(disabled_at, now())
-                                         WHEN 'user_enabled' THEN NULL ELSE disabled_at END,
+pub async fn act(pool: &PgPool, user: Uuid, event: &str, by: By<'_>) -> Result<Acted, Error> {
+    // Enabling ends sessions, too: one may have been opened at the moment of disabling.
+    let outcome = sqlx::query_scalar!(
+        r#"WITH decision AS MATERIALIZED (
+               SELECT id, $2::text = 'user_disabled' AND email_verified AND email = $4 AS own FROM users WHERE id = $1
+           ),
+           target AS (
+               UPDATE users u
+               SET disabled_at = CASE $2::text WHEN 'user_disabled' THEN coalesce(u.disabled_at, now())
+                                         WHEN 'user_enabled' THEN NULL ELSE u.disabled_at END,
                    updated_at = now()
-               WHERE id = $1 RETURNING id
+               FROM decision d WHERE u.id = d.id AND d.own IS NOT TRUE RETURNING u.id
            ),
            ended AS (
                UPDATE sessions s SET ended_at = now()
                FROM target t JOIN identities i ON i.user_id = t.id
-               WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $2::text <> 'user_enabled'
+               WHERE s.identity_id = i.id AND s.ended_at IS NULL
            ),
            recorded AS (
                INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
                SELECT $3, $2::text, id, $4, jsonb_build_object('reason', $5::text), $6::text::inet, $7, $8 FROM target
            )
-           SELECT EXISTS (SELECT FROM target) AS "done!""#,
+           SELECT CASE WHEN EXISTS (SELECT FROM target) THEN 'done'
+                       WHEN EXISTS (SELECT FROM decision WHERE own) THEN 'own_account'
+                       ELSE 'not_found' END AS "outcome!""#,
         user,
         event,
         Uuid::now_v7(),
-        actor,
-        reason,
-        origin.ip.map(|ip| ip.to_string()),
-        origin.user_agent,
-        origin.request_id,
+        by.actor,
+        by.reason,
+        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.user_agent,
+        by.origin.request_id,
     );
-    Ok(done.fetch_one(pool).await?)
+    match outcome.fetch_one(pool).await?.as_str() {
+        "done" => Ok(Acted::Done),
+        "own_account" => Ok(Acted::OwnAccount),
+        "not_found" => Ok(Acted::NotFound),
+        outcome => Err(Error::unexpected(outcome)),
+    }
 }

@@ -34,6 +34,10 @@ pub struct EventRow {
     pub actor: Option<String>,
     /// The member of staff whose access changed, and to what role.
     pub about: Option<String>,
+    /// Where an identity, or all of a user by a merge, came from.
+    pub from_user: Option<String>,
+    /// Where an identity, or all of the user by a merge, went.
+    pub to_user: Option<String>,
     /// Why they did, or what they searched for.
     pub remark: Option<String>,
     /// The request's id.
@@ -138,7 +142,8 @@ impl Filter {
         let mut query = QueryBuilder::new(
             "SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id, host(e.ip) AS ip, e.actor,
                     coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about, e.request_id
+                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
+                    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
              FROM (",
         );
         for (number, source) in self.sources().into_iter().enumerate() {
@@ -236,7 +241,8 @@ pub async fn of_user(
         EventRow,
         r#"SELECT e.id AS "id!", e.created_at AS "created_at!", e.kind AS "kind!", e.reason, e.provider, e.email, e.user_id,
                   host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about, e.request_id
+                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
+                    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
            FROM (
                (SELECT * FROM events WHERE user_id = $1 AND kind <> 'user_viewed' ORDER BY id DESC LIMIT $3)
                UNION

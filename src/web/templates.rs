@@ -22,6 +22,8 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/error", include_str!("../../templates/admin/error.html.tera")),
     ("admin/sign_in", include_str!("../../templates/admin/sign_in.html.tera")),
     ("admin/users", include_str!("../../templates/admin/users.html.tera")),
+    ("admin/find", include_str!("../../templates/admin/find.html.tera")),
+    ("admin/preview", include_str!("../../templates/admin/preview.html.tera")),
     ("admin/person", include_str!("../../templates/admin/person.html.tera")),
     ("admin/staff", include_str!("../../templates/admin/staff.html.tera")),
     ("admin/audit", include_str!("../../templates/admin/audit.html.tera")),

@@ -1,12 +1,13 @@
-//! What staff do about a user.
+//! What staff switch about a user, with nothing to show beforehand.
 
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::{Error, Outcome, retrying};
+use crate::domain::look_after::Refused;
 use crate::domain::staff::Role;
-use crate::store::directory;
-use crate::store::error::{Error, retrying};
-use crate::store::users::Origin;
+use crate::store::directory::{self, Acted};
+use crate::store::staff_access::By;
 
 /// Something that staff can do to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,17 +66,14 @@ impl Action {
     }
 }
 
-/// Does it, and records who did and why. Answers whether there is such a user.
+/// Does it, and records who did and why.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn act(
-    pool: &PgPool,
-    user: Uuid,
-    action: Action,
-    actor: &str,
-    reason: &str,
-    origin: &Origin,
-) -> Result<bool, Error> {
-    retrying!(directory::act(pool, user, action.event(), actor, reason, origin))
+pub async fn act(pool: &PgPool, user: Uuid, action: Action, by: By<'_>) -> Result<Outcome, Error> {
+    retrying!(directory::act(pool, user, action.event(), by)).map(|acted| match acted {
+        Acted::Done => Outcome::Done,
+        Acted::NotFound => Outcome::NotFound,
+        Acted::OwnAccount => Outcome::Refused(Refused::OwnAccount),
+    })
 }

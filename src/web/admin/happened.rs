@@ -22,9 +22,37 @@ pub(super) struct Happened {
     actor: Option<String>,
     /// The member of staff whose access changed.
     about: Option<String>,
+    /// Another user whom it happened to as well.
+    other: Option<Other>,
     remark: Option<String>,
     remark_label: &'static str,
     request_id: Option<String>,
+}
+
+/// Another user, and where to read of them.
+#[derive(Serialize)]
+struct Other {
+    href: String,
+    text: &'static str,
+}
+
+impl Other {
+    fn of(event: &EventRow) -> Option<Self> {
+        let read = |text: &Option<String>| Uuid::parse_str(text.as_deref()?).ok();
+        let (from, to) = (read(&event.from_user), read(&event.to_user));
+        match (event.kind.as_str(), from, to) {
+            // Who was merged away has no page any more.
+            ("users_merged", Some(from), _) => Some(Self {
+                href: format!("/admin/audit?user={from}"),
+                text: "what happened to that user before",
+            }),
+            ("users_merged" | "identity_moved", from, to) => {
+                let href = format!("/admin/users/{}", to.or(from)?);
+                Some(Self { href, text: "the other user" })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl From<EventRow> for Happened {
@@ -35,7 +63,8 @@ impl From<EventRow> for Happened {
             .and_then(|reason| Kind::all().map(Kind::entry).find(|e| e.error == reason));
         Self {
             at: rfc3339(event.created_at),
-            what: what(&event.kind, event.reason.as_deref()).to_owned(),
+            what: what(&event).to_owned(),
+            other: Other::of(&event),
             cause: entry.map(|entry| entry.cause),
             remedy: entry.map(|entry| entry.remedy),
             provider: event.provider,
@@ -51,9 +80,11 @@ impl From<EventRow> for Happened {
     }
 }
 
-/// What an event of that kind means. A kind that an older or newer version wrote is told by its name.
-fn what<'a>(kind: &'a str, reason: Option<&str>) -> &'a str {
-    match kind {
+/// What an event means. A kind that an older or newer version wrote is told by its name.
+fn what(event: &EventRow) -> &str {
+    let reason = event.reason.as_deref();
+    let by_staff = event.actor.is_some();
+    match event.kind.as_str() {
         "user_created" => "Signed in for the first time",
         "signed_in" => "Signed in",
         "identity_linked" if reason == Some("unproven_credentials_removed") => {
@@ -70,7 +101,12 @@ fn what<'a>(kind: &'a str, reason: Option<&str>) -> &'a str {
             "A refresh token was used twice; the session was ended, for it may have been stolen"
         }
         "signed_out" => "Signed out",
+        "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",
+        "users_merged" if event.from_user.is_some() => "Another user was merged into this one",
+        "users_merged" => "Merged into another user",
+        "identity_moved" if event.from_user.is_some() => "An identity was moved here from another user",
+        "identity_moved" => "An identity was moved to another user",
         "user_disabled" => "Disabled by staff",
         "user_enabled" => "Enabled by staff",
         "sessions_ended" => "Signed out everywhere by staff",
@@ -106,13 +142,14 @@ impl Happened {
             ip: None,
             actor: None,
             about: None,
+            other: None,
             remark: None,
             remark_label: "Reason",
             request_id: None,
         };
         let full = Self {
             at: TIME.into(),
-            what: what("sign_in_refused", None).into(),
+            what: NASTY.into(),
             cause: refusal.map(|entry| entry.cause),
             remedy: refusal.map(|entry| entry.remedy),
             provider: text(),
@@ -121,6 +158,7 @@ impl Happened {
             ip: text(),
             actor: text(),
             about: text(),
+            other: Some(Other { href: format!("/admin/users/{}", Uuid::max()), text: "the other user" }),
             remark: text(),
             remark_label: "Reason",
             request_id: text(),

@@ -4,6 +4,7 @@ mod actions;
 mod assets;
 mod audit;
 mod catcher;
+mod change;
 mod chart;
 mod dates;
 mod failure;
@@ -27,7 +28,7 @@ pub use self::flow::Admin;
 pub fn routes() -> Vec<Route> {
     let pages =
         [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
-    [assets::routes(), sign_in::routes(), actions::routes(), pages].concat()
+    [assets::routes(), sign_in::routes(), actions::routes(), change::routes(), pages].concat()
 }
 
 /// The catchers, to be registered at `/admin`.

@@ -52,6 +52,13 @@ impl Page {
     }
 }
 
+impl Page {
+    /// The same with another status than 200.
+    pub(super) fn with(self, status: Status) -> Self {
+        Self { status, ..self }
+    }
+}
+
 impl<'r> Responder<'r, 'static> for Page {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
         let mut response = html(self.template, self.context).respond_to(request)?;
@@ -80,7 +87,7 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::web::admin::{audit, catcher, overview, person, sign_in, staff, users};
+    use crate::web::admin::{audit, catcher, change, overview, person, sign_in, staff, users};
     use crate::web::templates::tests::{names, render};
 
     /// Templates that are parts of pages.
@@ -115,6 +122,8 @@ mod tests {
         check::<audit::Audit>(&mut rendered);
         check::<catcher::Failed>(&mut rendered);
         check::<overview::Overview>(&mut rendered);
+        check::<change::find::Find>(&mut rendered);
+        check::<change::Preview>(&mut rendered);
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);

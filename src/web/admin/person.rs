@@ -5,10 +5,11 @@ use rocket::{Route, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::actions;
 use super::failure::Failure;
 use super::happened::Happened;
 use super::page::{Page, View};
-use crate::session::look_after::Action;
+use crate::domain::look_after;
 use crate::session::staff_looks::{Look, record};
 use crate::store::directory::{self, ListedUser};
 use crate::store::event_log;
@@ -48,6 +49,28 @@ impl From<ListedUser> for Person {
             disabled_at: user.disabled_at.map(rfc3339),
             providers: user.providers,
         }
+    }
+}
+
+impl From<&look_after::Person> for Person {
+    fn from(person: &look_after::Person) -> Self {
+        let user = person.user.clone();
+        Self {
+            id: user.id,
+            email: user.email,
+            email_verified: user.email_verified,
+            name: user.name,
+            created_at: rfc3339(user.created_at),
+            disabled_at: person.disabled_at.map(rfc3339),
+            providers: person.identities.iter().map(|linked| linked.identity.provider.clone()).collect(),
+        }
+    }
+}
+
+impl Person {
+    /// What staff know them by.
+    pub(super) fn called(&self) -> String {
+        self.email.clone().or_else(|| self.name.clone()).unwrap_or_else(|| format!("the user {}", self.id))
     }
 }
 
@@ -139,7 +162,7 @@ impl View for PersonPage {
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: Happened::samples(),
-            done: Some(Action::EndSessions.done()),
+            done: actions::done("merge"),
         };
         vec![bare, full(false), full(true)]
     }
@@ -164,7 +187,7 @@ async fn show(
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: events.into_iter().map(Happened::from).collect(),
-        done: done.and_then(Action::from_name).map(Action::done),
+        done: done.and_then(actions::done),
     };
     Ok(Page::new(&staff, &view))
 }

@@ -1,5 +1,6 @@
 //! The pages for staff.
 
+mod actions;
 mod audit;
 mod overview;
 mod pages;

@@ -1,0 +1,515 @@
+//! Changes to people: shown beforehand, made by a form of ours, and told in the audit.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use vestibule::domain::staff::Role;
+
+use crate::support::app::Answer;
+use crate::support::desk::{Browser, Desk};
+
+const STAFF: &str = "staff@example.com";
+
+/// Signs a person in by the API, with a token that the provider mints.
+async fn person(desk: &Desk, parameters: &[(&str, &str)]) -> Answer {
+    let mint = format!("{}/dev/idp/mint", desk.app.url);
+    let token =
+        reqwest::Client::new().get(mint).query(parameters).send().await.unwrap().text().await.unwrap();
+    let answer = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;
+    assert!(answer.status.is_success(), "{}", answer.text);
+    answer
+}
+
+async fn desk_with(role: Role) -> (Desk, Browser) {
+    let desk = Desk::open().await;
+    // Somebody has to be an admin; this one may be somebody else.
+    desk.appoint("root@example.com", Role::Admin).await;
+    desk.appoint(STAFF, role).await;
+    let browser = desk.signed_in(STAFF).await;
+    (desk, browser)
+}
+
+fn identity(answer: &Answer) -> String {
+    answer.json()["identity"]["id"].as_str().unwrap().to_owned()
+}
+
+/// The form on a preview: where it goes, and what it carries.
+#[derive(Debug, Clone)]
+struct Form {
+    action: String,
+    fields: Vec<(String, String)>,
+}
+
+impl Form {
+    fn of(page: &str) -> Self {
+        let page = plain(page);
+        let (_, form) =
+            page.split_once("<form class=\"card confirm\" method=\"post\" action=\"").expect("a form");
+        let (action, form) = form.split_once('"').unwrap();
+        let form = form.split_once("</form>").unwrap().0;
+        let attribute = |input: &str, name: &str| {
+            let (_, rest) = input.split_once(&format!(" {name}=\""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let inputs = form.split("<input").skip(1).map(|rest| rest.split_once('>').unwrap().0);
+        let fields = inputs
+            .map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap_or_default()));
+        Self { action: action.to_owned(), fields: fields.collect() }
+    }
+
+    /// The same with that in a field.
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.fields.retain(|(field, _)| field != name);
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(field, _)| field != name);
+        self
+    }
+
+    async fn send(&self, browser: &mut Browser) -> Answer {
+        let request = browser.request(Method::POST, &self.action).form(&self.fields);
+        browser.send(request).await
+    }
+}
+
+/// A page as it is written, but for slashes, which need no escape and have one.
+fn plain(page: &str) -> String {
+    page.replace("&#x2F;", "/")
+}
+
+/// What a page says, without its markup.
+fn text(page: &str) -> String {
+    let mut text = String::new();
+    for part in plain(page).split('<') {
+        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
+    }
+    text.replace("&#x27;", "'")
+}
+
+/// Every table but those about staff, without the entries that say who looked at what.
+async fn everything(desk: &Desk) -> String {
+    sqlx::query_scalar(
+        "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM refresh_tokens t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
+                                WHERE kind NOT IN ('user_viewed', 'users_viewed', 'staff_signed_in')))",
+    )
+    .fetch_one(&desk.app.database.pool)
+    .await
+    .unwrap()
+}
+
+/// The entry in the audit: the actor and what else is kept.
+async fn entry(desk: &Desk, kind: &str, user: &str) -> (Option<String>, Option<Value>) {
+    sqlx::query_as("SELECT actor, detail FROM events WHERE kind = $1 AND user_id = $2::uuid")
+        .bind(kind)
+        .bind(user)
+        .fetch_one(&desk.app.database.pool)
+        .await
+        .unwrap()
+}
+
+/// Two people: the first with two identities, the second with one.
+async fn two_people(desk: &Desk) -> [Answer; 3] {
+    let ada = person(desk, &[("email", "ada@example.com"), ("sub", "ada-1"), ("name", "Ada")]).await;
+    let second = person(desk, &[("email", "ada@example.com"), ("sub", "ada-2")]).await;
+    assert_eq!(second.user_id(), ada.user_id());
+    let grace = person(desk, &[("email", "grace@example.com"), ("sub", "grace-1"), ("name", "Grace")]).await;
+    [ada, second, grace]
+}
+
+/// The preview of each change, of the first person: its address, and the event that the change leaves.
+fn previews(ada: &Answer, second: &Answer, grace: &Answer) -> [(String, &'static str); 4] {
+    let user = format!("/admin/users/{}", ada.user_id());
+    let identity = format!("{user}/identities/{}", identity(second));
+    [
+        (format!("{identity}/move?to={}", grace.user_id()), "identity_moved"),
+        (format!("{identity}/unlink"), "identity_unlinked"),
+        (format!("{user}/merge?into={}", grace.user_id()), "users_merged"),
+        (format!("{user}/delete"), "user_deleted"),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_users_are_found_shown_and_merged() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let (from, into) = (ada.user_id(), grace.user_id());
+    let page = browser.get(&format!("/admin/users/{from}")).await.text;
+    let merge = format!("/admin/users/{from}/merge");
+    assert!(page.contains(&format!("href=\"{merge}\"")), "{page}");
+
+    let found = plain(&browser.get(&format!("{merge}?q=GRACE")).await.text);
+    let preview = format!("{merge}?into={into}");
+    let reverse = format!("/admin/users/{into}/merge?into={from}");
+    assert!(found.contains(&format!("<a href=\"{preview}\">grace@example.com stays</a>")), "{found}");
+    assert!(found.contains(&format!("<a href=\"{reverse}\">ada@example.com stays</a>")), "{found}");
+    for nobody in ["ada@example.com", "nobody"] {
+        let found = browser.get(&format!("{merge}?q={nobody}")).await.text;
+        assert!(found.contains("Nobody else was found"), "{nobody}: {found}");
+    }
+
+    let page = plain(&browser.get(&preview).await.text);
+    assert!(page.contains(&format!("href=\"{reverse}\"")), "{page}");
+    let told = text(&page);
+    for sentence in [
+        "The idp identity ada-1 (ada@example.com) signs in as grace@example.com from now on.",
+        "The idp identity ada-2 (ada@example.com) signs in as grace@example.com from now on.",
+        "2 sessions of ada@example.com end: whoever uses them has to sign in again.",
+        "The address stays grace@example.com. ada@example.com is no user's address any more",
+        "The name stays Grace; Ada is dropped.",
+        &format!("The user {from} is deleted."),
+    ] {
+        assert!(told.contains(sentence), "{sentence}: {told}");
+    }
+    assert!(!told.contains("Before you do it"), "{told}");
+
+    let form = Form::of(&page).with("reason", "the same person, by phone");
+    let done = form.send(&mut browser).await;
+    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    let landed = plain(&browser.get(done.header("location").unwrap()).await.text);
+    assert!(landed.contains("role=\"status\">The users are one."), "{landed}");
+    assert!(
+        landed.contains(&format!("href=\"/admin/audit?user={from}\"")),
+        "what happened before is a link away"
+    );
+    for session in [&ada, &second] {
+        assert_eq!(desk.app.get(&session.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status.as_u16(), 401);
+    }
+    for subject in ["ada-1", "ada-2", "grace-1"] {
+        let again = person(&desk, &[("email", "ada@example.com"), ("sub", subject)]).await;
+        assert_eq!((again.outcome().as_str(), again.user_id()), ("signed_in", into.clone()), "{subject}");
+    }
+    let detail = |key: &str, other: &str| json!({ "reason": "the same person, by phone", key: other });
+    assert_eq!(entry(&desk, "users_merged", &into).await, (Some(STAFF.into()), Some(detail("from", &from))));
+    assert_eq!(entry(&desk, "users_merged", &from).await, (Some(STAFF.into()), Some(detail("into", &into))));
+    let audit = plain(&browser.get(&format!("/admin/audit?user={from}")).await.text);
+    for expected in ["Merged into another user", "Reason: the same person, by phone", "by staff@example.com"]
+    {
+        assert!(audit.contains(expected), "{expected}: {audit}");
+    }
+    assert!(audit.contains(&format!("href=\"/admin/users/{into}\"")), "{audit}");
+    assert_eq!(form.send(&mut browser).await.status.as_u16(), 404, "and once is enough");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), identity(&second));
+    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
+    assert!(page.contains(&format!("href=\"{path}\"")), "{page}");
+    let found = plain(&browser.get(&format!("{path}?q=grace")).await.text);
+    assert!(text(&found).contains("The idp identity ada-2 (ada@example.com) is linked"), "{found}");
+    let preview = format!("{path}?to={}", grace.user_id());
+    assert!(found.contains(&format!("href=\"{preview}\"")), "{found}");
+
+    let page = browser.get(&preview).await.text;
+    let told = text(&page);
+    for sentence in [
+        "The idp identity ada-2 (ada@example.com) signs in as grace@example.com from now on, no longer as ada@example.com.",
+        "1 session opened with it ends: whoever uses it has to sign in again.",
+        "The addresses of both users stay as they are.",
+        "The address ada@example.com stays where it is: another identity that has it signs in as ada@example.com, not as",
+    ] {
+        assert!(told.contains(sentence), "{sentence}: {told}");
+    }
+    let done = Form::of(&page).with("reason", "hers").send(&mut browser).await;
+    let landing = format!("/admin/users/{}?done=move", grace.user_id());
+    assert_eq!(
+        (done.status.as_u16(), done.header("location")),
+        (303, Some(landing.as_str())),
+        "{}",
+        done.text
+    );
+    let landed = browser.get(&landing).await.text;
+    assert!(landed.contains("An identity was moved here from another user"), "{landed}");
+    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    let again = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-2")]).await;
+    assert_eq!(again.user_id(), grace.user_id());
+
+    // The last one, to somebody disabled whose address nobody proved.
+    let csrf = browser.csrf().await;
+    let nobody = person(&desk, &[("email", "new@example.com"), ("verified", "false"), ("sub", "new")]).await;
+    let form = [("csrf", csrf.as_str()), ("reason", "x")];
+    let disabled = browser.post(&format!("/admin/users/{}/disable", nobody.user_id()), &form).await;
+    assert_eq!(disabled.status.as_u16(), 303);
+    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), identity(&ada));
+    let told = text(&browser.get(&format!("{path}?to={}", nobody.user_id())).await.text);
+    for sentence in [
+        "It is the last identity of ada@example.com.",
+        "new@example.com is disabled: whoever signs in with the identity is refused.",
+        "The address new@example.com was never verified.",
+    ] {
+        assert!(told.contains(sentence), "{sentence}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, _] = two_people(&desk).await;
+    let page_of =
+        |answer: &Answer| format!("/admin/users/{}/identities/{}/unlink", answer.user_id(), identity(answer));
+    let page = browser.get(&page_of(&second)).await.text;
+    let told = text(&page);
+    assert!(
+        told.contains("The idp identity ada-2 (ada@example.com) no longer signs in as ada@example.com."),
+        "{told}"
+    );
+    assert!(!told.contains("It is the last identity"), "{told}");
+    let done = Form::of(&page).with("reason", "sold the phone").send(&mut browser).await;
+    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    let expected = (Some(STAFF.to_owned()), Some(json!({ "reason": "sold the phone" })));
+    assert_eq!(entry(&desk, "identity_unlinked", &ada.user_id()).await, expected);
+
+    let page = browser.get(&page_of(&ada)).await.text;
+    assert!(
+        text(&page).contains("The only way back to this user is to sign in with the address ada@example.com"),
+        "{page}"
+    );
+    let done = Form::of(&page).with("reason", "x").send(&mut browser).await;
+    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    let back = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
+    assert_eq!((back.outcome().as_str(), back.user_id()), ("linked", ada.user_id()));
+
+    let only = person(&desk, &[("email", "new@example.com"), ("verified", "false"), ("sub", "new")]).await;
+    let page = browser.get(&page_of(&only)).await;
+    assert_eq!(page.status.as_u16(), 200, "it is explained before anybody asks for it");
+    assert!(!page.text.contains("name=\"reason\""), "{}", page.text);
+    let before = everything(&desk).await;
+    let csrf = browser.csrf().await;
+    let refused = browser.post(&page_of(&only), &[("csrf", &csrf), ("reason", "x")]).await;
+    assert_eq!(refused.status.as_u16(), 409);
+    for page in [page.text, refused.text] {
+        assert!(page.contains("no verified e-mail address leads back"), "{page}");
+    }
+    assert_eq!(everything(&desk).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let path = format!("/admin/users/{}/delete", ada.user_id());
+    let page = browser.get(&path).await.text;
+    let told = text(&page);
+    for sentence in [
+        "ada@example.com is removed for good",
+        "The idp identity ada-2 (ada@example.com) is unlinked. Whoever signs in with it afterwards is a new user.",
+        "2 sessions of ada@example.com end",
+        "It cannot be undone.",
+        "write nothing personal into it",
+    ] {
+        assert!(told.contains(sentence), "{sentence}: {told}");
+    }
+    let done = Form::of(&page).with("reason", "ticket 17").send(&mut browser).await;
+    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    let landed = browser.get(done.header("location").unwrap()).await.text;
+    for expected in ["Deleted by staff", "by staff@example.com", "Reason: ticket 17"] {
+        assert!(landed.contains(expected), "{expected}: {landed}");
+    }
+    assert!(!landed.contains("ada@example.com"), "{landed}");
+    for session in [&ada, &second] {
+        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status.as_u16(), 401);
+    }
+    assert_eq!(desk.app.refresh(&grace.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(browser.get(&format!("/admin/users/{}", ada.user_id())).await.status.as_u16(), 404);
+    let again = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
+    assert_eq!(again.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_not_sound_changes_nothing() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let mut support = {
+        desk.appoint("support@example.com", Role::Support).await;
+        desk.signed_in("support@example.com").await
+    };
+    let support_csrf = support.csrf().await;
+    let [ada, second, grace] = two_people(&desk).await;
+    for (path, kind) in previews(&ada, &second, &grace) {
+        let form = Form::of(&browser.get(&path).await.text).with("reason", "x");
+        let before = everything(&desk).await;
+        for (what, form, status) in [
+            ("no token", form.clone().without("csrf"), 403),
+            ("another session's token", form.clone().with("csrf", &support_csrf), 403),
+            ("no reason", form.clone().without("reason"), 400),
+            ("a blank reason", form.clone().with("reason", " \t "), 400),
+            ("no fingerprint", form.clone().without("seen"), 409),
+            ("another fingerprint", form.clone().with("seen", &"x".repeat(43)), 409),
+        ] {
+            let answer = form.send(&mut browser).await;
+            assert_eq!(answer.status.as_u16(), status, "{kind}: {what}: {}", answer.text);
+            assert!(answer.text.starts_with("<!doctype html>"), "{kind}: {what}");
+            assert_eq!(everything(&desk).await, before, "{kind}: {what}");
+        }
+        for (name, value) in [
+            ("Origin", "https://evil.example"),
+            ("Origin", "null"),
+            ("Sec-Fetch-Site", "cross-site"),
+            ("Content-Type", "text/plain"),
+        ] {
+            let request = browser.request(Method::POST, &form.action).form(&form.fields);
+            let mut request = request.build().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+            let answer = reqwest::Client::new().execute(request).await.unwrap();
+            assert_eq!(answer.status().as_u16(), 403, "{kind}: {name}: {value}");
+            assert_eq!(everything(&desk).await, before, "{kind}: {name}: {value}");
+        }
+        // Support is told nothing but that it may not.
+        let refused = form.clone().with("csrf", &support_csrf).send(&mut support).await;
+        assert_eq!(refused.status.as_u16(), 403, "{kind}");
+        let looked = support.get(&path).await;
+        assert_eq!(looked.status.as_u16(), 403, "{kind}");
+        assert!(!looked.text.contains("ada@example.com"), "{kind}");
+        let mut nobody = Browser::new(&desk.app.url);
+        assert_eq!(form.send(&mut nobody).await.status.as_u16(), 303, "{kind}: to the sign-in");
+        assert_eq!(everything(&desk).await, before, "{kind}");
+        let done = form.send(&mut browser).await;
+        assert_eq!(done.status.as_u16(), 303, "{kind}: {}", done.text);
+        let done: i64 = sqlx::query_scalar("SELECT count(*) FROM events WHERE kind = $1 AND actor = $2")
+            .bind(kind)
+            .bind(STAFF)
+            .fetch_one(&desk.app.database.pool)
+            .await
+            .unwrap();
+        assert!(done > 0, "{kind}: the sound one does it");
+        // As it was, for the next.
+        sqlx::query("DELETE FROM users").execute(&desk.app.database.pool).await.unwrap();
+        return_everyone(&desk, &ada, &second, &grace).await;
+    }
+    let page = support.get(&format!("/admin/users/{}", ada.user_id())).await;
+    assert_eq!(page.status.as_u16(), 200);
+    for control in ["/merge", "/delete", "/move", "/unlink", "/disable"] {
+        assert!(!page.text.contains(control), "support sees no {control}: {}", page.text);
+    }
+}
+
+/// The people again, under the ids that they had.
+async fn return_everyone(desk: &Desk, ada: &Answer, second: &Answer, grace: &Answer) {
+    for (answer, email) in [(ada, "ada@example.com"), (grace, "grace@example.com")] {
+        sqlx::query("INSERT INTO users (id, email, email_verified) VALUES ($1::uuid, $2, true)")
+            .bind(answer.user_id())
+            .bind(email)
+            .execute(&desk.app.database.pool)
+            .await
+            .unwrap();
+    }
+    for (answer, subject) in [(ada, "ada-1"), (second, "ada-2"), (grace, "grace-1")] {
+        sqlx::query(
+            "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1::uuid, $2::uuid, 'idp', $3)",
+        )
+        .bind(identity(answer))
+        .bind(answer.user_id())
+        .bind(subject)
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let csrf = browser.csrf().await;
+    for (path, kind) in previews(&ada, &second, &grace) {
+        let form = Form::of(&browser.get(&path).await.text).with("reason", "as <b>agreed");
+        let end = format!("/admin/users/{}/end-sessions", ada.user_id());
+        let ended = browser.post(&end, &[("csrf", &csrf), ("reason", "meanwhile")]).await;
+        assert_eq!(ended.status.as_u16(), 303, "{kind}");
+        let before = everything(&desk).await;
+        let stale = form.send(&mut browser).await;
+        assert_eq!(stale.status.as_u16(), 409, "{kind}");
+        assert_eq!(everything(&desk).await, before, "{kind}");
+        assert!(stale.text.contains("has changed since you looked"), "{kind}: {}", stale.text);
+        let again = Form::of(&stale.text);
+        let reason = again.fields.iter().find(|(name, _)| name == "reason").unwrap();
+        assert_eq!(reason.1, "as &lt;b&gt;agreed", "{kind}: nobody types it twice");
+        assert_eq!(again.action, form.action, "{kind}");
+        assert_ne!(again.fields, form.fields, "{kind}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_disables_deletes_or_merges_away_themselves() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let me = person(&desk, &[("email", STAFF), ("sub", "me")]).await;
+    let other = person(&desk, &[("email", "other@example.com"), ("sub", "other")]).await;
+    let csrf = browser.csrf().await;
+    let user = |answer: &Answer| format!("/admin/users/{}", answer.user_id());
+    let other_id = other.user_id();
+    let sound = [("csrf", csrf.as_str()), ("reason", "x"), ("into", other_id.as_str())];
+    let before = everything(&desk).await;
+    for action in ["disable", "delete", "merge"] {
+        let refused = browser.post(&format!("{}/{action}", user(&me)), &sound).await;
+        assert_eq!(refused.status.as_u16(), 409, "{action}");
+        assert!(refused.text.contains("This is your own account"), "{action}: {}", refused.text);
+        assert_eq!(everything(&desk).await, before, "{action}");
+    }
+    for path in [format!("{}/delete", user(&me)), format!("{}/merge?into={}", user(&me), other_id)] {
+        let page = browser.get(&path).await.text;
+        assert!(
+            page.contains("This is your own account") && !page.contains("name=\"reason\""),
+            "{path}: {page}"
+        );
+    }
+    // Nor by the way: whoever is disabled would disable whom they are merged into.
+    let disabled = browser.post(&format!("{}/disable", user(&other)), &sound[..2]).await;
+    assert_eq!(disabled.status.as_u16(), 303, "others may be disabled: {}", disabled.text);
+    let me_id = me.user_id();
+    let merge = [("csrf", csrf.as_str()), ("reason", "x"), ("into", me_id.as_str())];
+    let refused = browser.post(&format!("{}/merge", user(&other)), &merge).await;
+    assert_eq!(refused.status.as_u16(), 409);
+    for action in ["enable", "end-sessions"] {
+        let done = browser.post(&format!("{}/{action}", user(&me)), &sound[..2]).await;
+        assert_eq!(done.status.as_u16(), 303, "{action} is no harm: {}", done.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let nobody = "00000000-0000-7000-8000-000000000000";
+    let before = everything(&desk).await;
+    let csrf = browser.csrf().await;
+    for (path, kind) in previews(&ada, &second, &grace) {
+        for method in [Method::GET, Method::HEAD] {
+            let query = format!("{path}{}csrf={csrf}&reason=x", if path.contains('?') { '&' } else { '?' });
+            let request = browser.request(method.clone(), &query);
+            assert_eq!(browser.send(request).await.status.as_u16(), 200, "{kind}: {method}");
+        }
+        for (known, unknown) in [(ada.user_id(), nobody), (ada.user_id(), "x"), (grace.user_id(), nobody)] {
+            let path = path.replace(&known, unknown);
+            if path.contains(unknown) {
+                assert_eq!(browser.get(&path).await.status.as_u16(), 404, "{path}");
+            }
+        }
+        let (action, query) = path.split_once('?').unwrap_or((&path, ""));
+        let (name, value) = query.split_once('=').unwrap_or(("none", ""));
+        let form = [("csrf", csrf.as_str()), ("reason", "x"), (name, value)];
+        let gone = browser.post(&action.replace(&ada.user_id(), nobody), &form).await;
+        assert_eq!(gone.status.as_u16(), 404, "{kind}");
+    }
+    // An identity of somebody else is not that user's.
+    for change in ["unlink", &format!("move?to={}", ada.user_id())] {
+        let path = format!("/admin/users/{}/identities/{}/{change}", grace.user_id(), identity(&second));
+        assert_eq!(browser.get(&path).await.status.as_u16(), 404, "{path}");
+    }
+    let merge = format!("/admin/users/{}/merge", ada.user_id());
+    let oneself = browser.get(&format!("{merge}?into={}", ada.user_id())).await;
+    assert_eq!(oneself.status.as_u16(), 404);
+    let missing = browser.post(&merge, &[("csrf", &csrf), ("reason", "x")]).await;
+    assert_eq!(missing.status.as_u16(), 400, "into whom?");
+    assert_eq!(everything(&desk).await, before);
+}
