@@ -2,9 +2,9 @@
 //! however it ends: the driver's keeper waits for the pipe to this process to break, and Chromium for
 //! the pipe to the driver.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
 use base64::Engine;
@@ -18,17 +18,19 @@ use url::{ParseError, Url};
 
 use crate::tools::program;
 
-/// Runs the driver until its own standard input ends, then cleans up. What Chromium remembers is
-/// kept in a folder that goes, too. An interrupt from a terminal reaches it as well as the tests,
-/// and must not end it before them.
+/// Runs the driver until its own standard input ends, and cleans up when the last process that the
+/// driver began, and that got its standard output, has ended. What Chromium remembers is kept in a
+/// folder that goes. An interrupt from a terminal reaches it as well as the tests, and must not end it
+/// before them.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT
 folder=$(mktemp -d) || exit
-HOME=$folder TMPDIR=$folder "$0" --port=0 --log-level=SEVERE &
-while read -r _; do :; done
-kill $!
-wait
-rm -rf "$folder" || rm -rf "$folder"
+{
+    HOME=$folder TMPDIR=$folder "$0" --port=0 --log-level=SEVERE &
+    while read -r _; do :; done
+    kill $!
+} | cat
+rm -rf "$folder"
 "#;
 
 const ARGUMENTS: [&str; 13] = [
@@ -56,6 +58,8 @@ struct Driver {
     chromium: PathBuf,
     /// Its standard input is what keeps it.
     _keeper: Child,
+    /// Kept, for whoever writes to it should not meet a broken pipe.
+    _said: Lines<BufReader<ChildStdout>>,
 }
 
 fn driver() -> Option<&'static Driver> {
@@ -73,14 +77,12 @@ fn start() -> Option<Driver> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("there is a shell");
-    let said = BufReader::new(keeper.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut said = BufReader::new(keeper.stdout.take().unwrap()).lines();
     // It chooses a free port itself and tells which.
-    let port = |line: &String| {
-        line.contains("started successfully").then(|| line.rsplit(' ').next().map(str::to_owned))
-    };
-    let port = said.into_iter().find_map(|line| port(&line)).flatten().expect("chromedriver starts");
-    let url = format!("http://127.0.0.1:{}", port.trim_end_matches('.'));
-    Some(Driver { url, chromium, _keeper: keeper })
+    let started = |line: &String| line.contains("started successfully");
+    let line = said.by_ref().map(Result::unwrap).find(started).expect("chromedriver starts");
+    let port = line.trim_end_matches('.').rsplit(' ').next().unwrap();
+    Some(Driver { url: format!("http://127.0.0.1:{port}"), chromium, _keeper: keeper, _said: said })
 }
 
 /// Whether pages may run scripts.
