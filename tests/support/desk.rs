@@ -1,11 +1,13 @@
 //! The admin pages with an identity provider to sign in at, and a browser without scripts.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
 use reqwest::{Method, RequestBuilder};
 use url::Url;
+use uuid::Uuid;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
@@ -18,6 +20,13 @@ use super::token::CLIENT_ID;
 
 const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
 
+/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
+/// connections might take it before the service does.
+fn free_port() -> u16 {
+    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
+    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
 /// A service whose default provider is the development one.
 pub struct Desk {
     pub app: App,
@@ -27,7 +36,7 @@ pub struct Desk {
 impl Desk {
     pub async fn open() -> Self {
         let database = Database::create().await;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
         let issuer = format!("{base}/dev/idp");
         let folder = std::env::temp_dir().join(format!("vestibule-desk-{}-{port}", std::process::id()));
