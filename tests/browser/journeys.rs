@@ -12,7 +12,7 @@ pub async fn sign_in(window: &Window, base: &str, email: &str) {
     press(window, "Sign in with idp").await;
     fill(window, "E-mail address", email).await;
     press(window, "Sign in").await;
-    arrive(window, "Users").await;
+    arrive(window, "Overview").await;
 }
 
 /// Presses the button of that name.
@@ -86,7 +86,7 @@ async fn look_after(scripts: Scripts) {
     let people = People::arrive(&desk).await;
     sign_in(&window, &desk.app.url, ADMIN).await;
 
-    fill(&window, "E-mail address, name, id or subject, or how it begins", "Ada Love").await;
+    fill(&window, "Find somebody by e-mail address, name, id or subject", "Ada Love").await;
     press(&window, "Search").await;
     see(&window, "What was found").await;
     assert!(!text(&window).await.contains("mallory@example.com"));

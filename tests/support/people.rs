@@ -29,6 +29,7 @@ impl People {
         desk.appoint(ADMIN, Role::Admin).await;
         desk.appoint(SUPPORT, Role::Support).await;
         crowd(desk).await;
+        history(desk).await;
         let ada = sign_in(desk, &[("email", "ada.lovelace@example.com"), ("name", "Ada Lovelace")]).await;
         let devices = [
             ("Ada’s phone", "Android 16"),
@@ -95,6 +96,23 @@ async fn crowd(desk: &Desk) {
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com',
                 'User ' || n, now() - n * interval '1 hour'
          FROM generate_series(1, 120) AS n",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+}
+
+/// A month of sign-ins, more by day than by night.
+async fn history(desk: &Desk) {
+    sqlx::query(
+        "INSERT INTO event_counts (hour, kind, reason, provider, count)
+         SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', kind, reason, provider,
+                1 + (weight * (1 + sin(n * pi() / 12)))::bigint
+         FROM generate_series(1, 700) AS n, (VALUES
+             ('signed_in', '', 'idp', 400), ('signed_in', '', 'second', 40), ('user_created', '', 'idp', 60),
+             ('identity_linked', '', 'second', 20), ('sign_in_refused', 'token_expired', 'idp', 50),
+             ('sign_in_refused', 'link_required', 'idp', 12), ('sign_in_refused', 'provider_unavailable', 'third', 2)
+         ) AS outcomes (kind, reason, provider, weight)",
     )
     .execute(&desk.app.database.pool)
     .await
