@@ -29,8 +29,8 @@ pub struct App {
     pub keys: KeyRing,
     /// Where it is reached.
     pub url: String,
-    /// Paths of the routes that answer GET, with their `<parameters>`.
-    pub routes: Vec<String>,
+    /// Its routes: their methods, and their paths with their `<parameters>`.
+    pub routes: Vec<(rocket::http::Method, String)>,
     client: reqwest::Client,
     shutdown: rocket::Shutdown,
     served: Option<JoinHandle<Result<(), service::Error>>>,
@@ -108,11 +108,7 @@ impl App {
         service::migrate(&config).await.expect("the schema is current");
         let rocket = alter(service::build(config).await.expect("the service builds"));
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
-        let routes = rocket
-            .routes()
-            .filter(|route| route.method == rocket::http::Method::Get)
-            .map(|route| route.uri.path().to_owned())
-            .collect();
+        let routes = rocket.routes().map(|route| (route.method, route.uri.path().to_owned())).collect();
         let (lifted_off, running) = oneshot::channel();
         let served = tokio::spawn(service::launch(rocket, move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));

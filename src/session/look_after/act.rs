@@ -5,7 +5,6 @@ use uuid::Uuid;
 
 use super::{Error, Outcome, retrying};
 use crate::domain::look_after::Refused;
-use crate::domain::staff::Role;
 use crate::store::directory::{self, Acted};
 use crate::store::staff_access::By;
 
@@ -43,15 +42,6 @@ impl Action {
             Self::Disable => "user_disabled",
             Self::Enable => "user_enabled",
             Self::EndSessions => "sessions_ended",
-        }
-    }
-
-    /// The least role that may.
-    #[must_use]
-    pub const fn role(self) -> Role {
-        match self {
-            Self::EndSessions => Role::Support,
-            Self::Disable | Self::Enable => Role::Admin,
         }
     }
 

@@ -10,10 +10,10 @@ use super::failure::Failure;
 use crate::session::look_after::{self, Action, Outcome};
 use crate::store::staff_access::By;
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, Staff, StaffForm};
+use crate::web::guard::{AdminStaff, ClientOrigin, Staff, StaffForm};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![act]
+    routes![disable, enable, end_sessions]
 }
 
 /// What there is to say of an action of that name when it is done.
@@ -21,21 +21,48 @@ pub(super) fn done(name: &str) -> Option<&'static str> {
     Action::from_name(name).map(Action::done).or_else(|| change::done(name))
 }
 
-// After the changes that have pages of their own.
-#[post("/users/<id>/<action>", data = "<form>", rank = 1)]
-async fn act(
-    staff: Staff,
+#[post("/users/<id>/disable", data = "<form>")]
+async fn disable(
+    staff: AdminStaff,
     id: &str,
-    action: &str,
     form: StaffForm,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
+    act(db, &staff.0, id, Action::Disable, &form, &origin).await
+}
+
+#[post("/users/<id>/enable", data = "<form>")]
+async fn enable(
+    staff: AdminStaff,
+    id: &str,
+    form: StaffForm,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
+    act(db, &staff.0, id, Action::Enable, &form, &origin).await
+}
+
+#[post("/users/<id>/end-sessions", data = "<form>")]
+async fn end_sessions(
+    staff: Staff,
+    id: &str,
+    form: StaffForm,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
+    act(db, &staff, id, Action::EndSessions, &form, &origin).await
+}
+
+async fn act(
+    db: &Db,
+    staff: &Staff,
+    id: &str,
+    action: Action,
+    form: &StaffForm,
+    origin: &ClientOrigin,
+) -> Result<Redirect, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let action = Action::from_name(action).ok_or(Status::NotFound)?;
-    if staff.member.role < action.role() {
-        return Err(Status::Forbidden.into());
-    }
     let reason = form.reason()?;
     let by = By { actor: &staff.member.email, reason: Some(&reason), origin: &origin.0 };
     match look_after::act(db.pool(), id, action, by).await? {

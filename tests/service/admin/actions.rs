@@ -4,29 +4,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use vestibule::domain::staff::Role;
 
+use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
 
 const STAFF: &str = "staff@example.com";
-
-/// Signs a person in by the API, with a token that the provider mints.
-async fn person(desk: &Desk, parameters: &[(&str, &str)]) -> Answer {
-    let mint = format!("{}/dev/idp/mint", desk.app.url);
-    let token =
-        reqwest::Client::new().get(mint).query(parameters).send().await.unwrap().text().await.unwrap();
-    let answer = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;
-    assert!(answer.status.is_success(), "{}", answer.text);
-    answer
-}
-
-async fn desk_with(role: Role) -> (Desk, Browser) {
-    let desk = Desk::open().await;
-    // Somebody has to be an admin; this one may be somebody else.
-    desk.appoint("root@example.com", Role::Admin).await;
-    desk.appoint(STAFF, role).await;
-    let browser = desk.signed_in(STAFF).await;
-    (desk, browser)
-}
 
 fn identity(answer: &Answer) -> String {
     answer.json()["identity"]["id"].as_str().unwrap().to_owned()

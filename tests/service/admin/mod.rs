@@ -4,6 +4,7 @@ mod actions;
 mod audit;
 mod overview;
 mod pages;
+mod roles;
 mod sign_in;
 mod staff;
 mod users;

@@ -1,0 +1,126 @@
+//! Who may do what: every route under `/admin`, asked for by everybody.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::desk::{Browser, Desk};
+use crate::support::people::{ADMIN, People, SUPPORT};
+
+/// Who may, at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Least {
+    Anyone,
+    Support,
+    Admin,
+}
+use Least::{Admin, Anyone, Support};
+
+/// Every route that is mounted.
+const ROUTES: [(&str, &str, Least); 26] = [
+    ("GET", "/admin/admin.css", Anyone),
+    ("GET", "/admin/admin.js", Anyone),
+    ("GET", "/admin/icon.svg", Anyone),
+    ("GET", "/admin/sign-in", Anyone),
+    ("POST", "/admin/sign-in", Anyone),
+    ("GET", "/admin/sign-in/callback", Anyone),
+    ("POST", "/admin/sign-out", Support),
+    ("GET", "/admin", Support),
+    ("GET", "/admin/users", Support),
+    ("GET", "/admin/users/<id>", Support),
+    ("GET", "/admin/audit", Support),
+    ("GET", "/admin/staff", Support),
+    ("POST", "/admin/time-zone", Support),
+    ("POST", "/admin/users/<id>/end-sessions", Support),
+    ("POST", "/admin/users/<id>/disable", Admin),
+    ("POST", "/admin/users/<id>/enable", Admin),
+    ("GET", "/admin/users/<user>/merge", Admin),
+    ("POST", "/admin/users/<user>/merge", Admin),
+    ("GET", "/admin/users/<user>/delete", Admin),
+    ("POST", "/admin/users/<user>/delete", Admin),
+    ("GET", "/admin/users/<user>/identities/<identity>/move", Admin),
+    ("POST", "/admin/users/<user>/identities/<identity>/move", Admin),
+    ("GET", "/admin/users/<user>/identities/<identity>/unlink", Admin),
+    ("POST", "/admin/users/<user>/identities/<identity>/unlink", Admin),
+    ("POST", "/admin/staff", Admin),
+    ("POST", "/admin/staff/remove", Admin),
+];
+
+/// The whole of what an action could change.
+async fn state(desk: &Desk) -> String {
+    let mut state = String::new();
+    for table in ["users", "identities", "staff"] {
+        let sql = format!("SELECT coalesce(string_agg(t::text, ' ' ORDER BY t::text), '') FROM {table} t");
+        let rows: String =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&desk.app.database.pool).await.unwrap();
+        state += &rows;
+    }
+    // When somebody of staff was last seen changes with every look.
+    state.split(',').filter(|field| !field.starts_with("\"20")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
+    let desk = Desk::open().await;
+    let people = People::arrive(&desk).await;
+    let mounted: BTreeSet<_> = desk
+        .app
+        .routes
+        .iter()
+        .filter(|(_, path)| path.starts_with("/admin"))
+        .map(|(method, path)| (method.as_str(), path.as_str()))
+        .collect();
+    assert_eq!(mounted, ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect());
+
+    let identity: uuid::Uuid =
+        sqlx::query_scalar("SELECT id FROM identities WHERE user_id = $1::text::uuid LIMIT 1")
+            .bind(&people.ada)
+            .fetch_one(&desk.app.database.pool)
+            .await
+            .unwrap();
+    let minted = reqwest::get(format!("{}/dev/idp/mint?email=ada.lovelace@example.com", desk.app.url)).await;
+    let token = minted.unwrap().text().await.unwrap();
+    let user = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;
+
+    let before = state(&desk).await;
+    for viewer in [Anyone, Support, Admin] {
+        for (method, route, least) in ROUTES {
+            let path = route
+                .replace("<id>", &people.ada)
+                .replace("<user>", &people.ada)
+                .replace("<identity>", &identity.to_string());
+            let mut browser = match viewer {
+                Anyone => Browser::new(&desk.app.url),
+                Support => desk.signed_in(SUPPORT).await,
+                Admin => desk.signed_in(ADMIN).await,
+            };
+            let method: Method = method.parse().unwrap();
+            let mut request = browser.request(method.clone(), &path);
+            if method == Method::POST {
+                // Nothing but the token: whoever may do it is asked for the rest.
+                let csrf = if viewer == Anyone { "x".to_owned() } else { browser.csrf().await };
+                request = browser.request(method.clone(), &path).form(&[("csrf", csrf)]);
+            }
+            // A person's own credential is none of staff's.
+            let answer = browser.send(request.bearer_auth(user.access_token())).await;
+            let (status, what) = (answer.status.as_u16(), format!("{viewer:?}: {method} {route}"));
+            let to_sign_in = answer.header("location").is_some_and(|to| to.starts_with("/admin/sign-in?"));
+            if viewer == Anyone && least != Anyone {
+                assert!(status == 303 && to_sign_in && answer.text.is_empty(), "{what}: {status}");
+            } else if viewer < least {
+                assert_eq!(status, 403, "{what}");
+                assert!(!answer.text.contains("ada.lovelace"), "{what}");
+            } else {
+                assert!(![401, 403, 404, 500].contains(&status) && !to_sign_in, "{what}: {status}");
+            }
+        }
+    }
+    assert_eq!(state(&desk).await, before, "nothing was done without a reason");
+
+    // And the other way round: staff's cookie opens nothing of the API.
+    let mut browser = desk.signed_in(ADMIN).await;
+    for path in ["/api/v1/me", "/api/v1/me/identities", "/api/v1/me/sessions"] {
+        assert_eq!(browser.get(path).await.status.as_u16(), 401, "{path}");
+    }
+}
