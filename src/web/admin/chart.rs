@@ -3,11 +3,13 @@
 use serde::Serialize;
 
 /// The drawing's size and the room for labels, in its own units.
-const WIDTH: u64 = 480;
+const WIDTH: u64 = 380;
 const HEIGHT: u64 = 200;
 const LEFT: u64 = 44;
 const TOP: u64 = 10;
 const BOTTOM: u64 = 24;
+/// Room for a label below the bars; one that has less is left out.
+const LABEL: u64 = 64;
 /// Room between two bars, where there is some.
 const GAP: u64 = 2;
 
@@ -54,7 +56,7 @@ struct Part {
 #[derive(Debug, Serialize)]
 struct Tick {
     y: u64,
-    value: u64,
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,6 +79,16 @@ fn round_up(value: u64) -> u64 {
             return value;
         };
         step = next;
+    }
+}
+
+/// A round number in little room: 2500 is `2.5k`.
+fn short(value: u64) -> String {
+    let units = [(1_000_000_000, 'G'), (1_000_000, 'M'), (1_000, 'k')];
+    match units.into_iter().find(|(unit, _)| value >= *unit) {
+        Some((unit, sign)) if value.is_multiple_of(unit) => format!("{}{sign}", value / unit),
+        Some((unit, sign)) => format!("{}.{}{sign}", value / unit, value % unit * 10 / unit),
+        None => value.to_string(),
     }
 }
 
@@ -108,12 +120,13 @@ impl Chart {
                 let width = slot.saturating_sub(GAP).max(1);
                 parts.push(Part { x, y: to, width, height: (from - to).max(1), series: number, title });
             }
-            labels.extend(column.label.clone().map(|text| Label { x, text }));
+            let fits = x + LABEL <= WIDTH;
+            labels.extend(column.label.clone().filter(|_| fits).map(|text| Label { x, text }));
             x += slot;
         }
         let ticks =
             [0, top / 2, top].into_iter().enumerate().filter(|(number, value)| *number == 0 || *value > 0);
-        let ticks = ticks.map(|(_, value)| Tick { y: level(value, top), value }).collect();
+        let ticks = ticks.map(|(_, value)| Tick { y: level(value, top), text: short(value) }).collect();
         let total = columns.iter().map(sum).sum();
         Self {
             id,
@@ -147,7 +160,7 @@ mod tests {
         assert_eq!((first.y + first.height, second.y), (HEIGHT - BOTTOM, TOP));
         assert_eq!((third.series, third.title.as_str()), (1, "today: 1 b"));
         assert!(third.height >= 1 && third.x > first.x && third.x + third.width <= WIDTH);
-        assert_eq!((chart.total, chart.ticks.last().map(|tick| tick.value)), (101, Some(100)));
+        assert_eq!((chart.total, chart.ticks.last().map(|tick| tick.text.as_str())), (101, Some("100")));
     }
 
     #[test]
@@ -162,6 +175,9 @@ mod tests {
     fn scales_end_with_round_numbers() {
         for (value, round) in [(0, 1), (1, 1), (3, 5), (6, 10), (11, 20), (499, 500), (501, 1000)] {
             assert_eq!(round_up(value), round);
+        }
+        for (value, text) in [(0, "0"), (500, "500"), (2_500, "2.5k"), (100_000, "100k"), (2_000_000, "2M")] {
+            assert_eq!(short(value), text);
         }
     }
 }
