@@ -57,11 +57,31 @@ async fn look(width: u32, scheme: &str) {
     assert!(wrong.is_empty(), "{} px, {scheme}:\n{}", width, wrong.join("\n"));
 }
 
+/// What sticks out of its box; and texts of pictures that are cut off, too small to be read, or one on
+/// the other.
+const MISPLACED: &str = "
+const boxes = [document.scrollingElement, ...document.querySelectorAll('body *:not(input, select, thead *, svg, svg *)')];
+const wide = boxes.filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1
+    && getComputedStyle(box).overflowX === 'visible');
+const bad = [...document.querySelectorAll('svg')].flatMap(svg => {
+    const picture = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')];
+    return texts.filter(text => {
+        const box = text.getBoundingClientRect(), others = texts.filter(other => other !== text);
+        return box.left < picture.left || box.right > picture.right + 1 || box.height < 11
+            || others.map(other => other.getBoundingClientRect()).some(other =>
+                box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom);
+    });
+});
+return [...wide, ...bad].map(box => `misplaced: ${box.outerHTML.slice(0, 200)}`);
+";
+
 /// What is wrong with a page.
 async fn judge(axe: &Axe, window: &Window, base: &str, page: &Address, width: u32) -> Vec<String> {
     window.complaints().await;
     window.client.goto(&format!("{base}{}", page.path)).await.unwrap();
     let mut wrong = axe.judge(window).await;
+    let misplaced = window.evaluate(MISPLACED).await;
+    wrong.extend(misplaced.as_array().unwrap().iter().map(ToString::to_string));
     let needed = window.evaluate("return document.scrollingElement.scrollWidth").await.as_u64().unwrap();
     if needed > u64::from(width) {
         wrong.push(format!("it needs {needed} px"));
