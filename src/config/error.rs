@@ -58,7 +58,7 @@ fn subject(key: &str, metadata: Option<&Metadata>) -> String {
 }
 
 /// The environment variable, if there is one, beside the key in the file.
-fn names(key: &str) -> String {
+pub(super) fn names(key: &str) -> String {
     match key.strip_prefix("idp.") {
         Some(rest) => format!("`IDP_{}` / `{key}`", rest.to_ascii_uppercase()),
         None if key == "databases.vestibule.url" => format!("`DATABASE_URL` / `{key}`"),

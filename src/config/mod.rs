@@ -1,11 +1,11 @@
 //! What an operator may set. Everything is read once, checked at the start, and wrong settings
 //! stop the program before a port opens, with one line that names the key and its source.
 
-mod address;
 mod error;
 mod events;
 mod keys;
 mod observers;
+mod preset;
 mod provider;
 mod proxy;
 mod rate_limit;
@@ -22,7 +22,8 @@ pub use self::error::Error;
 pub use self::events::Events;
 pub use self::keys::Keys;
 pub use self::observers::Observers;
-pub use self::provider::{Method, Provider};
+pub use self::preset::Preset;
+pub use self::provider::{ClientAuthentication, Method, Protocol, Provider, Verify};
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
@@ -72,7 +73,7 @@ impl Config {
         providers.insert(main.name.clone(), main);
         for (name, raw) in root.providers {
             let key = format!("providers.{name}");
-            let provider = provider::read_named(&figment, &key, &name, raw)?;
+            let provider = provider::read_named(&figment, &key, &name, &raw)?;
             if providers.insert(name, provider).is_some() {
                 return Err(Error::at(
                     &figment,

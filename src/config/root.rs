@@ -7,7 +7,6 @@ use figment::value::{Dict, Value};
 use serde::Deserialize;
 use url::Url;
 
-use super::address::secure;
 use super::events::Raw as RawEvents;
 use super::keys::Raw as RawKeys;
 use super::observers::Raw as RawObservers;
@@ -16,6 +15,7 @@ use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
 use super::{Error, text};
+use crate::domain::address::secure;
 use crate::secret::Secret;
 
 /// Rocket's own keys (its configuration guide, "Overview"), and those of its companions.

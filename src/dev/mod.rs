@@ -79,7 +79,7 @@ pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
         // Read again whenever one changes.
         figment = figment.join(("template_dir", templates));
     }
-    if !figment.contains("idp.client_id") && !figment.contains("idp.tokeninfo_url") {
+    if ["client_id", "tokeninfo_url", "preset"].iter().all(|key| !figment.contains(&format!("idp.{key}"))) {
         if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
             return Err(Error::Exposed);
         }

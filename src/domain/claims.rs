@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::email::Email;
+use super::issuer::Issuers;
 use super::json::Object;
 use super::refusal::{Reason, Refusal};
 
@@ -17,6 +18,7 @@ pub const LEEWAY: i64 = 60;
 const MAX_SUBJECT_LENGTH: usize = 255;
 const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
+const MAX_LOGGED_CHARS: usize = 200;
 
 /// What a nonce on one side only means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -29,11 +31,33 @@ pub enum NonceRule {
     IfSent,
 }
 
+/// How a provider's claims differ from those of OpenID Connect Core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dialect {
+    /// `aud` may be a whole number in place of its digits.
+    pub numeric_audience: bool,
+    /// `client_id`, too, names the application that a token was issued to (RFC 7662 §2.2).
+    pub client_id: bool,
+    /// Which claim vouches for the address.
+    pub email_proof: EmailProof,
+}
+
+/// The claim by which a provider vouches for an e-mail address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmailProof {
+    /// `email_verified` (OpenID Connect Core §5.1).
+    #[default]
+    EmailVerified,
+    /// Microsoft's `xms_edov`: the domain's owner has proved the domain. Nothing else that a tenant
+    /// puts into its tokens says whose the address is.
+    DomainOwnerVerified,
+}
+
 /// What the claims are held against: the provider's settings, this request's nonce, the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
-    /// Accepted spellings of `iss`, compared exactly.
-    pub issuers: &'a [String],
+    /// Accepted values of `iss`.
+    pub issuers: &'a Issuers,
     /// Client ids accepted in `aud` and `azp`.
     pub audiences: &'a [String],
     /// When not empty, `hd` must be one of these (lower case).
@@ -46,6 +70,8 @@ pub struct Expected<'a> {
     pub max_age: i64,
     /// Take an absent `email_verified` for true.
     pub trust_email: bool,
+    /// How this provider's claims differ from the standard's.
+    pub dialect: Dialect,
     /// Seconds since the epoch.
     pub now: i64,
 }
@@ -83,12 +109,7 @@ impl VerifiedClaims {
         let subject = subject(claims)?.to_owned();
         let hosted_domain = check_hosted_domain(claims, expected)?;
         let email = claims.str("email").and_then(Email::parse);
-        let vouched = match claims.get("email_verified") {
-            Some(Value::Bool(verified)) => *verified,
-            Some(Value::String(verified)) => verified == "true",
-            Some(_) => false,
-            None => expected.trust_email,
-        };
+        let vouched = expected.dialect.email_proof.given(claims).unwrap_or(expected.trust_email);
         Ok(Self {
             subject,
             email_verified: email.is_some() && vouched,
@@ -101,43 +122,90 @@ impl VerifiedClaims {
     }
 }
 
+impl EmailProof {
+    /// What the provider says, if it says anything.
+    fn given(self, claims: &Object) -> Option<bool> {
+        match self {
+            Self::EmailVerified => claims.get("email_verified").map(|value| match value {
+                Value::Bool(verified) => *verified,
+                Value::String(verified) => verified == "true",
+                _ => false,
+            }),
+            // Documented as a Boolean, and met as `"1"`.
+            Self::DomainOwnerVerified => claims.get("xms_edov").map(|value| match value {
+                Value::Bool(verified) => *verified,
+                Value::String(verified) => verified == "true" || verified == "1",
+                Value::Number(verified) => verified.as_u64() == Some(1),
+                _ => false,
+            }),
+        }
+    }
+}
+
 /// `iss` is one of the provider's (OpenID Connect Core §3.1.3.7, 2).
 pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
-    let known = claims.str("iss").is_some_and(|iss| expected.issuers.iter().any(|known| known == iss));
-    known
+    expected
+        .issuers
+        .issued(claims)
         .then_some(())
         .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or not an issuer of this provider"))
 }
 
 /// `aud` holds only configured client ids, and `azp`, if there is one, is one of them too
 /// (OpenID Connect Core §3.1.3.7, 3 to 5). Answers the client the token was issued to.
-pub(super) fn check_audience<'c>(claims: &'c Object, expected: &Expected<'_>) -> Result<&'c str, Refusal> {
-    const MISMATCH: Refusal = Refusal::new(
-        Reason::AudienceMismatch,
-        "`aud` must hold only client ids that are configured for this provider",
-    );
-    let known = |value: &'c Value| {
-        value
-            .as_str()
-            .filter(|id| !id.is_empty() && expected.audiences.iter().any(|known| known == id))
-            .ok_or(MISMATCH)
-    };
-    let audience = match claims.get("aud").ok_or(MISMATCH)? {
-        Value::Array(several) => {
-            several.iter().try_for_each(|one| known(one).map(drop))?;
-            known(several.first().ok_or(MISMATCH)?)?
+pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Result<&'e str, Refusal> {
+    let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims));
+    let foreign = || mismatch("`aud` must hold only client ids that are configured for this provider");
+    let known = |value: &Value| match value {
+        Value::String(id) => configured(id, expected),
+        Value::Number(number) if expected.dialect.numeric_audience => {
+            number.as_u64().and_then(|number| configured(&number.to_string(), expected))
         }
-        one => known(one)?,
+        _ => None,
     };
-    match claims.get("azp") {
-        None => Ok(audience),
-        Some(party) => known(party).map_err(|_| {
-            Refusal::new(
-                Reason::AudienceMismatch,
-                "`azp` is not a client id that is configured for this provider",
-            )
-        }),
+    let mut client = match claims.get("aud") {
+        Some(Value::Array(several)) => {
+            let clients: Option<Vec<_>> = several.iter().map(known).collect();
+            clients.and_then(|clients| clients.first().copied())
+        }
+        Some(one) => known(one),
+        None => None,
     }
+    .ok_or_else(foreign)?;
+    if expected.dialect.client_id
+        && let Some(party) = claims.get("client_id")
+    {
+        client = party
+            .as_str()
+            .and_then(|id| configured(id, expected))
+            .ok_or_else(|| mismatch("`client_id` is not a client id that is configured for this provider"))?;
+    }
+    if let Some(party) = claims.get("azp") {
+        client = party
+            .as_str()
+            .and_then(|id| configured(id, expected))
+            .ok_or_else(|| mismatch("`azp` is not a client id that is configured for this provider"))?;
+    }
+    Ok(client)
+}
+
+/// The configured client id of that text.
+fn configured<'e>(id: &str, expected: &Expected<'e>) -> Option<&'e str> {
+    expected.audiences.iter().map(String::as_str).find(|known| *known == id && !id.is_empty())
+}
+
+/// Whom the token says it is for, for the operator's eyes.
+fn received(claims: &Object) -> String {
+    let mut line = String::new();
+    for name in ["aud", "azp", "client_id"] {
+        if let Some(value) = claims.get(name) {
+            let text = value.to_string();
+            // Somebody wrote this who may know that it ends up in a log.
+            let visible = text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' });
+            line.extend(format!("{name}=").chars().chain(visible.take(MAX_LOGGED_CHARS)).chain([' ']));
+        }
+    }
+    if line.is_empty() { "without `aud`".to_owned() } else { line.trim_end().to_owned() }
 }
 
 /// `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).

@@ -83,6 +83,13 @@ impl IdToken {
         self.unverified.as_ref()
     }
 
+    /// What is signed, and the signature (RFC 7515 §5.2), when it is a JWT.
+    #[must_use]
+    pub fn signed(&self) -> Option<(&[u8], Vec<u8>)> {
+        let (message, signature) = self.text.expose().rsplit_once('.')?;
+        Some((message.as_bytes(), URL_SAFE_NO_PAD.decode(signature).ok()?))
+    }
+
     /// Refuses, without asking anyone, what the provider could not accept either.
     ///
     /// # Errors
@@ -103,6 +110,11 @@ impl Unverified {
     #[must_use]
     pub fn claimed(&self, name: &str) -> Option<&str> {
         self.claims.str(name)
+    }
+
+    /// The header and the claims, for whoever verifies the signature over them.
+    pub(super) fn parts(&self) -> (&Object, &Object) {
+        (&self.header, &self.claims)
     }
 
     fn refuse_early(&self, expected: &Expected<'_>) -> Result<(), Refusal> {

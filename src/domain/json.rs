@@ -30,6 +30,12 @@ impl Object {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
+    /// Whether there is such a member, be it `null`.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// The member's value when it is a string.
     #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {

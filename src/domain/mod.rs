@@ -1,13 +1,19 @@
 //! What the words mean: claims and their validation, e-mail addresses, users, identities.
 //! No I/O and no framework.
 
+pub mod address;
 pub mod claims;
 pub mod email;
 pub mod id_token;
+pub mod introspection;
+pub mod issuer;
 pub mod json;
+pub mod jwk;
+pub mod jws;
 pub mod key_life;
 pub mod linking;
 pub mod look_after;
+pub mod metadata;
 pub mod refusal;
 pub mod staff;
 pub mod user;

@@ -88,12 +88,20 @@ pub struct Refusal {
     pub reason: Reason,
     /// The check that failed. Never holds a value taken from the token.
     pub detail: &'static str,
+    /// What was received, and what to do about it, for the log alone.
+    pub log: Option<String>,
 }
 
 impl Refusal {
     /// A refusal for that reason.
     #[must_use]
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
-        Self { reason, detail }
+        Self { reason, detail, log: None }
+    }
+
+    /// The same, with what only the log may know.
+    #[must_use]
+    pub fn logged(self, log: String) -> Self {
+        Self { log: Some(log), ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading what a provider answers: JSON, of bounded size, in bounded time, or not at all.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use reqwest::Response;
@@ -16,12 +17,12 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// The provider gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no usable answer from the provider: {class}{}", if *misconfigured { "; check its `tokeninfo_url`" } else { "" })]
+#[error("no usable answer from the provider: {class}{}", check.as_ref().map(|setting| format!("; check {setting}")).unwrap_or_default())]
 pub struct Unavailable {
     /// What went wrong, in one word for logs and metrics.
     pub class: &'static str,
-    /// Whether the call itself is likely to be set up wrongly, so that waiting will not help.
-    pub misconfigured: bool,
+    /// The setting that is likely to be wrong, where waiting will not help.
+    pub check: Option<Cow<'static, str>>,
     /// Seconds to wait before trying again.
     pub retry_after: u32,
 }
@@ -34,23 +35,33 @@ impl Unavailable {
     }
 
     pub(super) const fn new(class: &'static str) -> Self {
-        Self { class, misconfigured: false, retry_after: 2 }
+        Self { class, check: None, retry_after: 2 }
+    }
+
+    pub(super) fn misconfigured(class: &'static str, setting: &'static str) -> Self {
+        Self { check: Some(Cow::Borrowed(setting)), ..Self::new(class) }
     }
 }
 
 /// The one JSON object that an answer consists of.
 pub(super) async fn json(response: Response) -> Result<Object, Unavailable> {
+    object(response, &["application/json"]).await
+}
+
+/// The same, of one of these media types.
+pub(super) async fn object(response: Response, types: &[&str]) -> Result<Object, Unavailable> {
     // No encoding was offered, so none is undone: a bomb stays small.
-    let json = response.headers().get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()));
-    if !json || response.headers().contains_key(CONTENT_ENCODING) {
+    let essence = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |value| essence(value.as_bytes()));
+    let expected = types.iter().any(|one| essence.eq_ignore_ascii_case(one.as_bytes()));
+    if !expected || response.headers().contains_key(CONTENT_ENCODING) {
         return Err(Unavailable::new("content_type"));
     }
     Object::parse(&body(response).await?).map_err(|_| Unavailable::new("not_json"))
 }
 
-fn is_json(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
-    essence.eq_ignore_ascii_case(b"application/json")
+/// A content type without its parameters.
+fn essence(content_type: &[u8]) -> &[u8] {
+    content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii()
 }
 
 /// An answer's body, to its end.

@@ -3,6 +3,7 @@
 
 use reqwest::{Client, StatusCode};
 use tokio::time::timeout;
+use url::Url;
 
 use super::Error;
 use super::answer::{self, DEADLINE, Unavailable};
@@ -12,13 +13,13 @@ use crate::domain::refusal::{Reason, Refusal};
 pub(super) async fn exchange(
     client: &Client,
     provider: &Provider,
+    url: &Url,
     code: &str,
     code_verifier: &str,
     redirect_uri: &str,
 ) -> Result<String, Error> {
     let refused = |detail| Error::from(Refusal::new(Reason::InvalidToken, detail));
     let secret = provider.client_secret.as_ref().ok_or(refused("the provider has no client secret"))?;
-    let url = provider.token_url.clone().ok_or(refused("the provider has no token endpoint"))?;
     let form = [
         ("grant_type", "authorization_code"),
         ("code", code),
@@ -29,7 +30,7 @@ pub(super) async fn exchange(
     ];
     let call = async {
         let response =
-            client.post(url).form(&form).send().await.map_err(|_| Unavailable::new("connection"))?;
+            client.post(url.clone()).form(&form).send().await.map_err(|_| Unavailable::new("connection"))?;
         match response.status() {
             StatusCode::OK => {
                 let answer = answer::json(response).await?;

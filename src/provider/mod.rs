@@ -3,24 +3,33 @@
 //! [`Providers::verify`] is the whole of it: early refusals, the call, the claims. It holds no
 //! database connection and knows nothing of users.
 
+mod agreement;
 mod answer;
+mod attempt;
 mod authorization_code;
 mod client;
+mod document;
+mod freshness;
+mod outside;
 mod tokeninfo;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use url::Url;
 
 pub use self::answer::Unavailable;
 pub use self::client::ClientError;
+use self::outside::Outside;
 use crate::config;
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::IdToken;
-use crate::domain::refusal::Refusal;
+use crate::domain::refusal::{Reason, Refusal};
 
-/// The configured providers, and the one HTTP client that they share.
+/// The configured providers, and the way to them.
 #[derive(Debug)]
 pub struct Providers {
-    client: reqwest::Client,
+    outside: Outside,
     by_name: BTreeMap<String, config::Provider>,
 }
 
@@ -41,7 +50,7 @@ impl Providers {
     /// # Errors
     /// The system's TLS root certificates cannot be used.
     pub fn new(by_name: BTreeMap<String, config::Provider>) -> Result<Self, ClientError> {
-        Ok(Self { client: client::build()?, by_name })
+        Ok(Self { outside: Outside::new(client::build()?, &by_name), by_name })
     }
 
     /// The providers' names.
@@ -56,6 +65,16 @@ impl Providers {
         self.by_name.get(name)
     }
 
+    /// Where people sign in at a provider, for the authorization-code flow.
+    ///
+    /// # Errors
+    /// The endpoint is not set, and the provider does not tell it within five seconds.
+    pub async fn authorization_url(&self, provider: &config::Provider, now: i64) -> Result<Url, Error> {
+        let configured = provider.authorization_url.as_ref();
+        let url = self.outside.locate(provider, configured, now, |metadata| &metadata.authorization_url);
+        url.await.map(Cow::into_owned).map_err(|error| error.named(provider))
+    }
+
     /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
     ///
     /// # Errors
@@ -66,8 +85,15 @@ impl Providers {
         code: &str,
         code_verifier: &str,
         redirect_uri: &str,
+        now: i64,
     ) -> Result<String, Error> {
-        authorization_code::exchange(&self.client, provider, code, code_verifier, redirect_uri).await
+        let exchanged = async {
+            let configured = provider.token_url.as_ref();
+            let url = self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
+            let client = &self.outside.client;
+            authorization_code::exchange(client, provider, &url, code, code_verifier, redirect_uri).await
+        };
+        exchanged.await.map_err(|error| error.named(provider))
     }
 
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
@@ -90,10 +116,34 @@ impl Providers {
             nonce_rule: provider.nonce,
             max_age: provider.max_token_age.into(),
             trust_email: provider.trust_email,
+            dialect: provider.dialect,
             now,
         };
-        token.refuse_early(provider.token_format, &expected)?;
-        let answer = tokeninfo::ask(&self.client, provider, token).await?;
-        Ok(VerifiedClaims::validate(&answer, &expected)?)
+        let verdict = async {
+            token.refuse_early(provider.token_format, &expected)?;
+            let answer = self.outside.ask(provider, token, &expected).await?;
+            Ok(VerifiedClaims::validate(&answer, &expected)?)
+        };
+        verdict.await.map_err(|error: Error| error.named(provider))
+    }
+}
+
+impl Error {
+    /// The same, with the settings in it named as an operator finds them.
+    fn named(self, provider: &config::Provider) -> Self {
+        match self {
+            Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log }) => {
+                let setting = provider.setting("additional_client_ids");
+                let log = log.map(|received| {
+                    format!("{detail}; received {received}; if that is an application of yours, add it to {setting}")
+                });
+                Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
+            }
+            Self::Unavailable(Unavailable { class, check: Some(field), retry_after }) => {
+                let check = Some(provider.setting(&field).into());
+                Self::Unavailable(Unavailable { class, check, retry_after })
+            }
+            other => other,
+        }
     }
 }

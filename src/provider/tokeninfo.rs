@@ -1,93 +1,98 @@
 //! The call to a provider's token-information endpoint, such as Google's
-//! `https://oauth2.googleapis.com/tokeninfo?id_token=…`.
+//! `https://oauth2.googleapis.com/tokeninfo?id_token=…`, or to one for introspection (RFC 7662).
 //!
-//! Whatever can go wrong is either the token's fault (400, 401, an error inside a 200) or the
-//! provider's (everything else); nothing in between. The URL holds the token, so no error of the
-//! HTTP client leaves this file.
+//! Whatever can go wrong is either the token's fault (400, 401, an error inside a 200, a token that
+//! is not active) or the provider's (everything else); nothing in between.
 
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, Response, StatusCode};
-use tokio::time::timeout;
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use url::Url;
+use url::form_urlencoded::byte_serialize;
 
 use super::Error;
-use super::answer::{self, DEADLINE, Unavailable};
-use crate::config::{Method, Provider};
+use super::answer::{self, Unavailable};
+use super::attempt::{self, Failure};
+use crate::config::{ClientAuthentication, Method, Protocol, Provider};
 use crate::domain::id_token::IdToken;
+use crate::domain::introspection;
 use crate::domain::json::Object;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// Longest time that callers are told to wait, in seconds.
-const MAX_RETRY_AFTER: u32 = 60;
-
-/// One attempt's failure, and whether another attempt may help.
-enum Failure {
-    Final(Error),
-    Transient(Unavailable),
-}
-
-impl From<Unavailable> for Failure {
-    fn from(unavailable: Unavailable) -> Self {
-        Self::Final(unavailable.into())
-    }
-}
+/// The setting to look at when the endpoint does not understand us.
+const ENDPOINT: &str = "tokeninfo_url";
 
 /// Asks the provider about a token, and once more where the first attempt failed in a way that
 /// a second one may mend.
-pub(super) async fn ask(client: &Client, provider: &Provider, token: &IdToken) -> Result<Object, Error> {
-    let attempts = async {
-        match attempt(client, provider, token).await {
-            Err(Failure::Transient(_)) => attempt(client, provider, token).await,
-            done => done,
+pub(super) async fn ask(
+    client: &Client,
+    provider: &Provider,
+    url: &Url,
+    token: &IdToken,
+) -> Result<Object, Error> {
+    attempt::twice(|| async {
+        let response = attempt::send(question(client, provider, url, token)).await?;
+        match (response.status(), provider.protocol) {
+            (StatusCode::OK, Protocol::Introspection(_)) => introspected(response).await,
+            (StatusCode::OK, _) => claims(response).await,
+            (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
+                Err(blamed(status, response).await)
+            }
+            (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
+                // Read to its end, the connection can serve the next call.
+                let _ = answer::body(response).await;
+                Err(refused())
+            }
+            _ => Err(attempt::unusable(&response, ENDPOINT)),
         }
-    };
-    match timeout(DEADLINE, attempts).await {
-        Ok(Ok(claims)) => Ok(claims),
-        Ok(Err(Failure::Final(error))) => Err(error),
-        Ok(Err(Failure::Transient(unavailable))) => Err(unavailable.into()),
-        Err(_) => Err(Unavailable::new("timeout").into()),
+    })
+    .await
+}
+
+fn question(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
+    let id_token = ("id_token", token.expose());
+    match provider.protocol {
+        Protocol::Tokeninfo => form(client, provider.tokeninfo_method, url, &[id_token]),
+        Protocol::TokeninfoForClient => {
+            let client_id = ("client_id", meant(provider, token));
+            form(client, provider.tokeninfo_method, url, &[id_token, client_id])
+        }
+        Protocol::Introspection(authentication) => {
+            let token = ("token", token.expose());
+            let client_id = provider.client_ids[0].as_str();
+            let secret = provider.client_secret.as_ref().map_or("", |secret| secret.expose());
+            match authentication {
+                ClientAuthentication::None => form(client, Method::Post, url, &[token]),
+                ClientAuthentication::ClientSecretPost => {
+                    let proof = [token, ("client_id", client_id), ("client_secret", secret)];
+                    form(client, Method::Post, url, &proof)
+                }
+                ClientAuthentication::ClientSecretBasic => {
+                    // Encoded as RFC 6749 §2.3.1 wants it, so that a colon in one is not the separator.
+                    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+                    form(client, Method::Post, url, &[token])
+                        .basic_auth(encoded(client_id), Some(encoded(secret)))
+                }
+            }
+        }
     }
 }
 
-async fn attempt(client: &Client, provider: &Provider, token: &IdToken) -> Result<Object, Failure> {
-    let mut url = provider.tokeninfo_url.clone();
-    let parameter = [("id_token", token.expose())];
-    let request = match provider.tokeninfo_method {
+fn form(client: &Client, method: Method, url: &Url, fields: &[(&str, &str)]) -> RequestBuilder {
+    let mut url = url.clone();
+    match method {
         Method::Get => {
-            url.query_pairs_mut().extend_pairs(parameter);
+            url.query_pairs_mut().extend_pairs(fields);
             client.get(url)
         }
-        Method::Post => client.post(url).form(&parameter),
-    };
-    let response = request.send().await.map_err(|error| {
-        Failure::Transient(Unavailable::new(if error.is_connect() { "connect" } else { "connection" }))
-    })?;
-    let status = response.status();
-    match status {
-        StatusCode::OK => claims(response).await,
-        StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => {
-            // Read to its end, the connection can serve the next call.
-            let _ = answer::body(response).await;
-            Err(refused())
-        }
-        StatusCode::INTERNAL_SERVER_ERROR
-        | StatusCode::BAD_GATEWAY
-        | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Err(Failure::Transient(Unavailable {
-            retry_after: retry_after(&response),
-            ..Unavailable::new("status_5xx")
-        })),
-        StatusCode::TOO_MANY_REQUESTS => {
-            Err(Unavailable { retry_after: retry_after(&response), ..Unavailable::new("status_429") }.into())
-        }
-        _ if status.is_client_error() => {
-            Err(Unavailable { misconfigured: true, ..Unavailable::new("status_4xx") }.into())
-        }
-        _ if status.is_redirection() => {
-            Err(Unavailable { misconfigured: true, ..Unavailable::new("status_3xx") }.into())
-        }
-        _ if status.is_server_error() => Err(Unavailable::new("status_5xx").into()),
-        _ => Err(Unavailable::new("status_other").into()),
+        Method::Post => client.post(url).form(fields),
     }
+}
+
+/// Which of our applications the token claims to be for. It is one that is configured, or the token
+/// would have been refused before; the endpoint confirms the claim or refuses the token.
+fn meant<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
+    let claimed = token.unverified().and_then(|token| token.claimed("aud"));
+    let known = claimed.and_then(|claimed| provider.client_ids.iter().find(|id| *id == claimed));
+    known.unwrap_or(&provider.client_ids[0])
 }
 
 fn refused() -> Failure {
@@ -103,8 +108,28 @@ async fn claims(response: Response) -> Result<Object, Failure> {
     }
 }
 
-/// The provider's own wish, as far as callers can be expected to follow it.
-fn retry_after(response: &Response) -> u32 {
-    let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    header.and_then(|text| text.parse().ok()).unwrap_or(2).clamp(1, MAX_RETRY_AFTER)
+async fn introspected(response: Response) -> Result<Object, Failure> {
+    let claims = claims(response).await?;
+    match introspection::active(&claims) {
+        Some(true) => Ok(claims),
+        Some(false) => Err(refused()),
+        None => Err(Unavailable::misconfigured("not_introspection", ENDPOINT).into()),
+    }
+}
+
+/// Whose fault a 400 or 401 is. An endpoint for introspection has a 200 for invalid tokens; its 401,
+/// and some errors of its 400, say that it does not take us for who we are (RFC 7662 §2.3, RFC 6749
+/// §5.2). Blaming the token for that would send everybody away until the secret is corrected.
+async fn blamed(status: StatusCode, response: Response) -> Failure {
+    let error = answer::json(response).await.ok();
+    match error.as_ref().and_then(|error| error.str("error")) {
+        Some("invalid_token") => refused(),
+        Some("invalid_client" | "unauthorized_client") => not_us(),
+        _ if status == StatusCode::UNAUTHORIZED => not_us(),
+        _ => refused(),
+    }
+}
+
+fn not_us() -> Failure {
+    Unavailable::misconfigured("client_authentication", "client_secret").into()
 }

@@ -127,7 +127,7 @@ impl From<Malformed> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self::new(Kind::Refused(refusal.reason), refusal.detail)
+        Self { log: refusal.log, ..Self::new(Kind::Refused(refusal.reason), refusal.detail) }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Proves on raw sockets that the test provider does on the wire what it says.
+//! Proves on raw sockets that the test provider does on the wire what it says, and (in `verify`) that the
+//! service holds its own against a provider that does anything.
 
 mod answers;
 mod bodies;
@@ -12,6 +13,7 @@ mod pace;
 mod recording;
 mod rules;
 mod sizes;
+mod verify;
 
 #[path = "../support/provider/mod.rs"]
 mod provider;

@@ -1,10 +1,13 @@
 //! The authorization-code flow as staff go through it (RFC 6749 §4.1): where it begins, where it
 //! comes back, and where it may lead.
 
+use std::sync::OnceLock;
+
 use url::Url;
 
-use crate::config;
+use crate::provider::{self, Providers};
 use crate::session::staff::Begun;
+use crate::{clock, config};
 
 /// Longest page address that a sign-in leads to.
 const MAX_NEXT: usize = 512;
@@ -15,19 +18,22 @@ pub struct Admin {
     provider: String,
     public_url: String,
     client_id: String,
-    authorization_url: Option<Url>,
+    complete: bool,
+    /// Set, or learnt from the provider when it is first needed.
+    authorization_url: OnceLock<Url>,
 }
 
 impl Admin {
     /// Staff sign in with that provider, and come back to that address.
     #[must_use]
     pub fn new(provider: &config::Provider, public_url: &str) -> Self {
-        let complete = provider.client_secret.is_some() && provider.token_url.is_some();
+        let endpoints = provider.authorization_url.is_some() && provider.token_url.is_some();
         Self {
             provider: provider.name.clone(),
             public_url: public_url.to_owned(),
             client_id: provider.client_ids[0].clone(),
-            authorization_url: provider.authorization_url.clone().filter(|_| complete),
+            complete: provider.client_secret.is_some() && (endpoints || provider.discovery.is_some()),
+            authorization_url: provider.authorization_url.clone().map_or_else(OnceLock::new, OnceLock::from),
         }
     }
 
@@ -38,7 +44,20 @@ impl Admin {
 
     /// Whether staff can sign in: the flow needs a client secret and the provider's endpoints.
     pub(super) const fn is_complete(&self) -> bool {
-        self.authorization_url.is_some()
+        self.complete
+    }
+
+    /// Learns from the provider where its sign-in page is, when that is not set.
+    pub(super) async fn locate(&self, providers: &Providers) -> Result<(), provider::Error> {
+        if self.complete
+            && self.authorization_url.get().is_none()
+            && let Some(provider) = providers.get(&self.provider)
+        {
+            let url = providers.authorization_url(provider, clock::now()).await?;
+            // Somebody else may have learnt the same meanwhile.
+            let _ = self.authorization_url.set(url);
+        }
+        Ok(())
     }
 
     /// Whether browsers meet the service by https only.
@@ -53,7 +72,8 @@ impl Admin {
 
     /// The origin of the provider's sign-in page, which a form of ours leads to.
     pub(super) fn provider_origin(&self) -> Option<String> {
-        self.authorization_url.as_ref().map(|url| url.origin().ascii_serialization())
+        let url = self.authorization_url.get().filter(|_| self.complete);
+        url.map(|url| url.origin().ascii_serialization())
     }
 
     /// Exactly one address, from the configuration: a `Host` header has no say in it.
@@ -63,7 +83,7 @@ impl Admin {
 
     /// The provider's sign-in page for a sign-in that has begun.
     pub(super) fn authorize(&self, begun: &Begun) -> Option<String> {
-        let mut url = self.authorization_url.clone()?;
+        let mut url = self.authorization_url.get().filter(|_| self.complete)?.clone();
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.client_id)

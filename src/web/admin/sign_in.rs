@@ -76,7 +76,10 @@ impl View for Ask {
 }
 
 #[get("/sign-in?<next>")]
-fn ask(next: Option<&str>, admin: &State<Admin>) -> Page {
+async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Providers>) -> Page {
+    // Known now, the browser may follow the form there. A provider that does not answer is met
+    // when somebody signs in.
+    let _ = admin.locate(providers).await;
     let (next, provider) = (next_page(next), admin.provider().to_owned());
     Page::public(Status::Ok, &Ask { next, provider, complete: admin.is_complete() })
 }
@@ -87,9 +90,11 @@ async fn begin(
     _same_origin: SameOrigin,
     next: Option<&str>,
     admin: &State<Admin>,
+    providers: &State<Providers>,
     db: &Db,
     cookies: &CookieJar<'_>,
 ) -> Result<Answer, Failure> {
+    admin.locate(providers).await?;
     let begun = staff::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         return Ok(failed(
@@ -126,7 +131,7 @@ async fn finish(
         return out_of_date();
     };
     // RFC 9207: an answer that names another issuer is not this provider's.
-    if answer.iss.is_some_and(|iss| !provider.issuers.iter().any(|known| known == iss)) {
+    if answer.iss.is_some_and(|iss| !provider.issuers.include(iss)) {
         return out_of_date();
     }
     let Some(code) = answer.code else {
@@ -162,10 +167,11 @@ async fn verify(
     pending: &crate::store::staff::Pending,
     redirect_uri: &str,
 ) -> Result<VerifiedClaims, provider::Error> {
-    let id_token = providers.exchange(provider, code, &pending.code_verifier, redirect_uri).await?;
+    let now = clock::now();
+    let id_token = providers.exchange(provider, code, &pending.code_verifier, redirect_uri, now).await?;
     let malformed = provider::Error::Unavailable(provider::Unavailable::malformed_token());
     let id_token = IdToken::parse(&id_token, provider.token_format).map_err(|_| malformed)?;
-    providers.verify(provider, &id_token, Some(&pending.nonce), clock::now()).await
+    providers.verify(provider, &id_token, Some(&pending.nonce), now).await
 }
 
 /// What comes back from the provider (RFC 6749 §4.1.2). Its `error_description` is not shown: it is

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 /// `https`, or `http` that does not leave this machine; no password in it, no fragment.
-pub(super) fn secure(url: &Url) -> bool {
+#[must_use]
+pub fn secure(url: &Url) -> bool {
     let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
     bare && match url.scheme() {
         "https" => url.host().is_some(),

@@ -1,0 +1,20 @@
+//! Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the
+//! Limited Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
+//!
+//! There is nobody to ask: the signature (RS256) is what there is. There is no `email_verified`, and
+//! `email` only where the person grants it.
+
+use super::{Defaults, Origin};
+use crate::config::provider::Verify;
+use crate::domain::claims::NonceRule;
+
+pub(super) const FACEBOOK: Defaults = Defaults {
+    verify: Verify::Jwks,
+    can_be_asked: false,
+    jwks_url: Some("https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
+    issuers: Origin::Listed(&["https://www.facebook.com"]),
+    // The SDK makes up a nonce where the app gives none.
+    nonce: NonceRule::IfSent,
+    hosted_domains: false,
+    ..Defaults::PLAIN
+};

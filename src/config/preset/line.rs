@@ -1,0 +1,25 @@
+//! LINE Login v2.1 (developers.line.biz, "LINE Login v2.1 API reference", "Verify ID token").
+//!
+//! The endpoint wants the channel id beside the token. There is no `email_verified`, so that an
+//! address of LINE's never leads to an existing user, and often no `email` either. LINE documents
+//! `aud` as a string, its own SDK as a number. Tokens of native apps and LIFF are signed with
+//! ES256, those of web logins with the channel secret (HS256): only the endpoint verifies both.
+
+use super::{Defaults, Origin};
+use crate::config::provider::{Method, Protocol};
+use crate::domain::claims::{Dialect, NonceRule};
+
+pub(super) const LINE: Defaults = Defaults {
+    tokeninfo_url: Some("https://api.line.me/oauth2/v2.1/verify"),
+    method: Method::Post,
+    protocol: Protocol::TokeninfoForClient,
+    jwks_url: Some("https://api.line.me/oauth2/v2.1/certs"),
+    authorization_url: Some("https://access.line.me/oauth2/v2.1/authorize"),
+    token_url: Some("https://api.line.me/oauth2/v2.1/token"),
+    issuers: Origin::Listed(&["https://access.line.me"]),
+    // The SDKs make up a nonce where the app gives none.
+    nonce: NonceRule::IfSent,
+    dialect: Dialect { numeric_audience: true, ..Defaults::PLAIN.dialect },
+    hosted_domains: false,
+    ..Defaults::PLAIN
+};

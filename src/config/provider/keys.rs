@@ -1,0 +1,55 @@
+//! The keys of a provider as they are spelt.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{ClientAuthentication, Method, Verify};
+use crate::config::preset::Preset;
+use crate::config::text;
+use crate::domain::claims::NonceRule;
+use crate::domain::id_token::Format;
+use crate::domain::linking::{Doubt, Link};
+use crate::secret::Secret;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Keys {
+    pub preset: Option<Preset>,
+    pub verify: Option<Verify>,
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret<String>>,
+    pub client_secret_file: Option<PathBuf>,
+    pub issuer: Option<String>,
+    pub tokeninfo_url: Option<String>,
+    pub tokeninfo_method: Option<Method>,
+    pub tokeninfo_auth: Option<ClientAuthentication>,
+    pub jwks_url: Option<String>,
+    pub authorization_url: Option<String>,
+    pub token_url: Option<String>,
+    pub name: Option<String>,
+    #[serde(default, deserialize_with = "text::list")]
+    pub issuers: Vec<String>,
+    #[serde(default, deserialize_with = "text::list")]
+    pub tenants: Vec<String>,
+    #[serde(default, deserialize_with = "text::list")]
+    pub additional_client_ids: Vec<String>,
+    #[serde(default, deserialize_with = "text::list")]
+    pub allowed_domains: Vec<String>,
+    pub token_format: Option<Format>,
+    pub nonce: Option<NonceRule>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    pub trust_email: Option<bool>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    pub enabled: Option<bool>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    pub max_token_age: Option<u32>,
+    #[serde(default)]
+    pub link: Link,
+    #[serde(default)]
+    pub unverified_email: Doubt,
+    #[serde(default)]
+    pub missing_email: Doubt,
+    #[serde(default)]
+    pub recycled_email: Doubt,
+}

@@ -1,0 +1,312 @@
+//! Checks a provider's settings, each against the others and against what its preset knows.
+
+use std::path::PathBuf;
+
+use figment::Figment;
+use url::Url;
+
+use super::keys::Keys;
+use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
+use crate::config::Error;
+use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
+use crate::domain::address::secure;
+use crate::domain::id_token::Format;
+use crate::domain::issuer::Issuers;
+use crate::domain::linking::{Link, Policy};
+use crate::domain::metadata;
+use crate::secret::Secret;
+
+const DAY: u32 = 24 * 60 * 60;
+
+/// The default provider, whose name is a setting.
+pub(in crate::config) fn read(figment: &Figment, key: &str, mut raw: Keys) -> Result<Provider, Error> {
+    let name = raw.name.take().unwrap_or_else(|| "idp".into());
+    Reader { figment, key, name: &name, name_key: "name" }.read(&raw)
+}
+
+/// A further provider, whose name is its key.
+pub(in crate::config) fn read_named(
+    figment: &Figment,
+    key: &str,
+    name: &str,
+    raw: &Keys,
+) -> Result<Provider, Error> {
+    let reader = Reader { figment, key, name, name_key: "" };
+    if raw.name.is_some() {
+        return Err(reader.error("name", "is set twice", "the section's own name is the provider's"));
+    }
+    reader.read(raw)
+}
+
+struct Reader<'a> {
+    figment: &'a Figment,
+    key: &'a str,
+    name: &'a str,
+    name_key: &'a str,
+}
+
+impl Reader<'_> {
+    fn error(&self, field: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
+        let key = if field.is_empty() { self.key.to_owned() } else { format!("{}.{field}", self.key) };
+        Error::at(self.figment, &key, problem, remedy)
+    }
+
+    fn read(&self, raw: &Keys) -> Result<Provider, Error> {
+        self.check_name()?;
+        let defaults = Defaults::of(raw.preset.or_else(|| implied(raw)));
+        let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids.clone())?;
+        let client_secret = self.client_secret(raw.client_secret.clone(), raw.client_secret_file.clone())?;
+        let verify = raw.verify.unwrap_or(defaults.verify);
+        let discovery = self.discovery(raw, defaults)?;
+        let tenant = self.tenant(raw, defaults)?;
+        let default_url = |url: Option<&str>| match (url, &tenant) {
+            (Some(url), Some(tenant)) => Some(preset::with_tenant(url, &tenant.segment)),
+            (url, _) => url.map(str::to_owned),
+        };
+        let url = |field, set: &Option<String>, default| {
+            let text = set.clone().or_else(|| default_url(default));
+            text.map(|text| self.url(field, &text)).transpose()
+        };
+        let max_token_age = raw.max_token_age.unwrap_or(DAY);
+        if !(60..=DAY).contains(&max_token_age) {
+            return Err(self.error("max_token_age", "is out of range", "set it to 60 to 86400 seconds"));
+        }
+        self.check_domains(raw, defaults)?;
+        let provider = Provider {
+            name: self.name.to_owned(),
+            key: self.key.to_owned(),
+            enabled: raw.enabled.unwrap_or(true),
+            client_ids,
+            client_secret,
+            verify,
+            tokeninfo_url: url("tokeninfo_url", &raw.tokeninfo_url, defaults.tokeninfo_url)?,
+            tokeninfo_method: raw.tokeninfo_method.unwrap_or(defaults.method),
+            protocol: self.protocol(raw, defaults)?,
+            jwks_url: url("jwks_url", &raw.jwks_url, defaults.jwks_url)?,
+            issuer: discovery.as_ref().map(|(issuer, _)| issuer.clone()),
+            discovery: discovery.as_ref().map(|(_, url)| url.clone()),
+            authorization_url: url("authorization_url", &raw.authorization_url, defaults.authorization_url)?,
+            token_url: url("token_url", &raw.token_url, defaults.token_url)?,
+            issuers: match (tenant, discovery) {
+                (Some(tenant), _) if raw.issuers.is_empty() => Issuers::Tenants(tenant.tenants),
+                (_, Some((issuer, _))) if raw.issuers.is_empty() => Issuers::Listed(vec![issuer]),
+                _ => Issuers::Listed(self.issuers(raw.issuers.clone(), defaults)?),
+            },
+            dialect: defaults.dialect,
+            allowed_domains: raw.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect(),
+            token_format: raw.token_format.unwrap_or(match verify {
+                Verify::Tokeninfo => defaults.format,
+                Verify::Jwks | Verify::Both => Format::Jwt,
+            }),
+            nonce: raw.nonce.unwrap_or(defaults.nonce),
+            trust_email: raw.trust_email.unwrap_or(false),
+            max_token_age,
+            policy: Policy {
+                link: raw.link,
+                unverified_email: raw.unverified_email,
+                missing_email: raw.missing_email,
+                recycled_email: raw.recycled_email,
+            },
+        };
+        self.check_verification(raw, defaults, &provider)?;
+        Ok(provider)
+    }
+
+    /// Each way of verifying has what it takes, and nothing is set that it would not look at.
+    fn check_verification(&self, raw: &Keys, defaults: &Defaults, provider: &Provider) -> Result<(), Error> {
+        const ASKED: &str = "is not used with `verify = \"jwks\"`";
+        const SIGNED: &str = "is not used without `verify = \"jwks\"` or \"both\"";
+        let asked = provider.verify != Verify::Jwks;
+        let signed = provider.verify != Verify::Tokeninfo;
+        if asked && !defaults.can_be_asked {
+            let problem = "cannot be used here: this provider has no token-information endpoint";
+            return Err(self.error("verify", problem, "set it to \"jwks\" or remove it"));
+        }
+        if asked && provider.tokeninfo_url.is_none() && provider.discovery.is_none() {
+            return Err(self.error("tokeninfo_url", "is missing", "set it to the provider's endpoint"));
+        }
+        if signed && provider.jwks_url.is_none() && provider.discovery.is_none() {
+            return Err(self.error("jwks_url", "is missing", "set it to the address of the provider's keys"));
+        }
+        if signed && provider.token_format == Format::Any {
+            let remedy = "remove it, or set `verify` to \"tokeninfo\"";
+            return Err(self.error("token_format", "must be \"jwt\" where signatures are verified", remedy));
+        }
+        for (field, set, used, problem) in [
+            ("tokeninfo_url", raw.tokeninfo_url.is_some(), asked, ASKED),
+            ("tokeninfo_method", raw.tokeninfo_method.is_some(), asked, ASKED),
+            ("tokeninfo_auth", raw.tokeninfo_auth.is_some(), asked, ASKED),
+            ("jwks_url", raw.jwks_url.is_some(), signed, SIGNED),
+        ] {
+            if set && !used {
+                return Err(self.error(field, problem, "remove it, or correct `verify`"));
+            }
+        }
+        let authenticates = matches!(
+            provider.protocol,
+            Protocol::Introspection(
+                ClientAuthentication::ClientSecretBasic | ClientAuthentication::ClientSecretPost
+            )
+        );
+        if asked && authenticates && provider.client_secret.is_none() {
+            let remedy = "set it to the secret that the provider gave this application, or `tokeninfo_auth` to \"none\"";
+            return Err(self.error("client_secret", "is missing", remedy));
+        }
+        Ok(())
+    }
+
+    fn protocol(&self, raw: &Keys, defaults: &Defaults) -> Result<Protocol, Error> {
+        match (defaults.protocol, raw.tokeninfo_auth) {
+            (Protocol::Introspection(_), _) if raw.tokeninfo_method == Some(Method::Get) => {
+                Err(self.error("tokeninfo_method", "must be \"post\" for token introspection", "remove it"))
+            }
+            (Protocol::Introspection(usual), auth) => Ok(Protocol::Introspection(auth.unwrap_or(usual))),
+            (_, Some(_)) => {
+                let problem = "is for token introspection only";
+                Err(self.error("tokeninfo_auth", problem, "remove it, or set `preset` to \"rfc7662\""))
+            }
+            (protocol, None) => Ok(protocol),
+        }
+    }
+
+    /// `issuer`, to the letter, and as the address that its document is found below.
+    fn discovery(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<(String, Url)>, Error> {
+        const REMEDY: &str = "set it to the provider's address, such as https://id.example.com/realms/people";
+        match (&raw.issuer, defaults.issuers == Origin::Discovered) {
+            (None, false) => Ok(None),
+            (None, true) => Err(self.error("issuer", "is missing", REMEDY)),
+            (Some(_), false) => {
+                let problem = "is for the presets `keycloak` and `oidc` only";
+                Err(self.error(
+                    "issuer",
+                    problem,
+                    "remove it, or set `preset`; accepted issuers go into `issuers`",
+                ))
+            }
+            (Some(issuer), true) => {
+                let url = self.url("issuer", issuer)?;
+                if url.query().is_some() {
+                    return Err(self.error("issuer", "must not have a query", REMEDY));
+                }
+                Ok(Some((issuer.clone(), metadata::address(&url))))
+            }
+        }
+    }
+
+    fn tenant(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<preset::Tenant>, Error> {
+        if defaults.issuers == Origin::Tenants {
+            return preset::tenants(&raw.tenants).map(Some).ok_or_else(|| {
+                let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
+                self.error(
+                    "tenants",
+                    problem,
+                    "set it to the ids of the organisations whose accounts may sign in",
+                )
+            });
+        }
+        if raw.tenants.is_empty() {
+            Ok(None)
+        } else {
+            Err(self.error("tenants", "is for the preset `microsoft` only", "remove it, or set `preset`"))
+        }
+    }
+
+    fn issuers(&self, set: Vec<String>, defaults: &Defaults) -> Result<Vec<String>, Error> {
+        if !set.is_empty() {
+            return Ok(set);
+        }
+        match defaults.issuers {
+            Origin::Listed(issuers) if !issuers.is_empty() => {
+                Ok(issuers.iter().map(|&issuer| issuer.to_owned()).collect())
+            }
+            _ => Err(self.error("issuers", "is missing", "list what this provider puts into `iss`")),
+        }
+    }
+
+    /// Rules that live on `hd` are refused where there is none: nobody could sign in, or link.
+    fn check_domains(&self, raw: &Keys, defaults: &Defaults) -> Result<(), Error> {
+        const PROBLEM: &str = "cannot be used here: this provider's tokens have no `hd`";
+        if defaults.hosted_domains {
+            return Ok(());
+        }
+        if !raw.allowed_domains.is_empty() {
+            return Err(self.error("allowed_domains", PROBLEM, "remove it"));
+        }
+        if raw.link == Link::Authoritative {
+            return Err(self.error("link", PROBLEM, "set it to \"verified\" or \"never\""));
+        }
+        Ok(())
+    }
+
+    fn check_name(&self) -> Result<(), Error> {
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        let sound = (1..=32).contains(&self.name.len()) && self.name.bytes().all(plain);
+        sound.then_some(()).ok_or_else(|| {
+            self.error(self.name_key, "is not a provider's name", "use 1 to 32 of a-z, 0-9, - and _")
+        })
+    }
+
+    fn client_ids(&self, client_id: Option<&str>, additional: Vec<String>) -> Result<Vec<String>, Error> {
+        const REMEDY: &str = "set it to the client id that the provider gave this application";
+        let client_id = client_id.ok_or_else(|| self.error("client_id", "is missing", REMEDY))?;
+        if client_id.is_empty() || client_id.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(self.error("client_id", "is empty or has a blank in it", REMEDY));
+        }
+        if client_id.contains(',') {
+            let remedy = "keep one here and list the others under additional_client_ids";
+            return Err(self.error("client_id", "has a comma in it", remedy));
+        }
+        let mut ids = vec![client_id.to_owned()];
+        ids.extend(additional);
+        Ok(ids)
+    }
+
+    fn client_secret(
+        &self,
+        secret: Option<Secret<String>>,
+        file: Option<PathBuf>,
+    ) -> Result<Option<Secret<String>>, Error> {
+        match (secret, file) {
+            (Some(_), Some(_)) => {
+                Err(self.error("client_secret_file", "is set beside client_secret", "keep one of the two"))
+            }
+            (Some(secret), None) if secret.expose().trim().is_empty() => {
+                Err(self.error("client_secret", "is empty", "set it or remove it"))
+            }
+            (secret, None) => Ok(secret),
+            (None, Some(path)) => match std::fs::read_to_string(&path) {
+                Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
+                Ok(_) => {
+                    Err(self.error("client_secret_file", "names an empty file", "put the secret into it"))
+                }
+                Err(error) => {
+                    let problem = format!("names a file that cannot be read ({error})");
+                    Err(self.error(
+                        "client_secret_file",
+                        problem,
+                        "correct the path or the file's permissions",
+                    ))
+                }
+            },
+        }
+    }
+
+    fn url(&self, field: &str, text: &str) -> Result<Url, Error> {
+        const REMEDY: &str = "set it to the provider's endpoint";
+        let url = Url::parse(text).map_err(|e| self.error(field, format!("is not a URL ({e})"), REMEDY))?;
+        if !secure(&url) {
+            let problem = "must be https (http only on this machine), without a password or a fragment";
+            return Err(self.error(field, problem, REMEDY));
+        }
+        if url.query_pairs().any(|(name, _)| name == "id_token" || name == "token") {
+            return Err(self.error(field, "must not hold an `id_token` or `token` parameter", REMEDY));
+        }
+        Ok(url)
+    }
+}
+
+/// Without a preset the provider is Google, unless something is set that says otherwise.
+fn implied(raw: &Keys) -> Option<Preset> {
+    let asked = raw.tokeninfo_url.as_deref().is_none_or(|url| url == GOOGLE_TOKENINFO);
+    (asked && raw.jwks_url.is_none()).then_some(Preset::Google)
+}

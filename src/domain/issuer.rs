@@ -1,0 +1,152 @@
+//! Which `iss` is a provider's (OpenID Connect Core §3.1.3.7, 2).
+
+use super::json::Object;
+
+/// The tenant of personal Microsoft accounts.
+pub const MICROSOFT_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
+
+/// Accepted values of `iss`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Issuers {
+    /// One of these, to the letter: all of them name one issuer.
+    Listed(Vec<String>),
+    /// Microsoft's: each organisation (tenant) has one of its own, which its tokens' `tid` names.
+    Tenants(Tenants),
+}
+
+/// Whose accounts may sign in at Microsoft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tenants {
+    /// Anybody's.
+    Any,
+    /// Any organisation's, but no personal ones.
+    Organizations,
+    /// Those of these organisations, by their ids in lower case.
+    Listed(Vec<String>),
+}
+
+impl Issuers {
+    /// Whether these claims were issued by this provider.
+    #[must_use]
+    pub fn issued(&self, claims: &Object) -> bool {
+        claims.str("iss").is_some_and(|iss| match self {
+            Self::Listed(_) => self.include(iss),
+            // A key that may sign for every tenant must not sign one's name under another's.
+            Self::Tenants(_) => self.include(iss) && tenant(iss) == claims.str("tid"),
+        })
+    }
+
+    /// Whether this is a name of the provider's.
+    #[must_use]
+    pub fn include(&self, iss: &str) -> bool {
+        match self {
+            Self::Listed(names) => names.iter().any(|name| name == iss),
+            Self::Tenants(tenants) => tenant(iss).is_some_and(|tenant| tenants.include(tenant)),
+        }
+    }
+
+    /// Whether a key that the provider restricts to `issuer` may sign for `iss`.
+    ///
+    /// Microsoft publishes the keys of all tenants in one document and says of each whom it signs
+    /// for, with `{tenantid}` standing for any tenant. Other providers have no such member.
+    #[must_use]
+    pub fn may_sign(&self, issuer: Option<&str>, iss: Option<&str>) -> bool {
+        match (self, issuer) {
+            (Self::Listed(_), _) | (Self::Tenants(_), None) => true,
+            (Self::Tenants(_), Some(issuer)) => iss.is_some_and(|iss| {
+                let tenant = tenant(iss).unwrap_or_default();
+                issuer.replace("{tenantid}", tenant) == iss
+            }),
+        }
+    }
+}
+
+impl Tenants {
+    fn include(&self, tenant: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Organizations => tenant != MICROSOFT_ACCOUNTS,
+            Self::Listed(ids) => ids.iter().any(|id| id == tenant),
+        }
+    }
+}
+
+/// The tenant in a Microsoft issuer.
+fn tenant(iss: &str) -> Option<&str> {
+    let id = iss.strip_prefix("https://login.microsoftonline.com/")?.strip_suffix("/v2.0")?;
+    is_tenant_id(id).then_some(id)
+}
+
+/// Whether the text is a GUID in lower case.
+#[must_use]
+pub fn is_tenant_id(text: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == 36
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { digit(b) })
+}
+
+/// Whether two names are one issuer's, where one may lack its scheme, as Google's do.
+#[must_use]
+pub fn same(one: &str, other: &str) -> bool {
+    let bare = |name| str::strip_prefix(name, "https://").unwrap_or(name);
+    bare(one) == bare(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const OURS: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
+
+    fn claims(iss: &str, tid: &str) -> Object {
+        let claims = json!({ "iss": iss, "tid": tid });
+        Object::parse(claims.to_string().as_bytes()).unwrap()
+    }
+
+    fn of(tenant: &str) -> String {
+        format!("https://login.microsoftonline.com/{tenant}/v2.0")
+    }
+
+    #[test]
+    fn a_tenant_issues_in_its_own_name_only() {
+        let any = Issuers::Tenants(Tenants::Any);
+        assert!(any.issued(&claims(&of(OURS), OURS)));
+        assert!(!any.issued(&claims(&of(OURS), MICROSOFT_ACCOUNTS)));
+        for iss in [
+            of("common"),
+            of("{tenantid}"),
+            of(&OURS.to_uppercase()),
+            format!("{}/", of(OURS)),
+            of(OURS).replace("https", "http"),
+            of(&format!("{OURS}/v2.0#")),
+            format!("https://login.microsoftonline.com.evil.example/{OURS}/v2.0"),
+            format!("https://sts.windows.net/{OURS}/"),
+        ] {
+            assert!(!any.issued(&claims(&iss, OURS)), "{iss}");
+        }
+    }
+
+    #[test]
+    fn tenants_can_be_chosen() {
+        let personal = of(MICROSOFT_ACCOUNTS);
+        assert!(Issuers::Tenants(Tenants::Any).include(&personal));
+        assert!(!Issuers::Tenants(Tenants::Organizations).include(&personal));
+        assert!(Issuers::Tenants(Tenants::Organizations).include(&of(OURS)));
+        let listed = Issuers::Tenants(Tenants::Listed(vec![OURS.to_owned()]));
+        assert!(listed.include(&of(OURS)) && !listed.include(&personal));
+    }
+
+    #[test]
+    fn a_key_signs_only_for_whom_it_is_published() {
+        let any = Issuers::Tenants(Tenants::Any);
+        let (ours, personal, every) = (of(OURS), of(MICROSOFT_ACCOUNTS), of("{tenantid}"));
+        assert!(any.may_sign(Some(&every), Some(&ours)) && any.may_sign(None, Some(&ours)));
+        assert!(any.may_sign(Some(&personal), Some(&personal)));
+        assert!(!any.may_sign(Some(&personal), Some(&ours)) && !any.may_sign(Some(&every), None));
+    }
+}

@@ -1,0 +1,158 @@
+//! A provider's public keys (RFC 7517, RFC 7518 §6, RFC 8037).
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
+    RsaPublicKeyComponents,
+};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use super::json::Object;
+
+/// Sizes of an RSA modulus that the signatures are verified with, in bytes.
+const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
+/// Longest RSA exponent, in bytes. Larger ones only make a verification slow.
+const MAX_EXPONENT: usize = 4;
+
+/// The signature algorithms that are accepted; neither `none` nor any with a shared secret is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+    /// RSASSA-PSS with SHA-256.
+    Ps256,
+    /// ECDSA with P-256 and SHA-256.
+    Es256,
+    /// Ed25519.
+    EdDsa,
+}
+
+impl Algorithm {
+    /// The algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "RS256" => Some(Self::Rs256),
+            "PS256" => Some(Self::Ps256),
+            "ES256" => Some(Self::Es256),
+            "EdDSA" | "Ed25519" => Some(Self::EdDsa),
+            _ => None,
+        }
+    }
+}
+
+/// A public key, and the one algorithm that it is used with.
+#[derive(Debug)]
+pub struct Key {
+    /// `kid`.
+    pub id: Option<String>,
+    /// The algorithm that its signatures have, whatever a token says.
+    pub algorithm: Algorithm,
+    /// Whom it signs for, where the provider says so (Microsoft).
+    pub issuer: Option<String>,
+    public: ParsedPublicKey,
+}
+
+/// The document holds no key that a signature could be verified with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no usable key")]
+pub struct NoKeys;
+
+/// The usable keys of a key set; never empty.
+#[derive(Debug)]
+pub struct KeySet(Vec<Key>);
+
+impl KeySet {
+    /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or out of shape are left
+    /// out, as the standard wants it.
+    ///
+    /// # Errors
+    /// No key is left.
+    pub fn read(document: &Object) -> Result<Self, NoKeys> {
+        let Some(Value::Array(keys)) = document.get("keys") else { return Err(NoKeys) };
+        let keys: Vec<_> = keys.iter().filter_map(Key::read).collect();
+        if keys.is_empty() { Err(NoKeys) } else { Ok(Self(keys)) }
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        &self.0
+    }
+}
+
+impl Key {
+    fn read(jwk: &Value) -> Option<Self> {
+        let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+        // What is there must be text: an odd member makes the key odd, not the member absent.
+        let sound = |name: &str| jwk.get(name).is_none_or(Value::is_string);
+        if !(sound("kid") && sound("use") && sound("alg") && sound("issuer")) {
+            return None;
+        }
+        let verifies = match jwk.get("key_ops") {
+            None => true,
+            Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
+            Some(_) => false,
+        };
+        if !verifies || text("use").is_some_and(|usage| usage != "sig") {
+            return None;
+        }
+        let bytes = |name| URL_SAFE_NO_PAD.decode(text(name)?).ok();
+        let named = match text("alg") {
+            None => None,
+            Some(name) => Some(Algorithm::from_name(name)?),
+        };
+        let (algorithm, public) = match (text("kty")?, named) {
+            // RS256 is the default of OpenID Connect: a key that says nothing signs with it.
+            ("RSA", None | Some(Algorithm::Rs256)) => {
+                (Algorithm::Rs256, rsa(&bytes("n")?, &bytes("e")?, &RSA_PKCS1_2048_8192_SHA256)?)
+            }
+            ("RSA", Some(Algorithm::Ps256)) => {
+                (Algorithm::Ps256, rsa(&bytes("n")?, &bytes("e")?, &RSA_PSS_2048_8192_SHA256)?)
+            }
+            ("EC", None | Some(Algorithm::Es256)) if text("crv") == Some("P-256") => {
+                (Algorithm::Es256, p256(&bytes("x")?, &bytes("y")?)?)
+            }
+            ("OKP", None | Some(Algorithm::EdDsa)) if text("crv") == Some("Ed25519") => {
+                (Algorithm::EdDsa, ParsedPublicKey::new(&ED25519, bytes("x")?).ok()?)
+            }
+            _ => return None,
+        };
+        let owned = |name| text(name).map(str::to_owned);
+        Some(Self { id: owned("kid"), algorithm, issuer: owned("issuer"), public })
+    }
+
+    /// Whether a signature is this key's.
+    #[must_use]
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.public.verify_sig(message, signature).is_ok()
+    }
+}
+
+fn rsa(
+    n: &[u8],
+    e: &[u8],
+    parameters: &'static aws_lc_rs::signature::RsaParameters,
+) -> Option<ParsedPublicKey> {
+    // Some providers write a leading zero octet, which RFC 7518 §6.3.1.1 forbids.
+    let bare = |number: &[u8]| {
+        let zeros = number.iter().take_while(|byte| **byte == 0).count();
+        number[zeros..].to_vec()
+    };
+    let (n, e) = (bare(n), bare(e));
+    // An exponent is odd (RFC 8017 §3.1), and with 1 every message is its own signature.
+    let sound = e.len() <= MAX_EXPONENT && e != [1] && e.last().is_some_and(|last| last % 2 == 1);
+    if !MODULUS.contains(&n.len()) || !sound {
+        return None;
+    }
+    RsaPublicKeyComponents { n, e }.to_parsed_public_key(parameters).ok()
+}
+
+fn p256(x: &[u8], y: &[u8]) -> Option<ParsedPublicKey> {
+    // An uncompressed point (SEC 1 §2.3.3).
+    let point = [&[4], x, y].concat();
+    (x.len() == 32 && y.len() == 32)
+        .then(|| ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).ok())
+        .flatten()
+}

@@ -1,0 +1,106 @@
+//! The signature of an `id_token` (RFC 7515 §5.2, RFC 8725).
+//!
+//! Neither the algorithm nor the key is the token's choice: each key has one algorithm, and no key
+//! that a token brings along or points at (`jwk`, `jku`, `x5c`, `x5u`) is looked at.
+
+use super::id_token::IdToken;
+use super::issuer::Issuers;
+use super::json::Object;
+use super::jwk::{Algorithm, Key, KeySet};
+use super::refusal::{Reason, Refusal};
+
+/// A signed token whose signature is yet to be verified.
+#[derive(Debug)]
+pub struct Jws<'t> {
+    algorithm: Algorithm,
+    key_id: Option<&'t str>,
+    message: &'t [u8],
+    signature: Vec<u8>,
+    claims: &'t Object,
+}
+
+/// Why a signature is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// By these keys the token is a forgery.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The key is not among these; it may be among newer ones.
+    #[error("the key is not among these")]
+    UnknownKey,
+}
+
+impl Failure {
+    /// When there are no newer keys.
+    #[must_use]
+    pub fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::UnknownKey => refused("the token is not signed with a key of the provider"),
+        }
+    }
+}
+
+const fn refused(detail: &'static str) -> Refusal {
+    Refusal::new(Reason::InvalidToken, detail)
+}
+
+impl<'t> Jws<'t> {
+    /// Reads a token's header, and refuses what no key could make good.
+    ///
+    /// # Errors
+    /// The token is not signed, or not in a way that is accepted.
+    pub fn read(token: &'t IdToken) -> Result<Self, Refusal> {
+        const UNSIGNED: Refusal = refused("the token is not a signed JWT");
+        let (header, claims) = token.unverified().ok_or(UNSIGNED)?.parts();
+        let (message, signature) = token.signed().ok_or(UNSIGNED)?;
+        let algorithm = header.str("alg").and_then(Algorithm::from_name);
+        let algorithm = algorithm.ok_or(refused("`alg` is not an accepted algorithm"))?;
+        // Extensions that must be understood (RFC 7515 §4.1.11): none is. `get` would hide a `null`.
+        if header.has("crit") {
+            return Err(refused("`crit` names extensions that are not supported"));
+        }
+        // A token of another kind, signed with the same keys, is no `id_token` (RFC 8725 §3.11).
+        let typ = header.get("typ").map(|typ| typ.as_str().unwrap_or_default());
+        if !typ.is_none_or(|typ| typ.eq_ignore_ascii_case("JWT")) {
+            return Err(refused("`typ` is not that of an id_token"));
+        }
+        let key_id = match header.get("kid") {
+            None => None,
+            Some(kid) => Some(kid.as_str().ok_or(refused("`kid` is not a string"))?),
+        };
+        Ok(Self { algorithm, key_id, message, signature, claims })
+    }
+
+    /// The claims, once a key of the provider has been found to have signed them.
+    ///
+    /// # Errors
+    /// None of the keys has signed this.
+    pub fn verify(&self, keys: &KeySet, issuers: &Issuers) -> Result<&'t Object, Failure> {
+        let candidates: Vec<&Key> = match self.key_id {
+            Some(id) => keys.keys().iter().filter(|key| key.id.as_deref() == Some(id)).collect(),
+            // Without a name there must be nothing to choose from.
+            None if keys.keys().len() == 1 => keys.keys().iter().collect(),
+            None => return Err(refused("`kid` is missing, and the provider has several keys").into()),
+        };
+        if candidates.is_empty() {
+            return Err(Failure::UnknownKey);
+        }
+        let fits = |key: &&Key| key.algorithm == self.algorithm;
+        let signed = |key: &&Key| fits(key) && key.verifies(self.message, &self.signature);
+        let permitted = |key: &Key| issuers.may_sign(key.issuer.as_deref(), self.claims.str("iss"));
+        let signers: Vec<_> = candidates.iter().copied().filter(signed).collect();
+        if signers.iter().copied().any(permitted) {
+            return Ok(self.claims);
+        }
+        if !signers.is_empty() {
+            return Err(refused("the key does not sign for this issuer").into());
+        }
+        match (candidates.iter().any(fits), self.key_id) {
+            // Without names, a provider's next key looks like a wrong signature.
+            (true, None) => Err(Failure::UnknownKey),
+            (true, Some(_)) => Err(refused("the signature is not the provider's").into()),
+            (false, _) => Err(refused("`alg` is not the key's algorithm").into()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What an OpenID provider says of itself (OpenID Connect Discovery 1.0 §3, RFC 8414 §2).
+
+use url::Url;
+
+use super::address::secure;
+use super::json::Object;
+
+/// The endpoints of a provider, those that it has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metadata {
+    /// `jwks_uri`.
+    pub jwks_url: Option<Url>,
+    /// `introspection_endpoint`.
+    pub introspection_url: Option<Url>,
+    /// `authorization_endpoint`.
+    pub authorization_url: Option<Url>,
+    /// `token_endpoint`.
+    pub token_url: Option<Url>,
+}
+
+/// Why a document is not this provider's metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It is somebody else's (OpenID Connect Discovery 1.0 §4.3).
+    #[error("`issuer` is not the configured one")]
+    Issuer,
+    /// An endpoint is not an address that a secret may be sent to.
+    #[error("an endpoint is not an https address")]
+    Endpoint,
+}
+
+/// Where the metadata of an issuer is (OpenID Connect Discovery 1.0 §4.1).
+#[must_use]
+pub fn address(issuer: &Url) -> Url {
+    let mut address = issuer.clone();
+    address.set_path(&format!("{}/.well-known/openid-configuration", issuer.path().trim_end_matches('/')));
+    address
+}
+
+impl Metadata {
+    /// Reads the document of that issuer.
+    ///
+    /// # Errors
+    /// The document is another issuer's, or leads where no token may go.
+    pub fn read(document: &Object, issuer: &str) -> Result<Self, Unfit> {
+        if document.str("issuer") != Some(issuer) {
+            return Err(Unfit::Issuer);
+        }
+        let endpoint = |name| match document.get(name) {
+            None => Ok(None),
+            Some(value) => value
+                .as_str()
+                .and_then(|text| Url::parse(text).ok())
+                // Who is met by https leads nobody to this machine's own services.
+                .filter(|url| secure(url) && (url.scheme() == "https" || issuer.starts_with("http://")))
+                .map(Some)
+                .ok_or(Unfit::Endpoint),
+        };
+        Ok(Self {
+            jwks_url: endpoint("jwks_uri")?,
+            introspection_url: endpoint("introspection_endpoint")?,
+            authorization_url: endpoint("authorization_endpoint")?,
+            token_url: endpoint("token_endpoint")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ISSUER: &str = "https://id.example.com/realms/one";
+
+    fn read(document: &serde_json::Value) -> Result<Metadata, Unfit> {
+        Metadata::read(&Object::parse(document.to_string().as_bytes()).unwrap(), ISSUER)
+    }
+
+    #[test]
+    fn the_document_is_below_the_issuer() {
+        let at = |issuer| address(&Url::parse(issuer).unwrap()).to_string();
+        assert_eq!(at(ISSUER), format!("{ISSUER}/.well-known/openid-configuration"));
+        assert_eq!(at("https://a.example/x/"), "https://a.example/x/.well-known/openid-configuration");
+        assert_eq!(at("https://a.example"), "https://a.example/.well-known/openid-configuration");
+    }
+
+    #[test]
+    fn another_issuers_document_is_refused() {
+        assert_eq!(read(&json!({ "issuer": ISSUER })), Ok(Metadata::default()));
+        for issuer in [
+            json!(null),
+            json!(""),
+            json!(format!("{ISSUER}/")),
+            json!([ISSUER]),
+            json!(ISSUER.to_uppercase()),
+        ] {
+            assert_eq!(read(&json!({ "issuer": issuer })), Err(Unfit::Issuer), "{issuer}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_where_a_secret_may_not_go_is_refused() {
+        for url in [
+            json!("http://id.example.com/jwks"),
+            json!("http://127.0.0.1/jwks"),
+            json!("https://user:password@id.example.com/jwks"),
+            json!("file:///etc/passwd"),
+            json!("jwks"),
+            json!(""),
+            json!(7),
+        ] {
+            let document = json!({ "issuer": ISSUER, "jwks_uri": url });
+            assert_eq!(read(&document), Err(Unfit::Endpoint), "{url}");
+        }
+    }
+}

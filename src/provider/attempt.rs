@@ -1,0 +1,76 @@
+//! One call to a provider, and one more where the first failed in a way that a second may mend.
+//!
+//! The request may hold a token, so no error of the HTTP client leaves this file.
+
+use std::future::Future;
+
+use reqwest::header::RETRY_AFTER;
+use reqwest::{RequestBuilder, Response, StatusCode};
+
+use super::Error;
+use super::answer::Unavailable;
+
+/// Longest time that callers are told to wait, in seconds.
+const MAX_RETRY_AFTER: u32 = 60;
+
+/// One attempt's failure, and whether another attempt may help.
+pub(super) enum Failure {
+    Final(Error),
+    Transient(Unavailable),
+}
+
+impl From<Unavailable> for Failure {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::Final(unavailable.into())
+    }
+}
+
+/// Makes an attempt, and another one after a failure that may pass.
+pub(super) async fn twice<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
+where
+    A: Future<Output = Result<T, Failure>>,
+{
+    let outcome = match attempt().await {
+        Err(Failure::Transient(_)) => attempt().await,
+        done => done,
+    };
+    outcome.map_err(|failure| match failure {
+        Failure::Final(error) => error,
+        Failure::Transient(unavailable) => unavailable.into(),
+    })
+}
+
+/// Sends a request and waits for the head of its answer.
+pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
+    request.send().await.map_err(|error| {
+        Failure::Transient(Unavailable::new(if error.is_connect() { "connect" } else { "connection" }))
+    })
+}
+
+/// What an answer's status means where it is not one that was hoped for. `setting` is the one that
+/// is likely to be wrong when the provider does not know what it is asked.
+pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
+    let status = response.status();
+    match status {
+        StatusCode::INTERNAL_SERVER_ERROR
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Failure::Transient(Unavailable {
+            retry_after: retry_after(response),
+            ..Unavailable::new("status_5xx")
+        }),
+        StatusCode::TOO_MANY_REQUESTS => {
+            Unavailable { retry_after: retry_after(response), ..Unavailable::new("status_429") }.into()
+        }
+        _ if status.is_client_error() => Unavailable::misconfigured("status_4xx", setting).into(),
+        _ if status.is_redirection() => Unavailable::misconfigured("status_3xx", setting).into(),
+        _ if status.is_server_error() => Unavailable::new("status_5xx").into(),
+        _ => Unavailable::new("status_other").into(),
+    }
+}
+
+/// The provider's own wish, as far as callers can be expected to follow it.
+fn retry_after(response: &Response) -> u32 {
+    let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    header.and_then(|text| text.parse().ok()).unwrap_or(2).clamp(1, MAX_RETRY_AFTER)
+}

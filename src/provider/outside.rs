@@ -1,0 +1,140 @@
+//! Everything that is asked outside to verify a token: one function, [`Outside::ask`], for all
+//! providers and all ways of verifying. Whatever is to stand between the service and its providers
+//! stands around it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use reqwest::Client;
+use tokio::time::timeout;
+use url::Url;
+
+use super::answer::{DEADLINE, Unavailable};
+use super::document::Document;
+use super::{Error, agreement, tokeninfo};
+use crate::config::{Provider, Verify};
+use crate::domain::claims::{Expected, VerifiedClaims};
+use crate::domain::id_token::IdToken;
+use crate::domain::json::Object;
+use crate::domain::jwk::KeySet;
+use crate::domain::jws::{Failure, Jws};
+use crate::domain::metadata::Metadata;
+
+/// The way out: the one HTTP client, and what the providers publish.
+pub(super) struct Outside {
+    pub client: Client,
+    published: BTreeMap<String, Published>,
+}
+
+/// What one provider publishes, as far as it is used.
+struct Published {
+    metadata: Arc<Document<Metadata>>,
+    keys: Arc<Document<KeySet>>,
+}
+
+impl Outside {
+    pub fn new(client: Client, providers: &BTreeMap<String, Provider>) -> Self {
+        let published = providers.iter().map(|(name, provider)| {
+            let issuer = provider.issuer.clone().unwrap_or_default();
+            let metadata = Document::new(
+                client.clone(),
+                name,
+                "issuer",
+                Box::new(move |document| {
+                    Metadata::read(document, &issuer)
+                        .map_err(|_| Unavailable::misconfigured("metadata", "issuer"))
+                }),
+            );
+            let keys = Document::new(
+                client.clone(),
+                name,
+                "jwks_url",
+                Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
+            );
+            (name.clone(), Published { metadata, keys })
+        });
+        Self { published: published.collect(), client }
+    }
+
+    /// What a provider vouches for. The claims are the provider's own words, yet to be held against
+    /// what is expected of them.
+    pub async fn ask<'t>(
+        &self,
+        provider: &Provider,
+        token: &'t IdToken,
+        expected: &Expected<'_>,
+    ) -> Result<Cow<'t, Object>, Error> {
+        let verdict = async {
+            match provider.verify {
+                Verify::Tokeninfo => self.endpoint(provider, token, expected.now).await.map(Cow::Owned),
+                Verify::Jwks => self.signature(provider, token, expected).await.map(Cow::Borrowed),
+                Verify::Both => {
+                    let signed = self.signature(provider, token, expected).await?;
+                    // What is not good enough here is not shown to anybody.
+                    VerifiedClaims::validate(signed, expected)?;
+                    let answer = self.endpoint(provider, token, expected.now).await?;
+                    agreement::check(signed, &answer)?;
+                    Ok(Cow::Owned(answer))
+                }
+            }
+        };
+        timeout(DEADLINE, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+    }
+
+    async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Object, Error> {
+        let configured = provider.tokeninfo_url.as_ref();
+        let url = self.locate(provider, configured, now, |metadata| &metadata.introspection_url).await?;
+        tokeninfo::ask(&self.client, provider, &url, token).await
+    }
+
+    async fn signature<'t>(
+        &self,
+        provider: &Provider,
+        token: &'t IdToken,
+        expected: &Expected<'_>,
+    ) -> Result<&'t Object, Error> {
+        let jws = Jws::read(token)?;
+        let now = expected.now;
+        let configured = provider.jwks_url.as_ref();
+        let url = self.locate(provider, configured, now, |metadata| &metadata.jwks_url).await?;
+        let document = &self.published(provider)?.keys;
+        let keys = document.get(&url, now).await?;
+        match jws.verify(&keys.value, expected.issuers) {
+            Err(Failure::UnknownKey) => {}
+            Err(Failure::Refused(refusal)) => return Err(refusal.into()),
+            Ok(claims) => return Ok(claims),
+        }
+        // Perhaps the provider has new ones.
+        let keys = document.renew(&url, now, &keys).await?;
+        Ok(jws.verify(&keys.value, expected.issuers).map_err(Failure::into_refusal)?)
+    }
+
+    /// An endpoint of a provider: the one that is set, or the one that it publishes.
+    pub async fn locate<'p>(
+        &self,
+        provider: &'p Provider,
+        configured: Option<&'p Url>,
+        now: i64,
+        published: impl Fn(&Metadata) -> &Option<Url>,
+    ) -> Result<Cow<'p, Url>, Error> {
+        if let Some(url) = configured {
+            return Ok(Cow::Borrowed(url));
+        }
+        let missing = || Unavailable::misconfigured("no_endpoint", "issuer");
+        let metadata = provider.discovery.as_ref().ok_or_else(missing)?;
+        let metadata = self.published(provider)?.metadata.get(metadata, now).await?;
+        Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
+    }
+
+    fn published(&self, provider: &Provider) -> Result<&Published, Unavailable> {
+        self.published.get(&provider.name).ok_or(Unavailable::new("unknown_provider"))
+    }
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
+    }
+}

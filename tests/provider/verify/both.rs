@@ -1,0 +1,72 @@
+//! `verify = "both"`: the signature first, then the endpoint, and the two have to agree.
+
+use serde_json::json;
+
+use super::house::{House, NOW, class, word};
+use super::presets::{PRESETS, Preset};
+use super::signer::Signer;
+use crate::provider::Behaviour;
+
+fn doubting() -> impl Iterator<Item = Preset> {
+    PRESETS.into_iter().filter(|preset| preset.asks && preset.signs())
+}
+
+#[tokio::test]
+async fn two_answers_that_differ_in_whom_they_mean_are_none() {
+    for preset in doubting() {
+        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
+        let token = Signer::Rsa.token(&house.claims());
+        for (name, value) in [("sub", "somebody-else"), ("aud", "android.example")] {
+            let answer = (preset.answer)(&house.changed(name, value).to_string());
+            house.endpoint.behave(Behaviour::body("application/json", answer));
+            assert_eq!(class(&house.verify(&token).await), "disagreement", "{} {name}", preset.name);
+        }
+        let answer = (preset.answer)(&house.without("sub").to_string());
+        house.endpoint.behave(Behaviour::body("application/json", answer));
+        assert_eq!(class(&house.verify(&token).await), "disagreement", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn two_spellings_of_one_thing_agree() {
+    for preset in doubting() {
+        let house = House::of(preset).await;
+        let token = Signer::Rsa.token(&house.claims());
+        let mut spelt = house.claims();
+        spelt["aud"] = json!([spelt["aud"]]);
+        spelt["exp"] = spelt["exp"].to_string().into();
+        if preset.is_of("google") {
+            spelt["iss"] = "accounts.google.com".into();
+        }
+        let answer = (preset.answer)(&spelt.to_string());
+        house.endpoint.behave(Behaviour::body("application/json", answer));
+        let verdict = house.verify(&token).await;
+        assert_eq!(word(&verdict), "accepted", "{}: {verdict:?}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn neither_answer_stands_in_for_the_other() {
+    for preset in doubting() {
+        let house = House::of(preset).await;
+        let claims = house.claims();
+        let token = Signer::Rsa.token(&claims);
+        // The endpoint would accept anything; the signature is wrong.
+        let answer = (preset.answer)(&claims.to_string());
+        house.endpoint.behave(Behaviour::body("application/json", answer.clone()));
+        let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
+        assert_eq!(word(&house.verify(&forged).await), "invalid_token", "{}", preset.name);
+        // Well signed, and of no use for another reason: it need not leave the house either.
+        let mut late = claims.clone();
+        late["iat"] = (NOW - 48 * 3600).into();
+        assert_eq!(word(&house.verify(&Signer::Rsa.token(&late)).await), "token_expired", "{}", preset.name);
+        assert_eq!(house.endpoint.calls(), 0, "{}", preset.name);
+        // The signature is right; the endpoint says no, or nothing.
+        house.endpoint.behave(Behaviour::status(400));
+        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+        house.endpoint.behave(Behaviour::status(503));
+        assert_eq!(word(&house.verify(&token).await), "unavailable", "{}", preset.name);
+        house.endpoint.behave(Behaviour::body("application/json", answer));
+        assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
+    }
+}

@@ -1,0 +1,399 @@
+//! What a provider may say of a token (OpenID Connect Core §3.1.3.7), for every preset.
+
+use serde_json::{Value, json};
+use vestibule::domain::claims::LEEWAY;
+use vestibule::domain::email::Email;
+
+use super::house::{House, NOW, opaque, word};
+use super::presets::{CLIENT_ID, PRESETS, Preset};
+use super::signer::{Signer, base64, hs256, signed};
+use crate::provider::Behaviour;
+
+const HOUR: i64 = 60 * 60;
+
+/// Each of the answers, changed so, has that verdict with every preset.
+async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        for (claims, expected) in cases(&house) {
+            let verdict = house.says(&claims).await;
+            assert_eq!(word(&verdict), expected, "{}: {claims}: {verdict:?}", preset.name);
+        }
+        assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn the_documented_answer_of_every_provider_is_accepted() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let claims = house.claims();
+        let verified = house.says(&claims).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        assert_eq!(json!(verified.subject), claims["sub"], "{}", preset.name);
+        assert_eq!(verified.client_id, CLIENT_ID, "{}", preset.name);
+        let email = verified.email.as_ref().map(Email::as_given);
+        assert_eq!(email, claims["email"].as_str(), "{}", preset.name);
+        let vouched = !["line", "facebook", "rfc7662", "oidc"].iter().any(|name| preset.is_of(name));
+        assert_eq!(verified.email_verified, vouched, "{}", preset.name);
+        assert_eq!(verified.name.as_deref(), claims["name"].as_str(), "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
+    expect(|house| {
+        let right = house.claims()["iss"].as_str().unwrap().to_owned();
+        let bare = right.split_once("://").unwrap().1.to_owned();
+        let mut wrong = vec![
+            json!(format!("{right}/")),
+            json!(format!("ftp://{bare}")),
+            json!(right.to_uppercase()),
+            json!(format!("{right}.evil.example")),
+            json!(format!("https://evil.example#{bare}")),
+            json!(format!("https://evil.example/{bare}")),
+            json!(format!(" {right}")),
+            json!([right]),
+            json!(""),
+            json!(1),
+            Value::Null,
+        ];
+        if house.preset.is_of("google by") || house.preset.name == "google" {
+            wrong.push(json!("http://accounts.google.com"));
+        } else {
+            wrong.push(json!(bare));
+        }
+        let mut cases: Vec<_> =
+            wrong.into_iter().map(|iss| (house.changed("iss", iss), "issuer_mismatch")).collect();
+        cases.push((house.without("iss"), "issuer_mismatch"));
+        cases
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_for_another_application_is_refused() {
+    expect(|house| {
+        let numbers = if house.preset.is_of("line") { "accepted" } else { "audience_mismatch" };
+        let foreign = "audience_mismatch";
+        let mut cases = vec![
+            (json!("0987654321"), foreign),
+            (json!(format!("{CLIENT_ID} ")), foreign),
+            (json!(format!("{CLIENT_ID},x")), foreign),
+            (json!(""), foreign),
+            (json!(null), foreign),
+            (json!([]), foreign),
+            (json!([""]), foreign),
+            (json!([null]), foreign),
+            (json!({ "aud": CLIENT_ID }), foreign),
+            (json!(true), foreign),
+            (json!([CLIENT_ID, "0987654321"]), foreign),
+            (json!(["0987654321", CLIENT_ID]), foreign),
+            (json!([[CLIENT_ID]]), foreign),
+            (json!([CLIENT_ID]), "accepted"),
+            (json!(CLIENT_ID), "accepted"),
+            (json!(1_234_567_890), numbers),
+            (json!([1_234_567_890]), numbers),
+            (json!(1_234_567_891), foreign),
+            (json!(-1_234_567_890), foreign),
+            (json!(1_234_567_890.0), foreign),
+        ];
+        let mut cases: Vec<_> =
+            cases.drain(..).map(|(aud, verdict)| (house.changed("aud", aud), verdict)).collect();
+        cases.push((house.without("aud"), foreign));
+        cases
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_authorized_party_must_be_ours_too() {
+    for preset in PRESETS {
+        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
+        for party in [json!("foreign.example"), json!(""), json!(1_234_567_890), json!([CLIENT_ID])] {
+            let verdict = house.says(&house.changed("azp", party)).await;
+            assert_eq!(word(&verdict), "audience_mismatch", "{}: {verdict:?}", preset.name);
+        }
+        let verified = house.says(&house.changed("azp", "android.example")).await.unwrap();
+        assert_eq!(verified.client_id, "android.example", "{}", preset.name);
+        // Only introspection has it (RFC 7662 §2.2); elsewhere it means nothing.
+        let client = house.says(&house.changed("client_id", "foreign.example")).await;
+        let introspected = preset.is_of("rfc7662") || preset.discovers;
+        let expected = if introspected { "audience_mismatch" } else { "accepted" };
+        assert_eq!(word(&client), expected, "{}: {client:?}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
+    expect(|house| {
+        let mut cases = Vec::new();
+        let mut date = |name: &str, seconds: i64, verdict| {
+            cases.push((house.changed(name, seconds), verdict));
+            cases.push((house.changed(name, seconds.to_string()), verdict));
+        };
+        for exp in [NOW + 1, NOW, NOW - LEEWAY + 1, 1 << 53, 253_402_300_799, i64::MAX] {
+            date("exp", exp, "accepted");
+        }
+        for exp in [NOW - LEEWAY, NOW - LEEWAY - 1, NOW - HOUR, 0] {
+            date("exp", exp, "token_expired");
+        }
+        for iat in [NOW + LEEWAY, NOW - 24 * HOUR] {
+            date("iat", iat, "accepted");
+        }
+        date("iat", NOW + LEEWAY + 60, "invalid_token");
+        date("iat", NOW - 25 * HOUR, "token_expired");
+        date("nbf", NOW + LEEWAY, "accepted");
+        date("nbf", NOW + HOUR, "invalid_token");
+        for name in ["exp", "iat", "nbf"] {
+            for odd in [json!("soon"), json!("1e9"), json!(true), json!([NOW]), json!("")] {
+                cases.push((house.changed(name, odd), "invalid_token"));
+            }
+        }
+        for name in ["exp", "iat"] {
+            cases.push((house.without(name), "invalid_token"));
+            cases.push((house.changed(name, Value::Null), "invalid_token"));
+        }
+        cases
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_subject_is_visible_text_of_bounded_length_and_keeps_its_case() {
+    expect(|house| {
+        let long = |length| json!("x".repeat(length));
+        let accepted = [long(1), long(255), json!("AbC"), json!("aBc")];
+        let refused = [
+            json!(null),
+            json!(""),
+            json!("   "),
+            json!("a b"),
+            json!("a\u{0}b"),
+            json!("a\nb"),
+            json!("é"),
+            json!(7),
+            json!(["x"]),
+            long(256),
+            long(4_000),
+        ];
+        let mut cases: Vec<_> =
+            accepted.into_iter().map(|sub| (house.changed("sub", sub), "accepted")).collect();
+        cases.extend(refused.into_iter().map(|sub| (house.changed("sub", sub), "invalid_token")));
+        cases.push((house.without("sub"), "invalid_token"));
+        cases
+    })
+    .await;
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        for subject in ["AbC", "aBc"] {
+            assert_eq!(house.says(&house.changed("sub", subject)).await.unwrap().subject, subject);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_address_is_no_address() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let long = format!("{}@example.com", "x".repeat(400));
+        for email in [
+            json!(null),
+            json!(""),
+            json!(["a@example.com"]),
+            json!("a@example.com,victim@example.com"),
+            json!("Name <victim@example.com>"),
+            json!("a@example.com\r\nBcc: victim@example.com"),
+            json!(long),
+            json!("nobody"),
+        ] {
+            let verified = house.says(&house.changed("email", email.clone())).await.unwrap();
+            assert!(verified.email.is_none() && !verified.email_verified, "{}: {email}", preset.name);
+        }
+        assert!(house.says(&house.without("email")).await.unwrap().email.is_none(), "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let microsoft = preset.is_of("microsoft");
+        let (proof, other) =
+            if microsoft { ("xms_edov", "email_verified") } else { ("email_verified", "xms_edov") };
+        let mut claims = house.changed("email", "ada@example.com");
+        claims.as_object_mut().unwrap().remove(proof);
+        claims[other] = true.into();
+        assert!(!house.says(&claims).await.unwrap().email_verified, "{}: absent", preset.name);
+        for (word, vouched) in [
+            (json!(true), true),
+            (json!("true"), true),
+            (json!(1), microsoft),
+            (json!("1"), microsoft),
+            (json!(false), false),
+            (json!("false"), false),
+            (json!("TRUE"), false),
+            (json!("yes"), false),
+            (json!(0), false),
+            (json!([true]), false),
+            (json!(null), false),
+        ] {
+            claims[proof] = word.clone();
+            assert_eq!(house.says(&claims).await.unwrap().email_verified, vouched, "{}: {word}", preset.name);
+        }
+        // An operator may know better about absent words, never about words that are there.
+        let trusting = House::with(preset, &json!({ "trust_email": true })).await;
+        let mut claims = trusting.changed("email", "ada@example.com");
+        claims[proof] = "false".into();
+        assert!(!trusting.says(&claims).await.unwrap().email_verified, "{}", preset.name);
+        claims.as_object_mut().unwrap().remove(proof);
+        assert!(trusting.says(&claims).await.unwrap().email_verified, "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_organisation_is_told_by_hd_alone() {
+    for preset in PRESETS.into_iter().filter(|preset| preset.is_of("google")) {
+        let house = House::with(preset, &json!({ "allowed_domains": "corp.example" })).await;
+        let mut claims = house.changed("email", "ada@corp.example");
+        assert_eq!(word(&house.says(&claims).await), "domain_not_allowed");
+        for (domain, verdict) in [
+            ("corp.example", "accepted"),
+            ("Corp.Example", "accepted"),
+            ("other.example", "domain_not_allowed"),
+            ("corp.example.evil", "domain_not_allowed"),
+            ("", "domain_not_allowed"),
+        ] {
+            claims["hd"] = domain.into();
+            assert_eq!(word(&house.says(&claims).await), verdict, "{}: {domain}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_is_the_callers_raw_or_hashed() {
+    // What an app gives to its SDK when it hashes the nonce "n-0S6_WzA2Mj": SHA-256 in hex.
+    let hashed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"n-0S6_WzA2Mj");
+    let hashed: String = hashed
+        .as_ref()
+        .iter()
+        .flat_map(|b| [b >> 4, b & 15])
+        .map(|d| char::from_digit(d.into(), 16).unwrap())
+        .collect();
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let relaxed = preset.is_of("line") || preset.is_of("facebook");
+        for (held, sent, verdict) in [
+            (None, None, "accepted"),
+            (Some("n-0S6_WzA2Mj"), Some("n-0S6_WzA2Mj"), "accepted"),
+            (Some(hashed.as_str()), Some("n-0S6_WzA2Mj"), "accepted"),
+            (Some("n-0S6_WzA2Mj"), Some(hashed.as_str()), "nonce_mismatch"),
+            (Some("another"), Some("n-0S6_WzA2Mj"), "nonce_mismatch"),
+            (None, Some("n-0S6_WzA2Mj"), "nonce_mismatch"),
+            (Some("n-0S6_WzA2Mj"), None, if relaxed { "accepted" } else { "nonce_mismatch" }),
+        ] {
+            let mut claims = house.claims();
+            if let Some(held) = held {
+                claims["nonce"] = held.into();
+            }
+            let answer = (preset.answer)(&claims.to_string());
+            house.endpoint.behave(Behaviour::body("application/json", answer));
+            let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+            let verdict_here = house.verify_with(&token, sent, NOW).await;
+            assert_eq!(word(&verdict_here), verdict, "{}: {held:?} {sent:?}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_says_a_thing_twice_is_not_believed() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let sound = house.claims().to_string();
+        // Signed twice-said claims are a bad token; an endpoint's are a bad answer.
+        let expected = if preset.signs() { "invalid_token" } else { "unavailable" };
+        for member in
+            [r#""sub":"other""#, r#""aud":"other""#, r#""\u0073ub":"other""#, r#""x":{"a":1,"a":2}"#]
+        {
+            for text in [
+                sound.replacen('{', &format!("{{{member},"), 1),
+                format!("{},{member}}}", &sound[..sound.len() - 1]),
+            ] {
+                let verdict = house.says_text(&text).await;
+                assert_eq!(word(&verdict), expected, "{}: {member}: {verdict:?}", preset.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_signed_goes_nowhere() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let claims = house.claims().to_string();
+        for alg in ["none", "None", "NONE", "noNE"] {
+            let header = json!({ "alg": alg, "typ": "JWT" }).to_string();
+            for signature in ["", "c2ln"] {
+                let token = format!("{}.{}.{signature}", base64(&header), base64(&claims));
+                let verdict = house.verify(&token).await;
+                assert_eq!(word(&verdict), "invalid_token", "{} {alg}: {verdict:?}", preset.name);
+            }
+        }
+        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
+        // A shared secret is no signature of the provider's; where it is asked, it says so.
+        house.endpoint.behave(Behaviour::status(400));
+        let token =
+            signed(r#"{"alg":"HS256","typ":"JWT"}"#, &claims, |message| hs256(CLIENT_ID.as_bytes(), message));
+        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn what_a_token_says_of_itself_is_refused_early_and_else_not_believed() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let signer = preset.signer.unwrap_or(Signer::Rsa);
+        for (name, value, verdict) in [
+            ("iss", json!("https://evil.example"), "issuer_mismatch"),
+            ("aud", json!("foreign.example"), "audience_mismatch"),
+            ("exp", json!(NOW - HOUR), "token_expired"),
+        ] {
+            let token = signer.token(&house.changed(name, value));
+            assert_eq!(word(&house.verify(&token).await), verdict, "{}: {name}", preset.name);
+        }
+        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
+        if preset.asks && !preset.signs() {
+            // The token claims one person, the provider knows another.
+            let answer = (preset.answer)(&house.changed("sub", "the-provider-s").to_string());
+            house.endpoint.behave(Behaviour::body("application/json", answer));
+            let verified = house.verify(&signer.token(&house.changed("sub", "the-token-s"))).await.unwrap();
+            assert_eq!(verified.subject, "the-provider-s", "{}", preset.name);
+        }
+    }
+}
+
+/// Presets whose tokens come from different issuers.
+fn is_family(one: &Preset, other: &Preset) -> bool {
+    let family = |preset: &Preset| match preset.name {
+        "no preset" => "google".to_owned(),
+        name => name.split(' ').next().unwrap().to_owned(),
+    };
+    family(one) == family(other)
+}
+
+#[tokio::test]
+async fn a_token_of_one_provider_is_refused_at_every_other() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        for other in PRESETS.iter().filter(|other| !is_family(&preset, other)) {
+            let verdict = house.says(&(other.claims)()).await;
+            assert_eq!(word(&verdict), "issuer_mismatch", "{} at {}: {verdict:?}", other.name, preset.name);
+        }
+        // Google's answer about an access token.
+        let access = json!({
+            "azp": CLIENT_ID, "aud": CLIENT_ID, "sub": "110169484474386276334", "scope": "openid email",
+            "exp": (NOW + 3600).to_string(), "expires_in": "3600", "email": "testuser@gmail.com",
+            "email_verified": "true", "access_type": "online",
+        });
+        assert_eq!(word(&house.says(&access).await), "issuer_mismatch", "{}", preset.name);
+    }
+}

@@ -1,0 +1,178 @@
+//! Discovery documents (OpenID Connect Discovery 1.0 §4).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::house::{House, NOW, class, word};
+use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
+use super::signer::{Signer, jwks};
+use crate::provider::{Behaviour, Provider};
+
+fn discovering() -> impl Iterator<Item = Preset> {
+    PRESETS.into_iter().filter(|preset| preset.discovers)
+}
+
+#[tokio::test]
+async fn the_endpoints_come_from_the_issuers_document_which_is_kept() {
+    for preset in discovering() {
+        let house = House::of(preset).await;
+        for _ in 0..3 {
+            assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+        }
+        let requests = house.metadata.requests();
+        assert_eq!(requests.len(), 1, "{}", preset.name);
+        assert_eq!(requests[0].path, "/.well-known/openid-configuration");
+        assert!(house.keys.requests().iter().all(|request| request.path == "/keys"));
+        assert!(house.endpoint.requests().iter().all(|request| request.path == "/tokeninfo"));
+    }
+}
+
+#[tokio::test]
+async fn where_staff_sign_in_comes_from_it_too() {
+    let house = House::of(preset("oidc")).await;
+    let provider = house.providers.get("under-test").unwrap();
+    let url = house.providers.authorization_url(provider, NOW).await.unwrap();
+    assert_eq!(url.as_str(), format!("{}/authorize", house.metadata.url()));
+    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
+    let provider = house.providers.get("under-test").unwrap();
+    let behaviour = Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" }));
+    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
+    house.metadata.behave(Behaviour::Json(document));
+    house.endpoint.behave(behaviour);
+    let exchanged =
+        house.providers.exchange(provider, "code", "verifier", "https://id.example.com/", NOW).await;
+    assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
+    assert_eq!(house.endpoint.requests()[0].path, "/token");
+}
+
+#[tokio::test]
+async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
+    let house = House::of(preset("keycloak")).await;
+    for (issuer, path) in [
+        (
+            format!("{}/realms/people", house.metadata.url()),
+            "/realms/people/.well-known/openid-configuration",
+        ),
+        (
+            format!("{}/realms/people/", house.metadata.url()),
+            "/realms/people/.well-known/openid-configuration",
+        ),
+    ] {
+        let config =
+            super::house::read(&json!({ "preset": "keycloak", "client_id": CLIENT_ID, "issuer": issuer }))
+                .unwrap();
+        let providers = vestibule::provider::Providers::new(config.providers).unwrap();
+        let provider = providers.get("under-test").unwrap();
+        assert!(providers.authorization_url(provider, NOW).await.is_err(), "this one is another issuer's");
+        assert_eq!(house.metadata.requests().last().unwrap().path, path);
+    }
+}
+
+#[tokio::test]
+async fn another_issuers_document_and_one_that_leads_astray_are_refused() {
+    for preset in discovering() {
+        for change in [
+            ("issuer", json!("https://id.example.com")),
+            ("issuer", json!(null)),
+            ("issuer", json!("/")),
+            ("jwks_uri", json!("http://id.example.com/keys")),
+            ("jwks_uri", json!(7)),
+            ("introspection_endpoint", json!("file:///etc/passwd")),
+            ("token_endpoint", json!("https://user:password@id.example.com/")),
+        ] {
+            let house = House::of(preset).await;
+            let mut document = document(&house);
+            document[change.0] = match &change {
+                ("issuer", Value::String(slash)) if slash == "/" => {
+                    format!("{}/", house.metadata.url()).into()
+                }
+                (_, value) => value.clone(),
+            };
+            house.metadata.behave(Behaviour::Json(document));
+            let verdict = house.says(&house.claims()).await;
+            assert_eq!(class(&verdict), "metadata", "{} {change:?}: {verdict:?}", preset.name);
+            assert!(verdict.unwrap_err().to_string().contains("providers.under-test.issuer"));
+            assert_eq!((house.keys.calls(), house.endpoint.calls()), (0, 0), "{} {change:?}", preset.name);
+        }
+    }
+}
+
+fn document(house: &House) -> Value {
+    json!({
+        "issuer": house.metadata.url(), "jwks_uri": format!("{}/keys", house.keys.url()),
+        "introspection_endpoint": house.endpoint.tokeninfo_url(),
+    })
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_not_there_is_missed_only_by_who_needs_it() {
+    for preset in discovering() {
+        for (missing, needed) in [("jwks_uri", preset.signs()), ("introspection_endpoint", preset.asks)] {
+            let house = House::of(preset).await;
+            let mut document = document(&house);
+            document.as_object_mut().unwrap().remove(missing);
+            house.metadata.behave(Behaviour::Json(document));
+            let verdict = house.says(&house.claims()).await;
+            let expected = if needed { "unavailable" } else { "accepted" };
+            assert_eq!(word(&verdict), expected, "{} {missing}: {verdict:?}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_is_set_goes_before_one_that_is_published() {
+    let elsewhere = Provider::start().await;
+    elsewhere.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
+    let house = House::with(preset("oidc"), &json!({ "jwks_url": elsewhere.url() })).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    assert_eq!((elsewhere.calls(), house.keys.calls(), house.metadata.calls()), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn keys_that_move_are_followed() {
+    let house = House::of(preset("oidc")).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let elsewhere = Provider::start().await;
+    elsewhere.behave(Behaviour::Json(jwks(&[Signer::OtherRsa.jwk()])));
+    let mut moved = document(&house);
+    moved["jwks_uri"] = format!("{}/keys", elsewhere.url()).into();
+    house.metadata.behave(Behaviour::Json(moved));
+    let (claims, later) = (house.claims(), NOW + 700);
+    let verdict = house.verify_at(&Signer::OtherRsa.token(&claims), later).await;
+    assert_eq!(word(&verdict), "accepted", "{verdict:?}");
+    assert_eq!(word(&house.verify_at(&Signer::Rsa.token(&claims), later).await), "invalid_token");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_need_the_document_at_once_fetch_it_once() {
+    let house = Arc::new(House::of(preset("keycloak")).await);
+    let gate = house.metadata.hold();
+    let token = Signer::Rsa.token(&house.claims());
+    let mut signing_in = JoinSet::new();
+    for _ in 0..50 {
+        let (house, token) = (Arc::clone(&house), token.clone());
+        signing_in.spawn(async move { word(&house.verify(&token).await) });
+    }
+    gate.arrived(1).await;
+    gate.release();
+    for verdict in signing_in.join_all().await {
+        assert_eq!(verdict, "accepted");
+    }
+    assert_eq!((house.metadata.calls(), house.keys.calls()), (1, 1));
+}
+
+#[tokio::test]
+async fn sign_ins_go_on_while_the_document_is_out_of_reach() {
+    let house = House::of(preset("keycloak")).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    house.metadata.behave(Behaviour::status(503));
+    house.keys.behave(Behaviour::status(503));
+    let mut claims = house.claims();
+    for later in [NOW + 700, NOW + 3600] {
+        claims["iat"] = later.into();
+        claims["exp"] = (later + 300).into();
+        assert_eq!(word(&house.verify_at(&Signer::Rsa.token(&claims), later).await), "accepted");
+    }
+}

@@ -1,0 +1,283 @@
+//! Endpoints that misbehave, for every preset and whatever it asks: tokens, keys, metadata. Only a
+//! token that a provider calls invalid is the token's fault.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::house::{House, NOW, class, opaque, opaque_of, word};
+use super::presets::{PRESETS, Preset, preset};
+use crate::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
+
+/// Five seconds are promised; the sixth is for a machine that does other things meanwhile.
+const PROMISED: Duration = Duration::from_secs(6);
+
+/// What a provider may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Token,
+    Keys,
+    Metadata,
+}
+
+impl Asked {
+    fn server(self, house: &House) -> &Provider {
+        match self {
+            Self::Token => &house.endpoint,
+            Self::Keys => &house.keys,
+            Self::Metadata => &house.metadata,
+        }
+    }
+
+    /// The setting that names it.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Token => "tokeninfo_url",
+            Self::Keys => "jwks_url",
+            Self::Metadata => "issuer",
+        }
+    }
+}
+
+fn asked(preset: &Preset) -> Vec<Asked> {
+    let all =
+        [(Asked::Token, preset.asks), (Asked::Keys, preset.signs()), (Asked::Metadata, preset.discovers)];
+    all.into_iter().filter(|(_, asked)| *asked).map(|(asked, _)| asked).collect()
+}
+
+/// A house whose endpoints all answer as they should, and a token that is good there.
+async fn sound(preset: Preset) -> (House, String) {
+    let house = House::of(preset).await;
+    let token = welcome(&house);
+    (house, token)
+}
+
+/// Lets the endpoints answer as they should, to a token that is good there.
+fn welcome(house: &House) -> String {
+    let (preset, claims) = (house.preset, house.claims());
+    house.endpoint.behave(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
+    preset.signer.map_or_else(opaque, |signer| signer.token(&claims))
+}
+
+/// Every preset, with one of its endpoints behaving so, is unavailable in time, and well again as
+/// soon as the endpoint is.
+async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
+    let mut cases = JoinSet::new();
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            let (house, token) = sound(preset).await;
+            let behaviours = behaviours.to_vec();
+            cases.spawn(async move {
+                let good = asked.server(&house);
+                // Long enough after each other for a failing document to be asked for again.
+                let mut now = NOW;
+                for (what, behaviour) in behaviours {
+                    good.behave(behaviour);
+                    let started = Instant::now();
+                    let verdict = house.verify_at(&token, now).await;
+                    let (took, case) = (started.elapsed(), format!("{}, {asked:?}: {what}", preset.name));
+                    assert_eq!(word(&verdict), "unavailable", "{case}: {verdict:?}");
+                    assert!(took < PROMISED, "{case}: {took:?}");
+                    now += 10;
+                }
+                house.recover();
+                welcome(&house);
+                let verdict = house.verify_at(&token, now).await;
+                assert_eq!(word(&verdict), "accepted", "{}, {asked:?}: {verdict:?}", preset.name);
+            });
+        }
+    }
+    cases.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_not_clean_json_is_no_answer() {
+    let claims = json!({ "sub": "ada", "exp": 2_000_003_600 });
+    let mut behaviours = odd_bodies(&claims);
+    // Clean, and of no use: for an endpoint that lacks every claim see the claims.
+    behaviours.retain(|(what, _)| *what != "an empty object");
+    behaviours.push(("an image", Behaviour::body("image/png", "{}")));
+    behaviours.push(("a token", Behaviour::body("application/jwt", "e30.e30.c2ln")));
+    all_unavailable(&behaviours).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_other_status_is_the_providers_own_fault() {
+    let codes = [101, 201, 204, 206, 304, 402, 403, 404, 407, 410, 429, 451, 500, 501, 502, 503, 504];
+    all_unavailable(&codes.map(|code| ("a status", Behaviour::status(code)))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
+    let second = Duration::from_secs(1);
+    let body = b"{}".to_vec();
+    all_unavailable(&[
+        ("one byte a second", Behaviour::Json(json!({ "x": "y".repeat(1000) })).trickled(second)),
+        ("never", Behaviour::NeverAnswer),
+        ("endless", Behaviour::body("application/json", vec![b' '; 1 << 20])),
+        ("endless headers", Behaviour::EndlessHeaders),
+        ("says more", Behaviour::LyingContentLength { claimed: 100_000, body: body.clone() }),
+        ("says less", Behaviour::LyingContentLength { claimed: 1, body }),
+        ("reset on connect", Behaviour::ResetOnConnect),
+        ("reset before", Behaviour::ResetBeforeAnswer),
+        ("closed before", Behaviour::CloseBeforeAnswer),
+        ("200 headers", Behaviour::ManyHeaders(200)),
+        ("a large header", Behaviour::HugeHeader(1 << 20)),
+        ("HTTP/0.9", Behaviour::Http09),
+        ("TLS", Behaviour::RawBytes(b"\x15\x03\x01\x00\x02\x02\x46".to_vec())),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirection_is_not_followed() {
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            let ((house, token), elsewhere) = (sound(preset).await, Provider::start().await);
+            let server = asked.server(&house);
+            for (code, now) in [301, 302, 303, 307, 308].into_iter().zip((NOW..).step_by(10)) {
+                server.behave(Behaviour::Redirect { code, to: format!("{}/", elsewhere.url()) });
+                let calls = server.calls();
+                let verdict = house.verify_at(&token, now).await;
+                assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
+                let (there, here) = (elsewhere.calls(), server.calls());
+                assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
+                let setting = format!("providers.under-test.{}", asked.setting());
+                assert!(verdict.unwrap_err().to_string().contains(&setting), "{} {asked:?}", preset.name);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_may_pass_is_tried_once_more_and_no_other() {
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            for (behaviour, calls) in [
+                (Behaviour::status(500), 2),
+                (Behaviour::status(502), 2),
+                (Behaviour::status(503), 2),
+                (Behaviour::status(504), 2),
+                (Behaviour::ResetBeforeAnswer, 2),
+                (Behaviour::status(403), 1),
+                (Behaviour::status(429), 1),
+                (Behaviour::status(501), 1),
+            ] {
+                let (house, token) = sound(preset).await;
+                let server = asked.server(&house);
+                server.behave_once(behaviour.clone());
+                let verdict = house.verify(&token).await;
+                let expected = if calls == 2 { "accepted" } else { "unavailable" };
+                let case = format!("{}, {asked:?}, {behaviour:?}", preset.name);
+                assert_eq!(word(&verdict), expected, "{case}: {verdict:?}");
+                assert_eq!(server.calls(), calls, "{case}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            let (house, token) = sound(preset).await;
+            let cases = [("30", 30), ("0", 1), ("86400", 60), ("soon", 2)];
+            for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
+                let headers = vec![("Retry-After".to_owned(), header.to_owned())];
+                asked.server(&house).behave(Behaviour::Status { code: 429, headers, body: Vec::new() });
+                match house.verify_at(&token, now).await {
+                    Err(vestibule::provider::Error::Unavailable(unavailable)) => {
+                        assert_eq!(unavailable.retry_after, seconds, "{} {asked:?} {header}", preset.name);
+                    }
+                    other => panic!("{} {asked:?}: {other:?}", preset.name),
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_the_provider_calls_invalid_is_invalid() {
+    for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
+        let (house, token) = sound(preset).await;
+        let refused = |code, body: serde_json::Value| Behaviour::Status {
+            code,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.to_string().into_bytes(),
+        };
+        let mut behaviours = vec![
+            refused(400, json!({ "error": "invalid_token" })),
+            refused(401, json!({ "error": "invalid_token" })),
+            refused(400, json!({ "error": "invalid_request", "error_description": "Invalid IdToken." })),
+            Behaviour::status(400),
+            Behaviour::Json(json!({ "error": "invalid_token", "active": true })),
+        ];
+        if preset.introspects() {
+            behaviours.push(Behaviour::Json(json!({ "active": false })));
+        } else {
+            behaviours.push(Behaviour::status(401));
+        }
+        for behaviour in behaviours {
+            house.endpoint.behave(behaviour.clone());
+            let calls = house.endpoint.calls();
+            let verdict = house.verify(&token).await;
+            assert_eq!(word(&verdict), "invalid_token", "{} {behaviour:?}: {verdict:?}", preset.name);
+            assert_eq!(house.endpoint.calls(), calls + 1, "{} {behaviour:?}", preset.name);
+        }
+        // And what was good once is asked about again.
+        let claims = house.claims();
+        house.endpoint.behave_once(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
+        assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
+        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
+    let (refusing, silent) = (Refusing::reserve(), Silent::start().await);
+    let mut cases = JoinSet::new();
+    for preset in ["google", "line", "apple", "rfc7662", "keycloak by both"].map(preset) {
+        for address in [refusing.url(), silent.https_url(), "https://nowhere.invalid".to_owned()] {
+            for asked in asked(&preset) {
+                let house = House::with(preset, &json!({ asked.setting(): address })).await;
+                let mut claims = house.claims();
+                if asked == Asked::Metadata {
+                    claims["iss"] = address.clone().into();
+                }
+                let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+                let answer = (preset.answer)(&claims.to_string());
+                house.endpoint.behave(Behaviour::body("application/json", answer));
+                let address = address.clone();
+                cases.spawn(async move {
+                    let started = Instant::now();
+                    let verdict = house.verify(&token).await;
+                    assert_eq!(word(&verdict), "unavailable", "{} {address}: {verdict:?}", preset.name);
+                    assert!(started.elapsed() < PROMISED, "{} {address}", preset.name);
+                });
+            }
+        }
+    }
+    cases.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_do_not_cross_between_requests() {
+    for name in ["google", "line", "no preset"] {
+        let house = Arc::new(House::of(preset(name)).await);
+        let gate = house.endpoint.hold();
+        let mut asking = JoinSet::new();
+        for number in 0..50 {
+            let (token, subject) = (opaque_of(number), format!("person-{number}"));
+            house.endpoint.accept(&token, house.changed("sub", subject.clone()));
+            let house = Arc::clone(&house);
+            asking.spawn(async move {
+                assert_eq!(house.verify(&token).await.unwrap().subject, subject);
+            });
+        }
+        gate.arrived(50).await;
+        gate.release();
+        asking.join_all().await;
+    }
+}

@@ -1,0 +1,171 @@
+//! A service's providers, one of which is under test, and the servers that it asks.
+
+use serde_json::{Value, json};
+use vestibule::config::{self, Config};
+use vestibule::domain::claims::VerifiedClaims;
+use vestibule::domain::id_token::IdToken;
+use vestibule::provider::{Error, Providers};
+
+use super::presets::{CLIENT_ID, Preset};
+use super::signer::{Signer, base64, jwks};
+use crate::provider::{Behaviour, Provider};
+
+/// When the tests take place. Nothing reads a clock.
+pub const NOW: i64 = 2_000_000_000;
+
+/// Reads settings that are sound but for those of the provider `under-test`.
+pub fn read(settings: &Value) -> Result<Config, config::Error> {
+    let figment = config::defaults()
+        .merge(("public_url", "http://127.0.0.1:8000"))
+        .merge(("secret_key", "a secret key that only the tests use"))
+        .merge(("databases.vestibule.url", "postgres://localhost/none"))
+        .merge(("idp.client_id", "google.example"))
+        .merge(("providers.under-test", settings));
+    Config::read(figment)
+}
+
+/// The providers and the servers behind the one under test.
+pub struct House {
+    pub preset: Preset,
+    pub endpoint: Provider,
+    pub keys: Provider,
+    pub metadata: Provider,
+    pub providers: Providers,
+}
+
+impl House {
+    pub async fn of(preset: Preset) -> Self {
+        Self::with(preset, &json!({})).await
+    }
+
+    /// With more settings than the preset's case has.
+    pub async fn with(preset: Preset, more: &Value) -> Self {
+        let servers = [Provider::start().await, Provider::start().await, Provider::start().await];
+        let [endpoint, keys, metadata] = servers;
+        let mut settings = (preset.settings)();
+        settings["client_id"] = CLIENT_ID.into();
+        if preset.discovers {
+            settings["issuer"] = metadata.url().into();
+        } else {
+            if preset.asks {
+                settings["tokeninfo_url"] = endpoint.tokeninfo_url().into();
+            }
+            if preset.signs() {
+                settings["jwks_url"] = format!("{}/keys", keys.url()).into();
+            }
+        }
+        for (name, value) in more.as_object().unwrap() {
+            settings[name] = value.clone();
+        }
+        let config = read(&settings).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        let providers = Providers::new(config.providers).unwrap();
+        let house = Self { preset, endpoint, keys, metadata, providers };
+        house.recover();
+        house
+    }
+
+    /// Lets the published documents be as they should.
+    pub fn recover(&self) {
+        let Self { endpoint, keys, metadata, .. } = self;
+        metadata.behave(Behaviour::Json(json!({
+            "issuer": metadata.url(), "jwks_uri": format!("{}/keys", keys.url()),
+            "introspection_endpoint": endpoint.tokeninfo_url(),
+            "authorization_endpoint": format!("{}/authorize", metadata.url()),
+            "token_endpoint": format!("{}/token", metadata.url()),
+        })));
+        keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk(), Signer::Rsa.jwk()])));
+    }
+
+    /// The claims that this provider's honest answer has, with the issuer of this house.
+    pub fn claims(&self) -> Value {
+        let mut claims = (self.preset.claims)();
+        if self.preset.discovers {
+            claims["iss"] = self.metadata.url().into();
+        }
+        claims
+    }
+
+    /// The same, one of them replaced.
+    pub fn changed(&self, name: &str, value: impl Into<Value>) -> Value {
+        let mut claims = self.claims();
+        claims[name] = value.into();
+        claims
+    }
+
+    /// The same, one of them missing.
+    pub fn without(&self, name: &str) -> Value {
+        let mut claims = self.claims();
+        claims.as_object_mut().unwrap().remove(name);
+        claims
+    }
+
+    /// Signs in with a token of which the provider says this.
+    pub async fn says(&self, claims: &Value) -> Result<VerifiedClaims, Error> {
+        self.says_text(&claims.to_string()).await
+    }
+
+    /// The same of a text that may be odd JSON.
+    pub async fn says_text(&self, claims: &str) -> Result<VerifiedClaims, Error> {
+        if self.preset.asks {
+            self.endpoint.behave(Behaviour::body("application/json", (self.preset.answer)(claims)));
+        }
+        let token = if self.preset.signs() {
+            let signer = self.preset.signer.unwrap();
+            signer.token_of(&signer.header().to_string(), claims)
+        } else {
+            opaque()
+        };
+        self.verify(&token).await
+    }
+
+    pub async fn verify(&self, token: &str) -> Result<VerifiedClaims, Error> {
+        self.verify_at(token, NOW).await
+    }
+
+    pub async fn verify_at(&self, token: &str, now: i64) -> Result<VerifiedClaims, Error> {
+        self.verify_with(token, None, now).await
+    }
+
+    pub async fn verify_with(
+        &self,
+        token: &str,
+        nonce: Option<&str>,
+        now: i64,
+    ) -> Result<VerifiedClaims, Error> {
+        let provider = self.providers.get("under-test").unwrap();
+        let token = IdToken::parse(token, provider.token_format).unwrap();
+        self.providers.verify(provider, &token, nonce, now).await
+    }
+
+    /// How often the outside was asked, whatever it was asked for.
+    pub fn calls(&self) -> usize {
+        self.endpoint.calls() + self.keys.calls() + self.metadata.calls()
+    }
+}
+
+/// A token that says nothing of itself, for providers that are asked about it.
+pub fn opaque() -> String {
+    opaque_of(0)
+}
+
+/// One of many such tokens.
+pub fn opaque_of(number: usize) -> String {
+    format!("{}.{}.{}", base64(r#"{"alg":"RS256"}"#), base64("{}"), base64(number.to_string()))
+}
+
+/// A verdict in a word.
+pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
+    match verdict {
+        Ok(_) => "accepted",
+        Err(Error::Refused(refusal)) => refusal.reason.name(),
+        Err(Error::Unavailable(_)) => "unavailable",
+    }
+}
+
+/// Why a provider is not available, in a word.
+pub fn class(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
+    match verdict {
+        Err(Error::Unavailable(unavailable)) => unavailable.class,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,121 @@
+//! Token introspection (RFC 7662): what is sent, and whose fault an error is.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use super::house::{House, class, opaque, word};
+use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
+use crate::provider::Behaviour;
+
+fn introspecting() -> impl Iterator<Item = Preset> {
+    PRESETS.into_iter().filter(Preset::introspects)
+}
+
+#[tokio::test]
+async fn the_token_goes_by_a_form_and_the_secret_by_http_basic() {
+    for preset in introspecting() {
+        let house = House::with(preset, &json!({ "client_secret": "a:b c/ü" })).await;
+        assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+        let requests = house.endpoint.requests();
+        let [request] = requests.as_slice() else { panic!("{} requests", requests.len()) };
+        assert_eq!((request.method.as_str(), request.query.as_str()), ("POST", ""));
+        let names: Vec<_> = request.parameters().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["token"]);
+        let basic = request.header("authorization").unwrap().strip_prefix("Basic ").unwrap();
+        let basic = String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap();
+        assert_eq!(basic, format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC"), "encoded as RFC 6749 §2.3.1 wants it");
+    }
+}
+
+#[tokio::test]
+async fn the_secret_may_also_go_by_the_form_or_not_at_all() {
+    let rfc7662 = preset("rfc7662");
+    let house = House::with(rfc7662, &json!({ "tokeninfo_auth": "client_secret_post" })).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let request = house.endpoint.requests().remove(0);
+    assert_eq!(request.header("authorization"), None);
+    let parameters = request.parameters();
+    assert_eq!(
+        parameters[1..],
+        [("client_id", CLIENT_ID), ("client_secret", "hush")].map(|(n, v)| (n.to_owned(), v.to_owned()))
+    );
+
+    let open = Preset {
+        settings: || json!({ "preset": "rfc7662", "issuers": "https://server.example.com/", "tokeninfo_auth": "none" }),
+        ..rfc7662
+    };
+    let house = House::of(open).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let request = house.endpoint.requests().remove(0);
+    assert_eq!((request.header("authorization"), request.parameters().len()), (None, 1));
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_a_jwt_is_asked_about_unread() {
+    let house = House::of(preset("rfc7662")).await;
+    let answer = (house.preset.answer)(&house.claims().to_string());
+    house.endpoint.behave(Behaviour::body("application/json", answer));
+    for token in ["mF_9.B5f-4.1JqM", "2YotnFZFEjr1zCsicMWpAA", "..", "{\"sub\":1}"] {
+        assert_eq!(word(&house.verify(token).await), "accepted", "{token}");
+        assert_eq!(house.endpoint.requests().last().unwrap().parameters()[0].1, token);
+    }
+}
+
+#[tokio::test]
+async fn only_true_means_active() {
+    for preset in introspecting() {
+        let house = House::of(preset).await;
+        let claims = house.claims();
+        for (active, verdict) in [
+            (json!(true), "accepted"),
+            (json!(false), "invalid_token"),
+            (json!("true"), "unavailable"),
+            (json!(1), "unavailable"),
+            (json!(null), "unavailable"),
+            (json!([true]), "unavailable"),
+        ] {
+            let mut answer = claims.clone();
+            answer["active"] = active.clone();
+            house.endpoint.behave(Behaviour::Json(answer));
+            let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+            let said = house.verify(&token).await;
+            assert_eq!(word(&said), verdict, "{} {active}: {said:?}", preset.name);
+        }
+        house.endpoint.behave(Behaviour::Json(claims.clone()));
+        let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+        assert_eq!(class(&house.verify(&token).await), "not_introspection", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
+    for preset in introspecting() {
+        let house = House::of(preset).await;
+        let claims = house.claims();
+        let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+        let refusal = |code, body: &str| Behaviour::Status {
+            code,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.as_bytes().to_vec(),
+        };
+        for behaviour in [
+            Behaviour::status(401),
+            refusal(401, r#"{"error":"invalid_client"}"#),
+            refusal(401, r#"{"error":"invalid_request","error_description":"Authentication failed."}"#),
+            refusal(400, r#"{"error":"invalid_client"}"#),
+            refusal(400, r#"{"error":"unauthorized_client"}"#),
+        ] {
+            house.endpoint.behave(behaviour.clone());
+            let verdict = house.verify(&token).await;
+            assert_eq!(
+                class(&verdict),
+                "client_authentication",
+                "{} {behaviour:?}: {verdict:?}",
+                preset.name
+            );
+            let said = verdict.unwrap_err().to_string();
+            assert!(said.contains("providers.under-test.client_secret") && !said.contains("hush"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! How a provider's keys are fetched and kept. Time is what the test says it is; nothing sleeps.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::house::{House, NOW, class, word};
+use super::presets::preset;
+use super::signer::{Signer, jwks};
+use crate::provider::{Behaviour, odd_bodies};
+
+const HOUR: i64 = 60 * 60;
+
+/// Keys with these headers.
+fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
+    let mut fields = vec![("content-type".to_owned(), "application/jwk-set+json; charset=utf-8".to_owned())];
+    fields.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    Behaviour::Status { code: 200, headers: fields, body: jwks(keys).to_string().into_bytes() }
+}
+
+/// Apple's claims at that time, signed by that key.
+fn token(house: &House, signer: Signer, now: i64) -> String {
+    let mut claims = house.claims();
+    claims["iat"] = now.into();
+    claims["exp"] = (now + HOUR).into();
+    signer.token(&claims)
+}
+
+async fn sign_in(house: &House, signer: Signer, now: i64) -> &'static str {
+    word(&house.verify_at(&token(house, signer, now), now).await)
+}
+
+async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> House {
+    let house = House::of(preset("apple")).await;
+    house.keys.behave(published(keys, headers));
+    house
+}
+
+#[tokio::test]
+async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
+    for (headers, lifetime) in [
+        (&[("cache-control", "max-age=3600")][..], HOUR),
+        (&[("cache-control", "max-age=3600"), ("age", "600")], HOUR - 600),
+        (&[("cache-control", "max-age=0")], 60),
+        (&[("cache-control", "no-store")], 60),
+        (&[("cache-control", "max-age=31536000")], 24 * HOUR),
+        (&[("expires", "0")], 60),
+        (&[("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")], HOUR),
+        (&[], 600),
+    ] {
+        let house = apple(&[Signer::Rsa.jwk()], headers).await;
+        // Up to four fifths of the time nothing is asked, and after all of it something is.
+        for at in [NOW, NOW + 1, NOW + lifetime * 4 / 5 - 1] {
+            assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted", "{headers:?}");
+            assert_eq!(house.keys.calls(), 1, "{headers:?} at {}", at - NOW);
+        }
+        assert_eq!(sign_in(&house, Signer::Rsa, NOW + lifetime).await, "accepted", "{headers:?}");
+        assert_eq!(house.keys.calls(), 2, "{headers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
+    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    let gate = house.keys.hold();
+    house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[("cache-control", "max-age=3600")]));
+    let late = NOW + HOUR - 60;
+    for _ in 0..20 {
+        assert_eq!(sign_in(&house, Signer::Rsa, late).await, "accepted", "by the keys that are still good");
+    }
+    gate.arrived(1).await;
+    assert_eq!(house.keys.calls(), 2, "one fetch, whoever comes");
+    gate.release();
+    house.keys.until(|counts| counts.answered == 2).await;
+    // It is there as soon as it is read; until then the next sign-in waits for nothing either.
+    while sign_in(&house, Signer::Rsa, late).await == "accepted" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(sign_in(&house, Signer::OtherRsa, late).await, "accepted");
+    assert_eq!(house.keys.calls(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_need_the_keys_at_once_fetch_them_once() {
+    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    // Not there at all, then expired, then replaced by a key that nobody has heard of.
+    for (signer, now, calls) in
+        [(Signer::Rsa, NOW, 1), (Signer::Rsa, NOW + HOUR, 2), (Signer::OtherRsa, NOW + HOUR + 20, 3)]
+    {
+        house.keys.behave(published(&[signer.jwk()], &[]));
+        let gate = house.keys.hold();
+        let mut signing_in = JoinSet::new();
+        for _ in 0..100 {
+            let house = Arc::clone(&house);
+            signing_in.spawn(async move { sign_in(&house, signer, now).await });
+        }
+        gate.arrived(1).await;
+        gate.release();
+        for verdict in signing_in.join_all().await {
+            assert_eq!(verdict, "accepted", "{signer:?}");
+        }
+        assert_eq!(house.keys.calls(), calls, "{signer:?}");
+        assert_eq!(house.keys.in_flight_max(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_gives_up_takes_the_keys_from_nobody() {
+    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    let gate = house.keys.hold();
+    let first = tokio::spawn({
+        let house = Arc::clone(&house);
+        async move { sign_in(&house, Signer::Rsa, NOW).await }
+    });
+    gate.arrived(1).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    gate.release();
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    assert_eq!(house.keys.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
+    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    // Found unknown right after a fetch: there is nothing newer to be had.
+    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW).await, "invalid_token");
+    assert_eq!(house.keys.calls(), 1);
+    for (at, calls) in [(NOW + 9, 1), (NOW + 10, 2), (NOW + 11, 2), (NOW + 19, 2), (NOW + 20, 3)] {
+        for _ in 0..10 {
+            assert_eq!(sign_in(&house, Signer::OtherRsa, at).await, "invalid_token");
+        }
+        assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
+        assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted", "others do not suffer");
+    }
+    // Rotated at last.
+    house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
+    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 30).await, "accepted");
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 31).await, "invalid_token", "and the old key is gone");
+    assert_eq!(house.keys.calls(), 4);
+}
+
+#[tokio::test]
+async fn a_wrong_signature_is_no_reason_to_fetch_anything() {
+    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    let claims = house.claims();
+    for at in [NOW + 60, NOW + 120] {
+        let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
+        assert_eq!(word(&house.verify_at(&forged, at).await), "invalid_token");
+        let confused = Signer::Ec.token_with(&json!({ "alg": "ES256", "kid": "rsa-1" }), &claims);
+        assert_eq!(word(&house.verify_at(&confused, at).await), "invalid_token");
+    }
+    assert_eq!(house.keys.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_single_key_without_a_name_can_be_replaced() {
+    let nameless = |signer: Signer| {
+        let mut jwk = signer.jwk();
+        jwk.as_object_mut().unwrap().remove("kid");
+        jwk
+    };
+    let house = apple(&[nameless(Signer::Rsa)], &[("cache-control", "max-age=86400")]).await;
+    let token = |signer: Signer| signer.token_with(&json!({ "alg": "RS256" }), &house.claims());
+    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW).await), "accepted");
+    house.keys.behave(published(&[nameless(Signer::OtherRsa)], &[]));
+    assert_eq!(word(&house.verify_at(&token(Signer::OtherRsa), NOW + 10).await), "accepted");
+    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW + 11).await), "invalid_token");
+    assert_eq!(house.keys.calls(), 2);
+}
+
+#[tokio::test]
+async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
+    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    house.keys.behave(Behaviour::status(503));
+    let expired = NOW + HOUR;
+    // The first one learns that the endpoint fails; the others need not wait for it any more.
+    for at in [expired, expired + 1, expired + 4] {
+        assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted");
+        assert_eq!(house.keys.calls(), 3, "one fetch of two attempts");
+    }
+    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR - 1).await, "accepted");
+    house.keys.until(|counts| counts.answered >= 5).await;
+    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 60).await, "unavailable");
+    // And back.
+    house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
+    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 70).await, "accepted");
+}
+
+#[tokio::test]
+async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
+    let claims = json!({ "keys": [Signer::OtherRsa.jwk()] });
+    let mut broken = odd_bodies(&claims);
+    let enc = {
+        let mut jwk = Signer::OtherRsa.jwk();
+        jwk["use"] = "enc".into();
+        jwk
+    };
+    for keys in [json!([]), json!({}), json!(null), json!([{}]), json!([enc])] {
+        broken.push(("no keys", Behaviour::Json(json!({ "keys": keys }))));
+    }
+    broken.push((
+        "twice",
+        Behaviour::body("application/json", format!(r#"{{"keys":[],{}"#, &claims.to_string()[1..])),
+    ));
+    for (what, behaviour) in broken {
+        let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=60")]).await;
+        assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+        house.keys.behave(behaviour.clone());
+        assert_eq!(sign_in(&house, Signer::Rsa, NOW + 600).await, "accepted", "{what}");
+        assert_eq!(house.keys.calls(), 2, "{what}: it was seen");
+        assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 601).await, "unavailable", "{what}: nobody knows");
+        let house = apple(&[], &[]).await;
+        house.keys.behave(behaviour);
+        assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "unavailable", "{what}: and alone it is none");
+    }
+}
+
+#[tokio::test]
+async fn without_any_keys_a_failing_endpoint_is_asked_again_after_a_few_seconds() {
+    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
+    house.keys.behave(Behaviour::status(403));
+    for (at, calls) in [(NOW, 1), (NOW + 1, 1), (NOW + 4, 1), (NOW + 5, 2)] {
+        let verdict = house.verify_at(&token(&house, Signer::Rsa, at), at).await;
+        assert_eq!(class(&verdict), "status_4xx");
+        assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
+    }
+    house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 10).await, "accepted", "ten seconds after its recovery");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_rotated_under_load_without_a_refusal() {
+    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await);
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    // The provider publishes the new key beside the old one and signs with either.
+    house.keys.behave(published(
+        &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
+        &[("cache-control", "max-age=86400")],
+    ));
+    let mut signing_in = JoinSet::new();
+    for number in 0..200 {
+        let house = Arc::clone(&house);
+        let signer = if number % 2 == 0 { Signer::Rsa } else { Signer::OtherRsa };
+        signing_in.spawn(async move { sign_in(&house, signer, NOW + 60).await });
+    }
+    for verdict in signing_in.join_all().await {
+        assert_eq!(verdict, "accepted");
+    }
+    assert_eq!(house.keys.calls(), 2);
+}

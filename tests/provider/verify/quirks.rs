@@ -1,0 +1,180 @@
+//! What only one provider does.
+
+use serde_json::json;
+use vestibule::provider::Error;
+
+use super::house::{House, NOW, opaque, word};
+use super::presets::{CLIENT_ID, preset};
+use super::signer::{Signer, jwks};
+use crate::provider::Behaviour;
+
+const TENANT: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
+
+#[tokio::test]
+async fn google_has_two_spellings_of_its_issuer_and_asks_by_get() {
+    let house = House::of(preset("google")).await;
+    for issuer in ["accounts.google.com", "https://accounts.google.com"] {
+        let verified = house.says(&house.changed("iss", issuer)).await.unwrap();
+        assert_eq!(json!(verified.subject), house.claims()["sub"], "one identity by either");
+    }
+    let request = house.endpoint.requests().remove(0);
+    assert_eq!((request.method.as_str(), request.parameters().len()), ("GET", 1));
+    assert_eq!(request.token().unwrap(), opaque());
+}
+
+#[tokio::test]
+async fn line_is_asked_by_a_form_that_names_our_channel() {
+    let house = House::with(preset("line"), &json!({ "additional_client_ids": "9999999999" })).await;
+    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let request = house.endpoint.requests().remove(0);
+    assert_eq!((request.method.as_str(), request.query.as_str()), ("POST", ""));
+    let sent = [("id_token", opaque().as_str()), ("client_id", CLIENT_ID)]
+        .map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(request.parameters(), sent);
+    // A token for another channel of ours is asked about in that one's name.
+    let claims = house.changed("aud", "9999999999");
+    house.endpoint.behave(Behaviour::Json(claims.clone()));
+    let verified = house.verify(&Signer::Ec.token(&claims)).await.unwrap();
+    assert_eq!(verified.client_id, "9999999999");
+    assert_eq!(house.endpoint.requests()[1].parameters()[1].1, "9999999999");
+}
+
+#[tokio::test]
+async fn the_tokens_of_lines_web_login_are_verified_by_its_endpoint_alone() {
+    let asked = House::of(preset("line")).await;
+    let claims = asked.claims();
+    let token = super::signer::signed(r#"{"typ":"JWT","alg":"HS256"}"#, &claims.to_string(), |message| {
+        super::signer::hs256(b"the channel secret", message)
+    });
+    asked.endpoint.behave(Behaviour::Json(claims));
+    assert_eq!(word(&asked.verify(&token).await), "accepted");
+    let signed = House::of(preset("line by its keys")).await;
+    assert_eq!(word(&signed.verify(&token).await), "invalid_token");
+}
+
+#[tokio::test]
+async fn apples_relay_addresses_are_addresses_and_its_words_are_text_or_not() {
+    let house = House::of(preset("apple")).await;
+    for word in [json!(true), json!("true")] {
+        let mut claims = house.changed("email_verified", word.clone());
+        claims["is_private_email"] = word;
+        let verified = house.says(&claims).await.unwrap();
+        assert!(verified.email_verified);
+        assert_eq!(verified.email.unwrap().as_given(), "dpdcnf87nu@privaterelay.appleid.com");
+    }
+}
+
+#[tokio::test]
+async fn microsofts_tenants_speak_for_themselves_only() {
+    let any = House::of(preset("microsoft")).await;
+    let of = |tenant: &str, tid: &str| {
+        let mut claims = any.changed("tid", tid);
+        claims["iss"] = format!("https://login.microsoftonline.com/{tenant}/v2.0").into();
+        claims
+    };
+    let personal = "9188040d-6c67-4c5b-b112-36a304b66dad";
+    let upper = TENANT.to_uppercase();
+    for (tenant, tid, verdict) in [
+        (TENANT, TENANT, "accepted"),
+        (personal, personal, "accepted"),
+        (TENANT, personal, "issuer_mismatch"),
+        (TENANT, "", "issuer_mismatch"),
+        (upper.as_str(), upper.as_str(), "issuer_mismatch"),
+        ("common", "common", "issuer_mismatch"),
+        ("{tenantid}", "{tenantid}", "issuer_mismatch"),
+        ("..", "..", "issuer_mismatch"),
+    ] {
+        assert_eq!(word(&any.says(&of(tenant, tid)).await), verdict, "{tenant} {tid}");
+    }
+    let mut without = of(TENANT, TENANT);
+    without.as_object_mut().unwrap().remove("tid");
+    assert_eq!(word(&any.says(&without).await), "issuer_mismatch");
+    for (tenants, organisation, person) in [
+        ("common", "accepted", "accepted"),
+        ("organizations", "accepted", "issuer_mismatch"),
+        ("consumers", "issuer_mismatch", "accepted"),
+        (upper.as_str(), "accepted", "issuer_mismatch"),
+        (
+            "00000000-0000-0000-0000-000000000001,72f988bf-86f1-41af-91ab-2d7cd011db47",
+            "accepted",
+            "issuer_mismatch",
+        ),
+        ("00000000-0000-0000-0000-000000000001", "issuer_mismatch", "issuer_mismatch"),
+    ] {
+        let house = House::with(preset("microsoft"), &json!({ "tenants": tenants })).await;
+        assert_eq!(word(&house.says(&of(TENANT, TENANT)).await), organisation, "{tenants}");
+        assert_eq!(word(&house.says(&of(personal, personal)).await), person, "{tenants}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
+    let house = House::of(preset("microsoft")).await;
+    let personal = "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0";
+    let keyed = |issuer: &str| {
+        let mut jwk = Signer::Rsa.jwk();
+        jwk["issuer"] = issuer.into();
+        jwk
+    };
+    let mut work = house.changed("tid", TENANT);
+    work["iss"] = format!("https://login.microsoftonline.com/{TENANT}/v2.0").into();
+    for (issuer, of_person, of_work) in [
+        ("https://login.microsoftonline.com/{tenantid}/v2.0", "accepted", "accepted"),
+        (personal, "accepted", "invalid_token"),
+        ("https://login.microsoftonline.us/{tenantid}/v2.0", "invalid_token", "invalid_token"),
+    ] {
+        let house = House::of(preset("microsoft")).await;
+        house.keys.behave(Behaviour::Json(jwks(&[keyed(issuer)])));
+        assert_eq!(word(&house.says(&house.claims()).await), of_person, "{issuer}");
+        assert_eq!(word(&house.says(&work).await), of_work, "{issuer}");
+    }
+    // The same key for two of them, as it is published.
+    house.keys.behave(Behaviour::Json(jwks(&[
+        keyed(personal),
+        keyed("https://login.microsoftonline.com/{tenantid}/v2.0"),
+    ])));
+    assert_eq!(word(&house.says(&work).await), "accepted");
+}
+
+#[tokio::test]
+async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alone() {
+    for (settings, key) in [
+        (json!({}), "`providers.under-test.additional_client_ids`"),
+        (json!({ "name": "main" }), "`IDP_ADDITIONAL_CLIENT_IDS` / `idp.additional_client_ids`"),
+    ] {
+        let house = House::of(preset("google")).await;
+        let (providers, name) = if settings == json!({}) {
+            (None, "under-test")
+        } else {
+            let config = vestibule::config::Config::read(
+                vestibule::config::defaults()
+                    .merge(("public_url", "http://127.0.0.1:8000"))
+                    .merge(("secret_key", "a secret key that only the tests use"))
+                    .merge(("databases.vestibule.url", "postgres://localhost/none"))
+                    .merge(("idp", json!({ "client_id": CLIENT_ID, "name": "main", "preset": "google", "tokeninfo_url": house.endpoint.tokeninfo_url() }))),
+            );
+            (Some(vestibule::provider::Providers::new(config.unwrap().providers).unwrap()), "main")
+        };
+        let providers = providers.as_ref().unwrap_or(&house.providers);
+        let android = "4242-android.apps.googleusercontent.com\n\u{1b}[31m";
+        let mut claims = house.changed("aud", android);
+        claims["azp"] = "4243-other.apps.googleusercontent.com".into();
+        house.endpoint.behave(Behaviour::Json(claims.clone()));
+        let provider = providers.get(name).unwrap();
+        for token in [opaque(), Signer::Rsa.token(&claims)] {
+            let token = vestibule::domain::id_token::IdToken::parse(&token, provider.token_format).unwrap();
+            let Err(Error::Refused(refusal)) = providers.verify(provider, &token, None, NOW).await else {
+                panic!("it is refused")
+            };
+            assert_eq!(refusal.reason.name(), "audience_mismatch");
+            let log = refusal.log.clone().unwrap();
+            for word in
+                [key, "4242-android.apps.googleusercontent.com", "4243-other.apps.googleusercontent.com"]
+            {
+                assert!(log.contains(word), "{word}: {log}");
+            }
+            assert!(log.chars().all(|c| c == ' ' || c.is_ascii_graphic()), "{log:?}");
+            assert!(!refusal.to_string().contains("4242") && !refusal.detail.contains("4242"));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What an operator may set together, and what each preset makes of nothing but a client id.
+
+use serde_json::{Value, json};
+use vestibule::config::{ClientAuthentication, Protocol, Verify};
+
+use super::house::read;
+use super::presets::CLIENT_ID;
+
+fn settings(preset: &str, more: &Value) -> Value {
+    let mut settings = json!({ "preset": preset, "client_id": CLIENT_ID });
+    for (name, value) in more.as_object().unwrap() {
+        settings[name] = value.clone();
+    }
+    settings
+}
+
+#[test]
+fn a_preset_and_a_client_id_are_enough() {
+    for (name, verify, tokeninfo, keys) in [
+        (
+            "google",
+            Verify::Tokeninfo,
+            Some("https://oauth2.googleapis.com/tokeninfo"),
+            "https://www.googleapis.com/oauth2/v3/certs",
+        ),
+        (
+            "line",
+            Verify::Tokeninfo,
+            Some("https://api.line.me/oauth2/v2.1/verify"),
+            "https://api.line.me/oauth2/v2.1/certs",
+        ),
+        ("apple", Verify::Jwks, None, "https://appleid.apple.com/auth/keys"),
+        ("microsoft", Verify::Jwks, None, "https://login.microsoftonline.com/common/discovery/v2.0/keys"),
+        ("facebook", Verify::Jwks, None, "https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
+    ] {
+        let config = read(&settings(name, &json!({}))).unwrap();
+        let provider = &config.providers["under-test"];
+        assert_eq!(provider.verify, verify, "{name}");
+        assert_eq!(provider.tokeninfo_url.as_ref().map(url::Url::as_str), tokeninfo, "{name}");
+        assert_eq!(provider.jwks_url.as_ref().unwrap().as_str(), keys, "{name}");
+    }
+    let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47";
+    let config = read(&settings("microsoft", &json!({ "tenants": tenant }))).unwrap();
+    let keys = config.providers["under-test"].jwks_url.as_ref().unwrap().to_string();
+    assert_eq!(keys, format!("https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys"));
+}
+
+#[test]
+fn what_is_set_goes_before_what_is_known() {
+    let config = read(&settings(
+        "line",
+        &json!({
+            "tokeninfo_url": "https://proxy.example/verify", "tokeninfo_method": "get", "issuers": "https://other.example",
+            "nonce": "required", "token_format": "any",
+        }),
+    ))
+    .unwrap();
+    let provider = &config.providers["under-test"];
+    assert_eq!(provider.tokeninfo_url.as_ref().unwrap().as_str(), "https://proxy.example/verify");
+    assert!(
+        provider.issuers.include("https://other.example")
+            && !provider.issuers.include("https://access.line.me")
+    );
+    let config =
+        read(&settings("google", &json!({ "verify": "both", "jwks_url": "https://proxy.example/keys" })))
+            .unwrap();
+    assert_eq!(
+        config.providers["under-test"].jwks_url.as_ref().unwrap().as_str(),
+        "https://proxy.example/keys"
+    );
+    let issuer = json!({ "issuer": "https://id.example.com/realms/people", "verify": "tokeninfo", "client_secret": "hush", "tokeninfo_auth": "client_secret_post" });
+    let config = read(&settings("keycloak", &issuer)).unwrap();
+    let protocol = config.providers["under-test"].protocol;
+    assert_eq!(protocol, Protocol::Introspection(ClientAuthentication::ClientSecretPost));
+}
+
+#[test]
+fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
+    let issuer = "https://id.example.com/realms/people";
+    for (preset, more, key) in [
+        ("gogle", json!({}), "preset"),
+        ("Google", json!({}), "preset"),
+        ("google", json!({ "verify": "signature" }), "verify"),
+        ("google", json!({ "verify": "jwks", "tokeninfo_url": "https://x.example/" }), "tokeninfo_url"),
+        ("google", json!({ "verify": "jwks", "tokeninfo_method": "post" }), "tokeninfo_method"),
+        ("google", json!({ "jwks_url": "https://x.example/" }), "jwks_url"),
+        ("google", json!({ "verify": "jwks", "jwks_url": "http://x.example/" }), "jwks_url"),
+        ("google", json!({ "verify": "jwks", "token_format": "any" }), "token_format"),
+        ("google", json!({ "issuer": issuer }), "issuer"),
+        ("google", json!({ "tenants": "common" }), "tenants"),
+        ("google", json!({ "tokeninfo_auth": "none" }), "tokeninfo_auth"),
+        ("line", json!({ "allowed_domains": "corp.example" }), "allowed_domains"),
+        ("line", json!({ "link": "authoritative" }), "link"),
+        ("apple", json!({ "verify": "tokeninfo" }), "verify"),
+        ("apple", json!({ "verify": "both", "tokeninfo_url": "https://x.example/" }), "verify"),
+        ("apple", json!({ "tokeninfo_url": "https://x.example/" }), "tokeninfo_url"),
+        ("microsoft", json!({ "verify": "tokeninfo" }), "verify"),
+        ("microsoft", json!({ "tenants": "everybody" }), "tenants"),
+        ("microsoft", json!({ "tenants": "common,organizations" }), "tenants"),
+        ("facebook", json!({ "verify": "both" }), "verify"),
+        ("rfc7662", json!({}), "issuers"),
+        ("rfc7662", json!({ "issuers": issuer }), "tokeninfo_url"),
+        ("rfc7662", json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/" }), "client_secret"),
+        (
+            "rfc7662",
+            json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/", "client_secret": "hush", "tokeninfo_method": "get" }),
+            "tokeninfo_method",
+        ),
+        (
+            "rfc7662",
+            json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/?token=x", "client_secret": "hush" }),
+            "tokeninfo_url",
+        ),
+        ("rfc7662", json!({ "issuers": issuer, "verify": "jwks" }), "jwks_url"),
+        ("keycloak", json!({}), "issuer"),
+        ("keycloak", json!({ "issuer": "id.example.com" }), "issuer"),
+        ("keycloak", json!({ "issuer": "http://id.example.com" }), "issuer"),
+        ("keycloak", json!({ "issuer": "https://id.example.com/?realm=people" }), "issuer"),
+        ("keycloak", json!({ "issuer": issuer, "verify": "tokeninfo" }), "client_secret"),
+        ("oidc", json!({ "issuer": issuer, "verify": "both" }), "client_secret"),
+    ] {
+        let error = read(&settings(preset, &more)).expect_err(preset).to_string();
+        assert!(error.starts_with("configuration: "), "{error}");
+        assert!(error.contains(&format!("providers.under-test.{key}")), "{preset} {more}: {error}");
+        assert!(error.contains("; ") && !error.contains("hush"), "{preset} {more}: {error}");
+    }
+}

@@ -1,0 +1,278 @@
+//! Signatures (RFC 7515, RFC 8725), each wrong in one way, with every preset that looks at them.
+
+use serde_json::{Value, json};
+
+use super::house::{House, word};
+use super::presets::{PRESETS, Preset, preset};
+use super::signer::{Signer, base64, hs256, jwks, signed};
+use crate::provider::Behaviour;
+
+fn signing() -> impl Iterator<Item = Preset> {
+    PRESETS.into_iter().filter(Preset::signs)
+}
+
+/// A house whose provider publishes these keys, and whose endpoint, if it is asked, agrees with
+/// everything.
+async fn publishing(preset: Preset, keys: &[Value]) -> House {
+    let house = House::of(preset).await;
+    house.keys.behave(Behaviour::Json(jwks(keys)));
+    let answer = (preset.answer)(&house.claims().to_string());
+    house.endpoint.behave(Behaviour::body("application/json", answer));
+    house
+}
+
+#[tokio::test]
+async fn every_accepted_algorithm_is_verified() {
+    for preset in signing() {
+        let house = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
+        for signer in Signer::ALL {
+            let verdict = house.verify(&signer.token(&house.claims())).await;
+            assert_eq!(word(&verdict), "accepted", "{} {signer:?}: {verdict:?}", preset.name);
+        }
+        assert_eq!(house.keys.calls(), 1, "{}: and the keys are fetched once", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
+    for preset in signing() {
+        let house = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
+        let claims = house.claims();
+        for (signer, named) in [
+            (Signer::OtherRsa, Signer::Rsa),
+            (Signer::Rsa, Signer::OtherRsa),
+            (Signer::OtherEc, Signer::Ec),
+            (Signer::Pss, Signer::Rsa),
+            (Signer::Rsa, Signer::Pss),
+            (Signer::Ec, Signer::Rsa),
+            (Signer::Ed, Signer::Ec),
+        ] {
+            let verdict = house.verify(&signer.token_with(&named.header(), &claims)).await;
+            assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
+            // Honest about the algorithm, dishonest about the key.
+            let mut header = signer.header();
+            header["kid"] = named.kid().into();
+            let verdict = house.verify(&signer.token_with(&header, &claims)).await;
+            assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
+        }
+        assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn the_public_key_is_no_shared_secret() {
+    for preset in signing() {
+        let house = publishing(preset, &[Signer::Rsa.jwk()]).await;
+        let claims = house.claims().to_string();
+        let jwk = Signer::Rsa.jwk();
+        let secrets = [
+            Signer::Rsa.public_der(),
+            format!(
+                "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+                base64(Signer::Rsa.public_der())
+            )
+            .into_bytes(),
+            jwk.to_string().into_bytes(),
+            jwk["n"].as_str().unwrap().as_bytes().to_vec(),
+            Vec::new(),
+        ];
+        for secret in secrets {
+            for alg in ["HS256", "RS256", "hs256"] {
+                let header = json!({ "alg": alg, "kid": "rsa-1", "typ": "JWT" }).to_string();
+                let token = signed(&header, &claims, |message| hs256(&secret, message));
+                assert_eq!(word(&house.verify(&token).await), "invalid_token", "{} {alg}", preset.name);
+            }
+        }
+        let secret_published = json!({ "kty": "oct", "k": base64("secret"), "kid": "oct-1", "alg": "HS256" });
+        let house = publishing(preset, &[secret_published, Signer::Rsa.jwk()]).await;
+        let header = json!({ "alg": "HS256", "kid": "oct-1", "typ": "JWT" }).to_string();
+        let token = signed(&header, &claims, |message| hs256(b"secret", message));
+        assert_ne!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
+    let preset = preset("apple");
+    let house = publishing(preset, &[Signer::Rsa.jwk(), Signer::Ec.jwk()]).await;
+    let claims = house.claims();
+    let with = |name: &str, value: Value| {
+        let mut header = Signer::Rsa.header();
+        header[name] = value;
+        header
+    };
+    for header in [
+        with("crit", json!(["exp"])),
+        with("crit", json!([])),
+        with("crit", json!(null)),
+        with("typ", json!("at+jwt")),
+        with("typ", json!("logout+jwt")),
+        with("typ", json!("JOSE")),
+        with("typ", json!(7)),
+        with("kid", json!(1)),
+        with("kid", json!(["rsa-1"])),
+        with("alg", json!(null)),
+        with("alg", json!("RS512")),
+        with("alg", json!("rs256")),
+        with("alg", json!(["RS256"])),
+        with("alg", json!("")),
+        with("alg", json!("RSA-OAEP")),
+    ] {
+        let verdict = house.verify(&Signer::Rsa.token_with(&header, &claims)).await;
+        assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
+    }
+    assert_eq!(house.calls(), 0, "nobody had to be asked");
+    for header in [
+        with("typ", json!("jwt")),
+        with("typ", json!(null)),
+        with("x", json!("y")),
+        json!({ "alg": "RS256", "kid": "rsa-1" }),
+        // A key that a token brings along is not looked at.
+        with("jwk", Signer::OtherRsa.jwk()),
+        with("jku", json!("http://127.0.0.1:1/keys")),
+    ] {
+        let verdict = house.verify(&Signer::Rsa.token_with(&header, &claims)).await;
+        assert_eq!(word(&verdict), "accepted", "{header}: {verdict:?}");
+        let verdict = house.verify(&Signer::OtherRsa.token_with(&header, &claims)).await;
+        assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
+    }
+    assert_eq!(house.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_was_changed_after_it_was_signed_is_refused() {
+    let house = publishing(preset("apple"), &[Signer::Rsa.jwk()]).await;
+    let token = Signer::Rsa.token(&house.claims());
+    let [header, claims, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
+    let other = base64(house.changed("sub", "other").to_string());
+    let mut flipped = signature.to_owned().into_bytes();
+    flipped[10] = if flipped[10] == b'A' { b'B' } else { b'A' };
+    let flipped = String::from_utf8(flipped).unwrap();
+    for wrong in [
+        format!("{header}.{other}.{signature}"),
+        format!("{header}.{claims}.{flipped}"),
+        format!("{header}.{claims}."),
+        format!("{header}.{claims}.{}", base64("signature")),
+        format!("{}.{claims}.{signature}", base64(r#"{"alg":"RS256","kid":"rsa-1"}"#)),
+    ] {
+        assert_eq!(word(&house.verify(&wrong).await), "invalid_token", "{wrong}");
+    }
+    assert_eq!(word(&house.verify(&token).await), "accepted");
+}
+
+#[tokio::test]
+async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
+    let nameless = |signer: Signer| {
+        let mut header = signer.header();
+        header.as_object_mut().unwrap().remove("kid");
+        header
+    };
+    let house = publishing(preset("apple"), &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()]).await;
+    let claims = house.claims();
+    assert_eq!(
+        word(&house.verify(&Signer::Rsa.token_with(&nameless(Signer::Rsa), &claims)).await),
+        "invalid_token"
+    );
+
+    let mut single = Signer::Rsa.jwk();
+    single.as_object_mut().unwrap().remove("kid");
+    let house = publishing(preset("apple"), &[single]).await;
+    assert_eq!(
+        word(&house.verify(&Signer::Rsa.token_with(&nameless(Signer::Rsa), &claims)).await),
+        "accepted"
+    );
+    assert_eq!(
+        word(&house.verify(&Signer::OtherRsa.token_with(&nameless(Signer::OtherRsa), &claims)).await),
+        "invalid_token"
+    );
+    // A key without a name is not the one that is named.
+    assert_eq!(word(&house.verify(&Signer::Rsa.token(&claims)).await), "invalid_token");
+
+    // One name for two keys: either may have signed, and nobody else.
+    let named = |signer: Signer| {
+        let mut jwk = signer.jwk();
+        jwk["kid"] = "shared".into();
+        jwk
+    };
+    let house =
+        publishing(preset("apple"), &[named(Signer::Rsa), named(Signer::OtherRsa), named(Signer::Ec)]).await;
+    for (signer, verdict) in [
+        (Signer::Rsa, "accepted"),
+        (Signer::OtherRsa, "accepted"),
+        (Signer::Ec, "accepted"),
+        (Signer::OtherEc, "invalid_token"),
+    ] {
+        let mut header = signer.header();
+        header["kid"] = "shared".into();
+        assert_eq!(word(&house.verify(&signer.token_with(&header, &claims)).await), verdict, "{signer:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
+    let with = |name: &str, value: Value| {
+        let mut jwk = Signer::Rsa.jwk();
+        jwk[name] = value;
+        jwk
+    };
+    let good = Signer::Ec.jwk();
+    for odd in [
+        with("use", json!("enc")),
+        with("use", json!(7)),
+        with("key_ops", json!(["encrypt"])),
+        with("key_ops", json!("verify")),
+        with("alg", json!("RS512")),
+        with("alg", json!("RSA-OAEP")),
+        with("alg", json!("ES256")),
+        with("kty", json!("EC")),
+        with("kty", json!("unknown")),
+        with("kty", json!(null)),
+        with("n", json!("AQAB")),
+        with("n", json!("")),
+        with("n", json!("+/==")),
+        with("n", json!(base64(vec![0xff; 1025]))),
+        with("e", json!("")),
+        with("e", json!("AA")),
+        with("e", json!("Ag")),
+        with("e", json!("AQ")),
+        with("e", json!(base64([0xff; 9]))),
+        json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "kid": "rsa-1" }),
+        json!({ "kty": "EC", "crv": "P-256", "x": base64([1; 32]), "y": base64([1; 32]), "kid": "rsa-1" }),
+        json!({ "kty": "OKP", "crv": "X25519", "x": base64([1; 32]), "kid": "rsa-1" }),
+        json!({ "kty": "OKP", "crv": "Ed25519", "x": base64([1; 31]), "kid": "rsa-1" }),
+        json!("rsa-1"),
+        json!(null),
+        json!([]),
+        json!({}),
+    ] {
+        let house = publishing(preset("apple"), &[odd.clone(), good.clone()]).await;
+        let claims = house.claims();
+        let verdict = house.verify(&Signer::Rsa.token(&claims)).await;
+        assert_eq!(word(&verdict), "invalid_token", "{odd}: {verdict:?}");
+        assert_eq!(word(&house.verify(&Signer::Ec.token(&claims)).await), "accepted", "{odd}");
+        // Alone, it is as if there were no document.
+        let house = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
+        assert_eq!(word(&house.verify(&Signer::Rsa.token(&claims)).await), "unavailable", "{odd}");
+    }
+    for usual in [
+        with("use", json!(null)),
+        with("key_ops", json!(["verify"])),
+        with("x5c", json!(["x"])),
+        with("alg", json!(null)),
+    ] {
+        let mut usual = usual;
+        usual.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        let house = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
+        assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted", "{usual}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_rsa_key_verifies_nothing() {
+    // 1024 bits: a modulus that is long enough to look at and too short to trust.
+    let mut short = Signer::Rsa.jwk();
+    let modulus = short["n"].as_str().unwrap()[..171].to_owned();
+    short["n"] = modulus.into();
+    let house = publishing(preset("apple"), &[short, Signer::Ec.jwk()]).await;
+    assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "invalid_token");
+}

@@ -1,0 +1,159 @@
+//! Keys that sign tokens, and their public halves as providers publish them.
+
+use std::sync::OnceLock;
+
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
+};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+/// One of the keys that the tests have; making RSA keys takes too long to do it for every test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signer {
+    Rsa,
+    OtherRsa,
+    /// The first RSA key with the other padding.
+    Pss,
+    Ec,
+    OtherEc,
+    Ed,
+}
+
+struct Keys {
+    rsa: [RsaKeyPair; 2],
+    ec: [EcdsaKeyPair; 2],
+    ed: Ed25519KeyPair,
+}
+
+fn keys() -> &'static Keys {
+    static KEYS: OnceLock<Keys> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let rsa = || RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+        let ec = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        Keys { rsa: [rsa(), rsa()], ec: [ec(), ec()], ed: Ed25519KeyPair::generate().unwrap() }
+    })
+}
+
+pub fn base64(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+impl Signer {
+    pub const ALL: [Self; 6] = [Self::Rsa, Self::OtherRsa, Self::Pss, Self::Ec, Self::OtherEc, Self::Ed];
+
+    pub fn alg(self) -> &'static str {
+        match self {
+            Self::Rsa | Self::OtherRsa => "RS256",
+            Self::Pss => "PS256",
+            Self::Ec | Self::OtherEc => "ES256",
+            Self::Ed => "EdDSA",
+        }
+    }
+
+    pub fn kid(self) -> &'static str {
+        match self {
+            Self::Rsa => "rsa-1",
+            Self::OtherRsa => "rsa-2",
+            Self::Pss => "pss-1",
+            Self::Ec => "ec-1",
+            Self::OtherEc => "ec-2",
+            Self::Ed => "ed-1",
+        }
+    }
+
+    /// The public half (RFC 7517).
+    pub fn jwk(self) -> Value {
+        let mut jwk = match self {
+            Self::Rsa | Self::OtherRsa | Self::Pss => {
+                let (n, e) = self.modulus_and_exponent();
+                json!({ "kty": "RSA", "n": base64(n), "e": base64(e) })
+            }
+            Self::Ec | Self::OtherEc => {
+                let point = keys().ec[usize::from(self == Self::OtherEc)].public_key().as_ref();
+                json!({ "kty": "EC", "crv": "P-256", "x": base64(&point[1..33]), "y": base64(&point[33..]) })
+            }
+            Self::Ed => json!({ "kty": "OKP", "crv": "Ed25519", "x": base64(keys().ed.public_key()) }),
+        };
+        jwk["kid"] = self.kid().into();
+        jwk["use"] = "sig".into();
+        jwk["alg"] = self.alg().into();
+        jwk
+    }
+
+    fn rsa(self) -> &'static RsaKeyPair {
+        &keys().rsa[usize::from(self == Self::OtherRsa)]
+    }
+
+    /// The public key as others know it: the secret in the oldest of confusions.
+    pub fn public_der(self) -> Vec<u8> {
+        let der: PublicKeyX509Der<'_> = self.rsa().public_key().as_der().unwrap();
+        der.as_ref().to_vec()
+    }
+
+    /// Every key made here has 2048 bits and the exponent 65537; nothing else need be understood.
+    fn modulus_and_exponent(self) -> (&'static [u8], &'static [u8]) {
+        let der = self.rsa().public_key().as_ref();
+        (&der[9..265], &der[267..270])
+    }
+
+    pub fn sign(self, message: &[u8]) -> Vec<u8> {
+        let random = SystemRandom::new();
+        let rsa = |padding: &'static _| {
+            let mut signature = vec![0; 256];
+            self.rsa().sign(padding, &random, message, &mut signature).unwrap();
+            signature
+        };
+        match self {
+            Self::Rsa | Self::OtherRsa => rsa(&RSA_PKCS1_SHA256),
+            Self::Pss => rsa(&RSA_PSS_SHA256),
+            Self::Ec | Self::OtherEc => {
+                let pair = &keys().ec[usize::from(self == Self::OtherEc)];
+                pair.sign(&random, message).unwrap().as_ref().to_vec()
+            }
+            Self::Ed => keys().ed.sign(message).as_ref().to_vec(),
+        }
+    }
+
+    /// The usual header of this key's tokens.
+    pub fn header(self) -> Value {
+        json!({ "alg": self.alg(), "typ": "JWT", "kid": self.kid() })
+    }
+
+    /// A token with the usual header.
+    pub fn token(self, claims: &Value) -> String {
+        self.token_with(&self.header(), claims)
+    }
+
+    /// A token with that header, signed by this key whatever the header says.
+    pub fn token_with(self, header: &Value, claims: &Value) -> String {
+        self.token_of(&header.to_string(), &claims.to_string())
+    }
+
+    /// A token of those texts, which need not be JSON.
+    pub fn token_of(self, header: &str, claims: &str) -> String {
+        signed(header, claims, |message| self.sign(message))
+    }
+}
+
+/// A token with whatever signature.
+pub fn signed(header: &str, claims: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
+    let message = format!("{}.{}", base64(header), base64(claims));
+    let signature = base64(sign(message.as_bytes()));
+    format!("{message}.{signature}")
+}
+
+/// HS256 with that secret.
+pub fn hs256(secret: &[u8], message: &[u8]) -> Vec<u8> {
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message).as_ref().to_vec()
+}
+
+/// A key set.
+pub fn jwks(keys: &[Value]) -> Value {
+    json!({ "keys": keys })
+}
