@@ -107,6 +107,10 @@ pub struct Provider {
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_token_age: u32,
+    /// Calls to the token-information endpoint at once.
+    pub max_calls: usize,
+    /// Seconds for which an answer of the endpoint is good; none is kept by default.
+    pub verify_cache: u32,
     /// When an e-mail address may lead to an existing user.
     pub policy: Policy,
 }

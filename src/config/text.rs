@@ -74,3 +74,29 @@ where
     }
     deserializer.deserialize_any(Parsed(PhantomData)).map(Some)
 }
+
+/// Seconds, with or without the unit: `60` or `60s`.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    struct Seconds;
+    impl Visitor<'_> for Seconds {
+        type Value = u32;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("seconds, such as 60 or \"60s\"")
+        }
+
+        fn visit_u64<E: Error>(self, value: u64) -> Result<u32, E> {
+            self.visit_str(&value.to_string())
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<u32, E> {
+            self.visit_str(&value.to_string())
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<u32, E> {
+            let digits = text.trim().trim_end_matches('s').trim_end();
+            digits.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Other("text"), &self))
+        }
+    }
+    deserializer.deserialize_any(Seconds).map(Some)
+}

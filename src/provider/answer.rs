@@ -38,6 +38,17 @@ impl Unavailable {
         Self { class, check: None, retry_after: 2 }
     }
 
+    /// The same with other advice on when to come back, in seconds.
+    pub(super) const fn after(class: &'static str, retry_after: u32) -> Self {
+        Self { class, check: None, retry_after }
+    }
+
+    /// Whether a provider that works would not have failed so. What makes no sense may be the work of
+    /// whoever made the token.
+    pub(super) fn is_outage(&self) -> bool {
+        !["not_json", "too_large", "disagreement"].contains(&self.class)
+    }
+
     pub(super) fn misconfigured(class: &'static str, setting: &'static str) -> Self {
         Self { check: Some(Cow::Borrowed(setting)), ..Self::new(class) }
     }

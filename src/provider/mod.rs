@@ -7,11 +7,17 @@ mod agreement;
 mod answer;
 mod attempt;
 mod authorization_code;
+mod breaker;
 mod client;
 mod document;
+mod endpoint;
+mod flights;
 mod freshness;
+mod gate;
+mod health;
 mod outside;
 mod tokeninfo;
+mod verdicts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +25,9 @@ use std::collections::BTreeMap;
 use url::Url;
 
 pub use self::answer::Unavailable;
+pub use self::breaker::State as Breaker;
 pub use self::client::ClientError;
+pub use self::health::{BOUNDS, Snapshot};
 use self::outside::Outside;
 use crate::config;
 use crate::domain::claims::{Expected, VerifiedClaims};
@@ -34,7 +42,7 @@ pub struct Providers {
 }
 
 /// Why a token was not verified.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The token is at fault.
     #[error(transparent)]
@@ -57,6 +65,12 @@ impl Providers {
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.by_name.keys().cloned().collect()
+    }
+
+    /// How the calls to each provider's endpoint went since the start, by its name.
+    #[must_use]
+    pub fn health(&self) -> BTreeMap<&str, Snapshot> {
+        self.outside.health()
     }
 
     /// The provider of that name.

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::Client;
 use tokio::time::timeout;
@@ -13,6 +15,8 @@ use url::Url;
 
 use super::answer::{DEADLINE, Unavailable};
 use super::document::Document;
+use super::endpoint::Endpoint;
+use super::health::Snapshot;
 use super::{Error, agreement, tokeninfo};
 use crate::config::{Provider, Verify};
 use crate::domain::claims::{Expected, VerifiedClaims};
@@ -28,8 +32,31 @@ pub(super) struct Outside {
     published: BTreeMap<String, Published>,
 }
 
-/// What one provider publishes, as far as it is used.
+/// What is left of the time of a call for the waits before it.
+const MARGIN: Duration = Duration::from_millis(300);
+
+/// Claims, and in whose words.
+pub(super) enum Claims<'t> {
+    /// The token's own, signed by the provider.
+    Signed(&'t Object),
+    /// The endpoint's.
+    Told(Arc<Object>),
+}
+
+impl Deref for Claims<'_> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        match self {
+            Self::Signed(claims) => claims,
+            Self::Told(claims) => claims,
+        }
+    }
+}
+
+/// One provider: its endpoint, and what it publishes, as far as it is used.
 struct Published {
+    endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
     keys: Arc<Document<KeySet>>,
 }
@@ -53,9 +80,14 @@ impl Outside {
                 "jwks_url",
                 Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
             );
-            (name.clone(), Published { metadata, keys })
+            (name.clone(), Published { endpoint: Endpoint::new(provider), metadata, keys })
         });
         Self { published: published.collect(), client }
+    }
+
+    /// How the calls to each endpoint went.
+    pub fn health(&self) -> BTreeMap<&str, Snapshot> {
+        self.published.iter().map(|(name, published)| (name.as_str(), published.endpoint.health())).collect()
     }
 
     /// What a provider vouches for. The claims are the provider's own words, yet to be held against
@@ -65,28 +97,30 @@ impl Outside {
         provider: &Provider,
         token: &'t IdToken,
         expected: &Expected<'_>,
-    ) -> Result<Cow<'t, Object>, Error> {
+    ) -> Result<Claims<'t>, Error> {
         let verdict = async {
             match provider.verify {
-                Verify::Tokeninfo => self.endpoint(provider, token, expected.now).await.map(Cow::Owned),
-                Verify::Jwks => self.signature(provider, token, expected).await.map(Cow::Borrowed),
+                Verify::Tokeninfo => self.endpoint(provider, token, expected.now).await.map(Claims::Told),
+                Verify::Jwks => self.signature(provider, token, expected).await.map(Claims::Signed),
                 Verify::Both => {
                     let signed = self.signature(provider, token, expected).await?;
                     // What is not good enough here is not shown to anybody.
                     VerifiedClaims::validate(signed, expected)?;
                     let answer = self.endpoint(provider, token, expected.now).await?;
                     agreement::check(signed, &answer)?;
-                    Ok(Cow::Owned(answer))
+                    Ok(Claims::Told(answer))
                 }
             }
         };
-        timeout(DEADLINE, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+        // The call itself has the same time and ends first, so that it is known how it ended.
+        timeout(DEADLINE + MARGIN, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
     }
 
-    async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Object, Error> {
+    async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
         let configured = provider.tokeninfo_url.as_ref();
         let url = self.locate(provider, configured, now, |metadata| &metadata.introspection_url).await?;
-        tokeninfo::ask(&self.client, provider, &url, token).await
+        let call = || tokeninfo::ask(&self.client, provider, &url, token);
+        self.published(provider)?.endpoint.ask(token, now, call).await
     }
 
     async fn signature<'t>(

@@ -44,6 +44,10 @@ pub(in crate::config) struct Keys {
     pub enabled: Option<bool>,
     #[serde(default, deserialize_with = "text::parsed")]
     pub max_token_age: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    pub max_calls: Option<u32>,
+    #[serde(default, deserialize_with = "text::seconds")]
+    pub verify_cache: Option<u32>,
     #[serde(default)]
     pub link: Link,
     #[serde(default)]

@@ -16,6 +16,8 @@ use crate::domain::linking::{Link, Policy};
 use crate::domain::metadata;
 use crate::secret::Secret;
 
+/// Calls to an endpoint at once. At a tenth of a second each that is several hundred a second.
+const MAX_CALLS: u32 = 64;
 const DAY: u32 = 24 * 60 * 60;
 
 /// The default provider, whose name is a setting.
@@ -101,6 +103,8 @@ impl Reader<'_> {
             nonce: raw.nonce.unwrap_or(defaults.nonce),
             trust_email: raw.trust_email.unwrap_or(false),
             max_token_age,
+            max_calls: self.max_calls(raw)?,
+            verify_cache: self.verify_cache(raw, verify)?,
             policy: Policy {
                 link: raw.link,
                 unverified_email: raw.unverified_email,
@@ -110,6 +114,24 @@ impl Reader<'_> {
         };
         self.check_verification(raw, defaults, &provider)?;
         Ok(provider)
+    }
+
+    fn max_calls(&self, raw: &Keys) -> Result<usize, Error> {
+        let calls = raw.max_calls.unwrap_or(MAX_CALLS);
+        let calls = usize::try_from(calls).ok().filter(|calls| (1..=10_000).contains(calls));
+        calls.ok_or_else(|| self.error("max_calls", "is out of range", "set it to 1 to 10000"))
+    }
+
+    fn verify_cache(&self, raw: &Keys, verify: Verify) -> Result<u32, Error> {
+        let seconds = raw.verify_cache.unwrap_or(0);
+        if seconds > 3600 {
+            let remedy = "set it to at most 3600s; a token that is withdrawn is accepted for so long";
+            return Err(self.error("verify_cache", "is out of range", remedy));
+        }
+        if seconds > 0 && verify == Verify::Jwks {
+            return Err(self.error("verify_cache", "is not used with `verify = \"jwks\"`", "remove it"));
+        }
+        Ok(seconds)
     }
 
     /// Each way of verifying has what it takes, and nothing is set that it would not look at.

@@ -1,0 +1,107 @@
+//! One provider's token-information endpoint, asked no more than it bears: behind its gate, once for
+//! one token at a time, and not at all while an answer is kept.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::Error;
+use super::answer::{DEADLINE, Unavailable};
+use super::breaker::Verdict;
+use super::flights::{Flights, Key};
+use super::gate::Gate;
+use super::health::{Health, Snapshot};
+use super::verdicts::Verdicts;
+use crate::config::Provider;
+use crate::domain::id_token::IdToken;
+use crate::domain::json::Object;
+
+/// The endpoint and what stands around it.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    gate: Gate,
+    flights: Flights<Result<Arc<Object>, Error>>,
+    verdicts: Verdicts<Arc<Object>>,
+    health: Health,
+}
+
+impl Endpoint {
+    pub fn new(provider: &Provider) -> Self {
+        Self {
+            gate: Gate::new(&provider.name, provider.max_calls),
+            flights: Flights::new(),
+            verdicts: Verdicts::new(provider.verify_cache),
+            health: Health::default(),
+        }
+    }
+
+    /// How calls went since the start.
+    pub fn health(&self) -> Snapshot {
+        self.health.snapshot(self.gate.state())
+    }
+
+    /// What the endpoint says of a token. The claims are for whoever asks to judge: who asks the same
+    /// at once shares the answer and not the judgement.
+    pub async fn ask<F>(
+        &self,
+        token: &IdToken,
+        now: i64,
+        call: impl FnOnce() -> F,
+    ) -> Result<Arc<Object>, Error>
+    where
+        F: Future<Output = Result<Object, Error>>,
+    {
+        let key = key(token);
+        if let Some(answer) = self.verdicts.get(&key, now) {
+            self.health.count("kept");
+            return Ok(answer);
+        }
+        let answer = self.flights.ask(key, || self.call(call)).await?;
+        if let Some(expires_at) = expiry(&answer) {
+            self.verdicts.keep(key, answer.clone(), expires_at, now);
+        }
+        Ok(answer)
+    }
+
+    /// Asks, if there is a place.
+    async fn call<F>(&self, call: impl FnOnce() -> F) -> Result<Arc<Object>, Error>
+    where
+        F: Future<Output = Result<Object, Error>>,
+    {
+        let pass = self.gate.enter().await.inspect_err(|unavailable| self.health.count(unavailable.class))?;
+        let started = Instant::now();
+        let answer = timeout(DEADLINE, call()).await;
+        let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
+        let (outcome, verdict) = match &answer {
+            Ok(_) => ("answered", Verdict::Answered),
+            Err(Error::Refused(_)) => ("refused", Verdict::Answered),
+            Err(Error::Unavailable(unavailable)) if unavailable.is_outage() => {
+                let wish = Duration::from_secs(unavailable.retry_after.into());
+                (unavailable.class, Verdict::Failed(Some(wish)))
+            }
+            Err(Error::Unavailable(unavailable)) => (unavailable.class, Verdict::Answered),
+        };
+        self.health.called(outcome, started.elapsed());
+        pass.judge(verdict);
+        answer.map(Arc::new)
+    }
+}
+
+/// What a token is known by here. The token itself is kept nowhere.
+fn key(token: &IdToken) -> Key {
+    let mut key = Key::default();
+    key.copy_from_slice(digest(&SHA256, token.expose().as_bytes()).as_ref());
+    key
+}
+
+/// The token's `exp`, which some providers write as text.
+fn expiry(answer: &Object) -> Option<i64> {
+    match answer.get("exp")? {
+        Value::String(text) => text.parse().ok(),
+        number => number.as_i64(),
+    }
+}

@@ -1,0 +1,100 @@
+//! How calls to one provider end, and how long they take: counted since the start, for the
+//! overview and the metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::breaker::State;
+
+/// Upper bounds of the latency histogram, in milliseconds; what takes longer is in one more.
+pub const BOUNDS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 3_000, 5_000];
+
+/// The counters of one provider.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    outcomes: Mutex<BTreeMap<&'static str, u64>>,
+    latency: [AtomicU64; BOUNDS.len() + 1],
+    microseconds: AtomicU64,
+}
+
+/// The counters as they are.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Calls by how they ended: `answered`, `refused`, or the class of the failure.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Calls by how long they took, for each of [`BOUNDS`] and what is longer; not cumulative.
+    pub latency: [u64; BOUNDS.len() + 1],
+    /// How long all of them took together.
+    pub total: Duration,
+    /// What the breaker lets through.
+    pub breaker: State,
+}
+
+impl Health {
+    /// Counts a call that was made.
+    pub fn called(&self, outcome: &'static str, took: Duration) {
+        let milliseconds = took.as_millis();
+        let bucket =
+            BOUNDS.iter().position(|bound| milliseconds <= u128::from(*bound)).unwrap_or(BOUNDS.len());
+        self.latency[bucket].fetch_add(1, Ordering::Relaxed);
+        let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
+        self.count(outcome);
+    }
+
+    /// Counts a call that was not made.
+    pub fn count(&self, outcome: &'static str) {
+        *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
+    }
+
+    pub fn snapshot(&self, breaker: State) -> Snapshot {
+        Snapshot {
+            outcomes: self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            latency: std::array::from_fn(|bucket| self.latency[bucket].load(Ordering::Relaxed)),
+            total: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
+            breaker,
+        }
+    }
+}
+
+impl Snapshot {
+    /// The bound in milliseconds that this share of the calls, in percent, stayed below; none when
+    /// it took longer than the longest, or when nobody was asked.
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let all: u64 = self.latency.iter().sum();
+        let rank = all.checked_mul(percent)?.div_ceil(100).max(1);
+        let mut seen = 0;
+        let bucket = self.latency.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        })?;
+        BOUNDS.get(bucket).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_by_outcome_and_by_how_long_they_took() {
+        let health = Health::default();
+        assert_eq!(health.snapshot(State::Closed).percentile(50), None);
+        for milliseconds in [1, 5, 6, 90, 9_000] {
+            health.called("answered", Duration::from_millis(milliseconds));
+        }
+        health.count("no_place");
+        let snapshot = health.snapshot(State::Open);
+        assert_eq!(
+            snapshot.outcomes.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>(),
+            [("answered", 5), ("no_place", 1)]
+        );
+        assert_eq!(snapshot.latency, [2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(snapshot.percentile(50), Some(10));
+        assert_eq!((snapshot.percentile(80), snapshot.percentile(95)), (Some(100), None));
+        assert_eq!(snapshot.total, Duration::from_millis(9_102));
+    }
+}
