@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::axe::Axe;
 use crate::chromium::{Scripts, Window};
-use crate::journeys::sign_in;
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;
@@ -45,7 +44,8 @@ async fn look(width: u32, scheme: &str) {
     for viewer in [Viewer::Anyone, Viewer::Support, Viewer::Admin] {
         window.client.delete_all_cookies().await.unwrap();
         if let Some(email) = viewer.email() {
-            sign_in(&window, &desk.app.url, email).await;
+            window.sign_in(&format!("{}/admin", desk.app.url), email).await;
+            window.arrive("Overview").await;
         }
         for page in pages.iter().filter(|page| page.content == Content::Page && page.viewer == viewer) {
             let found = judge(&axe, &window, &desk.app.url, page, width).await;

@@ -1,110 +1,133 @@
 //! What staff come for, from the sign-in to the sign-out.
 
-use fantoccini::Locator;
+use serde_json::json;
 
 use crate::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
 
-/// Signs in at the identity provider's page.
-pub async fn sign_in(window: &Window, base: &str, email: &str) {
-    window.client.goto(&format!("{base}/admin")).await.unwrap();
-    press(window, "Sign in with idp").await;
-    fill(window, "E-mail address", email).await;
-    press(window, "Sign in").await;
-    arrive(window, "Overview").await;
-}
+const BOTH: [Scripts; 2] = [Scripts::On, Scripts::Off];
+const SEARCH: &str = "E-mail address, name, id or subject, or how it begins";
 
-/// Presses the button of that name.
-pub async fn press(window: &Window, name: &str) {
-    let button = format!("//button[normalize-space()='{name}']");
-    window.client.find(Locator::XPath(&button)).await.unwrap().click().await.unwrap();
-}
-
-/// Follows the link of that name.
-pub async fn follow(window: &Window, name: &str) {
-    let link = format!("//a[normalize-space()='{name}']");
-    window.client.find(Locator::XPath(&link)).await.unwrap().click().await.unwrap();
-}
-
-/// Types into the field of that label.
-pub async fn fill(window: &Window, label: &str, text: &str) {
-    let field = format!("//*[@id=//label[normalize-space()='{label}']/@for]");
-    let field = window.client.find(Locator::XPath(&field)).await.unwrap();
-    field.clear().await.unwrap();
-    field.send_keys(text).await.unwrap();
-}
-
-/// Gives a reason in the field of that label, and presses the button of its form.
-pub async fn act(window: &Window, label: &str, reason: &str, button: &str) {
-    fill(window, label, reason).await;
-    let button =
-        format!("//label[normalize-space()='{label}']/ancestor::form//button[normalize-space()='{button}']");
-    window.client.find(Locator::XPath(&button)).await.unwrap().click().await.unwrap();
-}
-
-/// Waits for the page of that title.
-pub async fn arrive(window: &Window, title: &str) {
-    let title = format!("//title[normalize-space()='{title} · Vestibule']");
-    window.client.find(Locator::XPath(&title)).await.unwrap();
-}
-
-/// Waits for a text on the page.
-pub async fn see(window: &Window, text: &str) {
-    let text = format!("//main[contains(normalize-space(), '{text}')]");
-    window.client.find(Locator::XPath(&text)).await.unwrap();
-}
-
-/// What can be read on the page.
-pub async fn text(window: &Window) -> String {
-    window.client.find(Locator::Css("body")).await.unwrap().text().await.unwrap()
-}
-
-/// The path of the page.
-pub async fn place(window: &Window) -> String {
-    window.client.current_url().await.unwrap().path().to_owned()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn staff_find_a_person_and_sign_her_out_with_scripts() {
-    look_after(Scripts::On).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn staff_find_a_person_and_sign_her_out_without_scripts() {
-    look_after(Scripts::Off).await;
-}
-
-async fn look_after(scripts: Scripts) {
-    let Some(window) = Window::open(scripts).await else { return };
-    let script = "data:text/html,<title>off</title><script>document.title='on'</script>";
-    window.client.goto(script).await.unwrap();
-    let expected = if scripts == Scripts::On { "on" } else { "off" };
-    assert_eq!(window.client.title().await.unwrap(), expected);
-
+/// Signed in as an admin, where there is Chromium.
+async fn begin(scripts: Scripts) -> Option<(Window, Desk, People)> {
+    let window = Window::open(scripts).await?;
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
-    sign_in(&window, &desk.app.url, ADMIN).await;
+    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
+    window.arrive("Overview").await;
+    Some((window, desk, people))
+}
 
-    fill(&window, "Find somebody by e-mail address, name, id or subject", "Ada Love").await;
-    press(&window, "Search").await;
-    see(&window, "What was found").await;
-    assert!(!text(&window).await.contains("mallory@example.com"));
-    follow(&window, "ada.lovelace@example.com").await;
-    arrive(&window, "ada.lovelace@example.com").await;
-    assert_eq!(place(&window).await, format!("/admin/users/{}", people.ada));
-    see(&window, "Ada’s phone (Android 16)").await;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_runs_scripts_only_where_they_are_on() {
+    for (scripts, expected) in [(Scripts::On, "on"), (Scripts::Off, "off")] {
+        let Some(window) = Window::open(scripts).await else { return };
+        let page = "data:text/html,<title>off</title><script>document.title='on'</script>";
+        window.client.goto(page).await.unwrap();
+        assert_eq!(window.client.title().await.unwrap(), expected);
+        window.close().await;
+    }
+}
 
-    let why = "Why sign this person out everywhere?";
-    act(&window, why, "", "Sign out everywhere").await;
-    assert!(text(&window).await.contains("Ada’s phone (Android 16)"), "the browser asks for a reason");
-    act(&window, why, "Lost the phone", "Sign out everywhere").await;
-    see(&window, "Nowhere at the moment.").await;
-    see(&window, "Reason: Lost the phone").await;
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_find_a_person_sign_her_out_and_leave() {
+    for scripts in BOTH {
+        let Some((window, _desk, people)) = begin(scripts).await else { return };
+        window.fill("Find somebody by e-mail address, name, id or subject", "Ada Love").await;
+        window.press("Search").await;
+        window.see("What was found").await;
+        assert!(!window.text().await.contains("mallory@example.com"));
+        window.follow("ada.lovelace@example.com").await;
+        window.arrive("ada.lovelace@example.com").await;
+        assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
+        window.see("Ada’s phone (Android 16)").await;
 
-    press(&window, "Sign out").await;
-    arrive(&window, "Sign in").await;
-    window.client.back().await.unwrap();
-    arrive(&window, "Sign in").await;
-    window.close().await;
+        let why = "Why sign this person out everywhere?";
+        window.act(why, "", "Sign out everywhere").await;
+        assert!(window.text().await.contains("Ada’s phone (Android 16)"), "the browser asks for a reason");
+        window.act(why, "Lost the phone", "Sign out everywhere").await;
+        window.see("Nowhere at the moment.").await;
+        window.see("Reason: Lost the phone").await;
+
+        window.press("Sign out").await;
+        window.arrive("Sign in").await;
+        window.client.back().await.unwrap();
+        window.arrive("Sign in").await;
+        window.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_merge_two_users_and_delete_a_third() {
+    for scripts in BOTH {
+        let Some((window, desk, people)) = begin(scripts).await else { return };
+        window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.disabled)).await.unwrap();
+        window.follow("Merge with another user …").await;
+        window.arrive("Merge two users").await;
+        window.fill(SEARCH, "ada.lovelace@").await;
+        window.press("Search").await;
+        window.follow("ada.lovelace@example.com stays").await;
+        window.see("mallory@example.com is disabled, so ada.lovelace@example.com will be, too.").await;
+        window.act("Why?", "One person", "Merge").await;
+        window.see("The users are one.").await;
+        assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
+
+        window.follow("Delete …").await;
+        window.arrive("Delete a user").await;
+        window.act("Why?", "Asked for it", "Delete for good").await;
+        window.arrive("Audit").await;
+        window.see("Asked for it").await;
+        window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
+        window.arrive("Nothing here").await;
+        window.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_lets_a_colleague_in_and_out_again() {
+    for scripts in BOTH {
+        let Some((window, desk, _people)) = begin(scripts).await else { return };
+        window.follow("Staff").await;
+        window.arrive("Staff").await;
+        window.fill("E-mail address", "grace@example.com").await;
+        window.choose("Role", "support").await;
+        let give = "//h3[.='Give access, or another role']/ancestor::form";
+        window.fill_in(give, "Reason", "New colleague").await;
+        window.press("Give access").await;
+        window.see("Access begins with the next sign-in.").await;
+
+        let colleague = Window::open(scripts).await.unwrap();
+        colleague.sign_in(&format!("{}/admin/audit", desk.app.url), "grace@example.com").await;
+        colleague.arrive("Audit").await;
+
+        window.choose("Member", "grace@example.com").await;
+        let take = "//h3[.='Take access away']/ancestor::form";
+        window.fill_in(take, "Reason", "Left us").await;
+        window.press("Take access away").await;
+        window.see("Their sessions have ended.").await;
+        colleague.client.refresh().await.unwrap();
+        colleague.arrive("Sign in").await;
+        colleague.close().await;
+        window.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
+    for (scripts, unchosen) in [(Scripts::On, "GMT+5:30"), (Scripts::Off, "UTC")] {
+        let Some((window, desk, people)) = begin(scripts).await else { return };
+        window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
+        let page = format!("{}/admin/users/{}", desk.app.url, people.ada);
+        window.client.goto(&page).await.unwrap();
+        window.see(unchosen).await;
+        window.follow("Staff").await;
+        window.choose("Show times in", "Asia/Tokyo").await;
+        window.press("Use it").await;
+        window.see("Times are shown in that zone from now on.").await;
+        window.client.goto(&page).await.unwrap();
+        window.see("JST").await;
+        assert!(!window.text().await.contains(unchosen));
+        window.close().await;
+    }
 }

@@ -4,7 +4,6 @@ use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use serde_json::Value;
 
 use crate::chromium::{Scripts, Window};
-use crate::journeys::sign_in;
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
 
@@ -43,7 +42,8 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
     let Some(window) = Window::open(Scripts::On).await else { return };
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
-    sign_in(&window, &desk.app.url, ADMIN).await;
+    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
+    window.arrive("Overview").await;
     for width in [390, 1280] {
         window.resize(width).await;
         for path in [
@@ -78,7 +78,8 @@ async fn the_first_stop_leads_past_the_navigation() {
     let Some(window) = Window::open(Scripts::Off).await else { return };
     let desk = Desk::open().await;
     People::arrive(&desk).await;
-    sign_in(&window, &desk.app.url, ADMIN).await;
+    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
+    window.arrive("Overview").await;
     window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
     strike(&window, TAB).await;
     let first = window.client.active_element().await.unwrap();

@@ -16,5 +16,6 @@ mod chromium;
 mod every_page;
 mod journeys;
 mod keyboard;
+mod steps;
 mod tools;
 mod valid;

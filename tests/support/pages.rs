@@ -123,7 +123,32 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("staff", Admin, "/admin/staff?done=given"),
         Address::page("staff-to-read", Support, "/admin/staff"),
     ];
+    pages.extend(changes(people));
     let odd = |(name, id): &(&str, String)| Address::page(&format!("user-{name}"), Admin, user(id));
     pages.extend(people.odd.iter().map(odd));
     pages
+}
+
+/// What is shown before somebody is changed.
+fn changes(people: &People) -> Vec<Address> {
+    let page = |name: &str, path: String| Address::page(name, Viewer::Admin, path);
+    let user = |id: &str| format!("/admin/users/{id}");
+    let (ada, nobody) = (user(&people.ada), user(&people.nobody));
+    let (_, long) = people.odd.iter().find(|(name, _)| *name == "long").unwrap();
+    let (_, hebrew) = people.odd.iter().find(|(name, _)| *name == "hebrew").unwrap();
+    let identity = format!("{ada}/identities/{}", people.identity);
+    vec![
+        page("merge", format!("{ada}/merge")),
+        page("merge-found", format!("{ada}/merge?q=ma")),
+        page("merge-found-long", format!("{ada}/merge?q=long")),
+        page("merge-not-found", format!("{ada}/merge?q=x")),
+        page("merge-preview", format!("{}/merge?into={}", user(&people.disabled), people.ada)),
+        page("merge-preview-long", format!("{}/merge?into={hebrew}", user(long))),
+        page("move", format!("{identity}/move?q=mallory")),
+        page("move-preview", format!("{identity}/move?to={long}")),
+        page("unlink", format!("{identity}/unlink")),
+        page("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
+        page("delete", format!("{}/delete", user(long))),
+        Address::page("not-allowed", Viewer::Support, format!("{ada}/delete")).status(403),
+    ]
 }

@@ -15,10 +15,14 @@ pub const SUPPORT: &str = "support@example.com";
 pub struct People {
     /// Everything has happened to her.
     pub ada: String,
+    /// What she signs in with.
+    pub identity: String,
     /// May not sign in.
     pub disabled: String,
     /// Has neither name nor address.
     pub nobody: String,
+    /// All that they sign in with.
+    pub last_identity: String,
     /// Those whose names try what a page can bear: markup, length, writing systems.
     pub odd: Vec<(&'static str, String)>,
 }
@@ -66,7 +70,15 @@ impl People {
             let answer = sign_in(desk, &[("email", address), ("name", &name)]).await;
             odd.push((what, answer.user_id()));
         }
-        let people = Self { ada: ada.user_id(), disabled: disabled.user_id(), nobody: nobody.user_id(), odd };
+        let identity = |answer: &Answer| answer.json()["identity"]["id"].as_str().unwrap().to_owned();
+        let people = Self {
+            ada: ada.user_id(),
+            identity: identity(&ada),
+            disabled: disabled.user_id(),
+            nobody: nobody.user_id(),
+            last_identity: identity(&nobody),
+            odd,
+        };
         people.looked_after(desk).await;
         people
     }

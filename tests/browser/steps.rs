@@ -1,0 +1,77 @@
+//! What one does in a window, by what one reads there. Each step waits for what it needs.
+
+use fantoccini::Locator;
+use fantoccini::elements::Element;
+
+use crate::chromium::Window;
+
+impl Window {
+    async fn element(&self, path: &str) -> Element {
+        let found = self.client.find(Locator::XPath(path)).await;
+        found.unwrap_or_else(|error| panic!("there is no {path}: {error}"))
+    }
+
+    /// Presses the button of that name.
+    pub async fn press(&self, name: &str) {
+        self.element(&format!("//button[normalize-space()='{name}']")).await.click().await.unwrap();
+    }
+
+    /// Follows the link of that name.
+    pub async fn follow(&self, name: &str) {
+        self.element(&format!("//a[normalize-space()='{name}']")).await.click().await.unwrap();
+    }
+
+    /// Types into the field of that label.
+    pub async fn fill(&self, label: &str, text: &str) {
+        self.fill_in("", label, text).await;
+    }
+
+    /// Types into the field of that label in that form.
+    pub async fn fill_in(&self, form: &str, label: &str, text: &str) {
+        let label = format!("{form}//label[normalize-space()='{label}']");
+        let field = self.element(&format!("//*[@id={label}/@for]")).await;
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    /// Chooses from the list of that label.
+    pub async fn choose(&self, label: &str, option: &str) {
+        let list = format!("//*[@id=//label[normalize-space()='{label}']/@for]");
+        self.element(&format!("{list}/option[normalize-space()='{option}']")).await.click().await.unwrap();
+    }
+
+    /// Gives a reason in the field of that label, and presses the button of its form.
+    pub async fn act(&self, label: &str, reason: &str, button: &str) {
+        self.fill(label, reason).await;
+        let form = format!("//label[normalize-space()='{label}']/ancestor::form");
+        self.element(&format!("{form}//button[normalize-space()='{button}']")).await.click().await.unwrap();
+    }
+
+    /// Waits for the page of that title.
+    pub async fn arrive(&self, title: &str) {
+        self.element(&format!("//title[normalize-space()='{title} · Vestibule']")).await;
+    }
+
+    /// Waits for a text on the page.
+    pub async fn see(&self, text: &str) {
+        self.element(&format!("//main[contains(normalize-space(), '{text}')]")).await;
+    }
+
+    /// What can be read on the page.
+    pub async fn text(&self) -> String {
+        self.element("//body").await.text().await.unwrap()
+    }
+
+    /// The path of the page.
+    pub async fn path(&self) -> String {
+        self.client.current_url().await.unwrap().path().to_owned()
+    }
+
+    /// Signs in at the identity provider's page, on the way to a page of ours.
+    pub async fn sign_in(&self, page: &str, email: &str) {
+        self.client.goto(page).await.unwrap();
+        self.press("Sign in with idp").await;
+        self.fill("E-mail address", email).await;
+        self.press("Sign in").await;
+    }
+}
