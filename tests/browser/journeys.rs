@@ -131,3 +131,30 @@ async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
         window.close().await;
     }
 }
+
+/// Whether the word stands from left to right in the item that has it.
+const UPRIGHT: &str = "
+const [word] = arguments;
+const item = [...document.querySelectorAll('main li')].find(item => item.textContent.includes(word));
+const text = document.createTreeWalker(item, NodeFilter.SHOW_TEXT).nextNode(), range = new Range();
+const left = at => {
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return range.getBoundingClientRect().left;
+};
+const at = text.data.indexOf(word);
+return left(at) < left(at + word.length - 1);
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_turns_no_sentence_round() {
+    let Some((window, desk, people)) = begin(Scripts::On).await else { return };
+    let [long, turned] = ["long", "hebrew"].map(|name| people.odd(name));
+    for (from, into) in [(long, turned), (turned, long)] {
+        let preview = format!("{}/admin/users/{from}/merge?into={into}", desk.app.url);
+        window.client.goto(&preview).await.unwrap();
+        let upright = window.client.execute(UPRIGHT, vec!["dropped".into()]).await.unwrap();
+        assert_eq!(upright, true, "{}", window.text().await);
+    }
+    window.close().await;
+}

@@ -134,8 +134,7 @@ fn changes(people: &People) -> Vec<Address> {
     let page = |name: &str, path: String| Address::page(name, Viewer::Admin, path);
     let user = |id: &str| format!("/admin/users/{id}");
     let (ada, nobody) = (user(&people.ada), user(&people.nobody));
-    let (_, long) = people.odd.iter().find(|(name, _)| *name == "long").unwrap();
-    let (_, hebrew) = people.odd.iter().find(|(name, _)| *name == "hebrew").unwrap();
+    let (long, hebrew) = (people.odd("long"), people.odd("hebrew"));
     let identity = format!("{ada}/identities/{}", people.identity);
     vec![
         page("merge", format!("{ada}/merge")),

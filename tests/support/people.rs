@@ -83,6 +83,11 @@ impl People {
         people
     }
 
+    /// The id of that one of them.
+    pub fn odd(&self, name: &str) -> &str {
+        &self.odd.iter().find(|(odd, _)| *odd == name).expect("one of them").1
+    }
+
     /// Staff look after some of them.
     async fn looked_after(&self, desk: &Desk) {
         let mut staff = desk.signed_in(ADMIN).await;

@@ -70,8 +70,15 @@ impl From<&look_after::Person> for Person {
 impl Person {
     /// What staff know them by.
     pub(super) fn called(&self) -> String {
-        self.email.clone().or_else(|| self.name.clone()).unwrap_or_else(|| format!("the user {}", self.id))
+        let own = self.email.as_deref().or(self.name.as_deref()).map(isolated);
+        own.unwrap_or_else(|| format!("the user {}", self.id))
     }
+}
+
+/// Text of somebody's own for a sentence of ours. Letters written from right to left, and characters
+/// that turn text round, act in it alone (Unicode Standard Annex 9, FSI and PDI).
+pub(super) fn isolated(text: &str) -> String {
+    if text.is_ascii() { text.to_owned() } else { format!("\u{2068}{text}\u{2069}") }
 }
 
 #[derive(Serialize)]

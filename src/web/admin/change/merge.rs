@@ -13,6 +13,7 @@ use crate::session::look_after::Outcome;
 use crate::session::look_after::merge::{self as merging, preview};
 use crate::web::admin::failure::Failure;
 use crate::web::admin::page::Page;
+use crate::web::admin::person::isolated;
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, StaffForm};
 
@@ -49,9 +50,11 @@ fn effects(preview: &merging::Preview, merged: &Merged) -> Effects {
         [("name", &into.user.name, &from.user.name), ("picture", &into.user.picture, &from.user.picture)]
     {
         match (own, theirs) {
-            (None, Some(taken)) => changes.push(format!("{} takes the {what} {taken}.", sentence(&stays))),
+            (None, Some(taken)) => {
+                changes.push(format!("{} takes the {what} {}.", sentence(&stays), isolated(taken)));
+            }
             (Some(kept), Some(lost)) if kept != lost => {
-                changes.push(format!("The {what} stays {kept}; {lost} is dropped."));
+                changes.push(format!("The {what} stays {}; {} is dropped.", isolated(kept), isolated(lost)));
             }
             _ => {}
         }

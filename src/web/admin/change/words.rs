@@ -1,6 +1,7 @@
 //! The sentences in which a change is told before it is made.
 
 use crate::domain::look_after::{LinkedIdentity, Person, Refused};
+use crate::web::admin::person::isolated;
 
 pub(super) const OWN_ACCOUNT: &str = "This is your own account: it has your address, verified. Nobody deletes or disables \
                                       themselves here. Ask another admin.";
@@ -19,7 +20,8 @@ pub(in crate::web::admin) const fn refused(why: Refused) -> &'static str {
 /// How a person is called: by what staff know them by.
 pub(super) fn name(person: &Person) -> String {
     let user = &person.user;
-    user.email.clone().or_else(|| user.name.clone()).unwrap_or_else(|| format!("the user {}", user.id))
+    let own = user.email.as_deref().or(user.name.as_deref()).map(isolated);
+    own.unwrap_or_else(|| format!("the user {}", user.id))
 }
 
 pub(super) fn identity(linked: &LinkedIdentity) -> String {
