@@ -1,0 +1,14 @@
+//! What an introspection endpoint answers (RFC 7662).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use vestibule_fuzz::domain::introspection::active;
+use vestibule_fuzz::{judge, object};
+
+fuzz_target!(|data: &[u8]| {
+    if let Some(answer) = object(data)
+        && active(&answer) == Some(true)
+    {
+        judge(&answer);
+    }
+});

@@ -1,0 +1,65 @@
+//! The program's own readers, compiled for fuzzing without the rest of it: neither the server nor the
+//! database is needed, and a build takes a minute rather than many.
+
+#[path = "../../src/domain/mod.rs"]
+pub mod domain;
+#[path = "../../src/secret.rs"]
+pub mod secret;
+
+use domain::claims::{Dialect, EmailProof, Expected, NonceRule, VerifiedClaims};
+use domain::issuer::{Issuers, Tenants};
+use domain::json::Object;
+
+/// When everything takes place.
+pub const NOW: i64 = 2_000_000_000;
+
+const CLIENT_ID: &str = "1234567890";
+
+/// Judges claims as each kind of provider has them, and checks what must be true of all that is
+/// accepted.
+pub fn judge(claims: &Object) {
+    let listed = |issuer: &str| Issuers::Listed(vec![issuer.to_owned()]);
+    let kinds = [
+        (listed("https://accounts.google.com"), Dialect::default()),
+        (listed("https://access.line.me"), Dialect { numeric_audience: true, ..Dialect::default() }),
+        (listed("https://server.example.com/"), Dialect { client_id: true, ..Dialect::default() }),
+        (
+            Issuers::Tenants(Tenants::Any),
+            Dialect { email_proof: EmailProof::DomainOwnerVerified, ..Dialect::default() },
+        ),
+    ];
+    let audiences = [CLIENT_ID.to_owned()];
+    for (issuers, dialect) in &kinds {
+        if let Ok(verified) = VerifiedClaims::validate(claims, &expected(issuers, &audiences, *dialect)) {
+            assert!((1..=255).contains(&verified.subject.len()));
+            assert!(verified.subject.bytes().all(|b| b.is_ascii_graphic()));
+            assert_eq!(verified.client_id, CLIENT_ID);
+            assert!(verified.email.is_some() || !verified.email_verified);
+            assert!(verified.name.is_none_or(|name| !name.is_empty() && !name.contains(char::is_control)));
+            assert!(verified.picture.is_none_or(|picture| picture.starts_with("https://")));
+            assert!(claims.str("iss").is_some_and(|iss| issuers.include(iss)));
+        }
+    }
+}
+
+/// What claims of that provider are held against.
+pub fn expected<'a>(issuers: &'a Issuers, audiences: &'a [String], dialect: Dialect) -> Expected<'a> {
+    Expected {
+        issuers,
+        audiences,
+        hosted_domains: &[],
+        nonce: None,
+        nonce_rule: NonceRule::IfSent,
+        max_age: 86_400,
+        trust_email: false,
+        dialect,
+        now: NOW,
+    }
+}
+
+/// Reads an answer. Whatever is accepted is JSON to others as well.
+pub fn object(data: &[u8]) -> Option<Object> {
+    let object = Object::parse(data).ok()?;
+    assert!(serde_json::from_slice::<serde_json::Value>(data).is_ok_and(|value| value.is_object()));
+    Some(object)
+}
