@@ -45,7 +45,7 @@ fn effects(preview: &moving::Preview) -> Effects {
         )),
         None if preview.is_last() => warnings.push(format!(
             "It is the last identity of {loses}, and no address leads back: nobody can sign in to that user any more. \
-             Merge the two, or delete {loses} afterwards."
+             Merge the two, or delete that one afterwards."
         )),
         Some(own) if moved.identity.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(own)) => {
             warnings.push(format!(
