@@ -105,11 +105,12 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let main = config.providers.get(&config.admin_provider).ok_or(Error::AdminProvider)?;
     let admin = Admin::new(main, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
+    let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
-        .manage(Metrics::new(db.pool().clone()))
+        .manage(Metrics::new(db.pool().clone(), providers.clone()))
         .manage(config.observers)
         .manage(db)
         .manage(admin)
@@ -120,7 +121,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .manage(config.session)
         .manage(config.proxies)
         .manage(RateLimits::open(&config.rate_limit))
-        .manage(Providers::new(config.providers)?)
+        .manage(providers)
         .attach(RequestLog)
         .attach(exact_path::fairing())
         .attach(RateLimitFields)

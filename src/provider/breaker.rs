@@ -23,9 +23,10 @@ const OPEN: Duration = Duration::from_secs(4);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// What the breaker lets through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
     /// Everything.
+    #[default]
     Closed,
     /// Nothing.
     Open,

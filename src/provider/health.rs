@@ -20,7 +20,7 @@ pub(super) struct Health {
 }
 
 /// The counters as they are.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Calls by how they ended: `answered`, `refused`, or the class of the failure.
     pub outcomes: BTreeMap<&'static str, u64>,

@@ -21,6 +21,7 @@ mod verdicts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use url::Url;
 
@@ -35,10 +36,10 @@ use crate::domain::id_token::IdToken;
 use crate::domain::refusal::{Reason, Refusal};
 
 /// The configured providers, and the way to them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Providers {
-    outside: Outside,
-    by_name: BTreeMap<String, config::Provider>,
+    outside: Arc<Outside>,
+    by_name: Arc<BTreeMap<String, config::Provider>>,
 }
 
 /// Why a token was not verified.
@@ -58,7 +59,8 @@ impl Providers {
     /// # Errors
     /// The system's TLS root certificates cannot be used.
     pub fn new(by_name: BTreeMap<String, config::Provider>) -> Result<Self, ClientError> {
-        Ok(Self { outside: Outside::new(client::build()?, &by_name), by_name })
+        let outside = Arc::new(Outside::new(client::build()?, &by_name));
+        Ok(Self { outside, by_name: Arc::new(by_name) })
     }
 
     /// The providers' names.

@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
 
-use self::readings::Pool;
+use self::readings::{Calls, Pool};
 use super::problem::{Kind, Problem};
 use crate::provider::Providers;
 use crate::store::sessions::NotRefreshed;
@@ -63,9 +63,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters that have counted nothing, beside the readings of the pool.
+    /// Counters that have counted nothing, beside the readings of the pool and of the providers.
     #[must_use]
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(pool: PgPool, providers: Providers) -> Self {
         let mut registry = Registry::with_prefix("vestibule");
         let requests = Family::default();
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
@@ -83,6 +83,7 @@ impl Metrics {
         registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
         registry.register("rate_limited", "Requests refused for coming too often", limited.clone());
         registry.register_collector(Box::new(Pool(pool)));
+        registry.register_collector(Box::new(Calls(providers)));
         Self { registry, requests, durations, sign_ins, refreshes, limited }
     }
 

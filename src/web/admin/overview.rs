@@ -12,7 +12,7 @@ use super::chart::{Chart, Column};
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::clock;
-use crate::provider::Providers;
+use crate::provider::{Breaker, Providers, Snapshot};
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
 use crate::web::guard::Staff;
@@ -48,6 +48,30 @@ struct ProviderHealth {
     refused: i64,
     /// Of the refused, those that were the provider's fault.
     unavailable: i64,
+    /// How it is to this instance, where it is asked at all.
+    now: Option<Now>,
+}
+
+/// How a provider's endpoint is to this instance.
+#[derive(Debug, Serialize)]
+struct Now {
+    /// Whether it is asked: it is left alone while it fails.
+    well: bool,
+    breaker: &'static str,
+    /// Milliseconds that half of the calls since the start took at most, and nearly all.
+    median: Option<u64>,
+    slow: Option<u64>,
+}
+
+impl From<&Snapshot> for Now {
+    fn from(snapshot: &Snapshot) -> Self {
+        Self {
+            well: snapshot.breaker == Breaker::Closed,
+            breaker: snapshot.breaker.name(),
+            median: snapshot.percentile(50),
+            slow: snapshot.percentile(95),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -77,9 +101,13 @@ impl View for Overview {
             row("sign_in_refused", super::samples::NASTY, 1),
         ];
         let now: Timestamp = "2026-06-21T12:34:56Z".parse().unwrap();
-        [&rows[..], &[]]
-            .map(|rows| Self::new(rows, &["google".to_owned()], &now.to_zoned(TimeZone::UTC)))
-            .into()
+        let snapshot = |breaker| Snapshot { breaker, ..Snapshot::default() };
+        let providers = BTreeMap::from([
+            ("google", Snapshot { latency: [1; 12], ..snapshot(Breaker::Closed) }),
+            ("line", snapshot(Breaker::Open)),
+            (super::samples::NASTY, snapshot(Breaker::HalfOpen)),
+        ]);
+        [&rows[..], &[]].map(|rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC))).into()
     }
 }
 
@@ -90,13 +118,15 @@ fn outcome(kind: &str) -> Option<usize> {
 }
 
 impl Overview {
-    fn new(rows: &[CountRow], providers: &[String], now: &Zoned) -> Self {
+    fn new(rows: &[CountRow], providers: &BTreeMap<&str, Snapshot>, now: &Zoned) -> Self {
         let lately = now.timestamp().as_second() - LATELY * 86_400;
         let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 4]>::new(), BTreeMap::<_, [u64; 4]>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
-        for name in providers {
-            health.entry(name).or_default().name.clone_from(name);
+        for (name, snapshot) in providers {
+            let now = Some(snapshot.into());
+            health
+                .insert(name, ProviderHealth { name: (*name).to_owned(), now, ..ProviderHealth::default() });
         }
         for row in rows {
             let begin = row.hour.unix_timestamp();
@@ -164,5 +194,5 @@ async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result
         Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
     let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let rows = since(db.pool(), from - Duration::days(DAYS)).await?;
-    Ok(Page::new(&staff, &Overview::new(&rows, &providers.names(), &now)))
+    Ok(Page::new(&staff, &Overview::new(&rows, &providers.health(), &now)))
 }

@@ -1,11 +1,15 @@
 //! What is read off when somebody asks, and not counted before.
 
 use std::fmt;
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
 use sqlx::PgPool;
+
+use crate::provider::{BOUNDS, Breaker, Providers};
 
 /// The pool of connections to the database.
 #[derive(Debug)]
@@ -42,4 +46,49 @@ fn gauges(
         encoder.encode_gauge(&i64::try_from(*number).unwrap_or(i64::MAX))?;
     }
     Ok(())
+}
+
+/// Calls to the providers' endpoints.
+#[derive(Debug)]
+pub(super) struct Calls(pub Providers);
+
+impl Collector for Calls {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let health = self.0.health();
+        let help = "Calls to providers' endpoints by how they ended, or why they were not made";
+        let mut family = encoder.encode_descriptor("provider_calls", help, None, MetricType::Counter)?;
+        for (provider, snapshot) in &health {
+            for (outcome, count) in &snapshot.outcomes {
+                let labels = [("provider", *provider), ("outcome", *outcome)];
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            }
+        }
+        let help = "Time that providers' endpoints take";
+        let unit = Unit::Seconds;
+        let mut family =
+            encoder.encode_descriptor("provider_call_duration", help, Some(&unit), MetricType::Histogram)?;
+        for (provider, snapshot) in &health {
+            let bounds = BOUNDS.iter().map(|bound| Duration::from_millis(*bound).as_secs_f64());
+            let buckets: Vec<_> = bounds.chain([f64::MAX]).zip(snapshot.latency).collect();
+            let count = snapshot.latency.iter().sum();
+            let labels = [("provider", *provider)];
+            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
+                snapshot.total.as_secs_f64(),
+                count,
+                &buckets,
+                None,
+            )?;
+        }
+        let help = "Whether a provider is left alone because it fails: 0 no, 1 yes, 0.5 it is being probed";
+        let mut family = encoder.encode_descriptor("provider_breaker_open", help, None, MetricType::Gauge)?;
+        for (provider, snapshot) in &health {
+            let open = match snapshot.breaker {
+                Breaker::Closed => 0.0,
+                Breaker::HalfOpen => 0.5,
+                Breaker::Open => 1.0,
+            };
+            family.encode_family(&[("provider", *provider)])?.encode_gauge(&open)?;
+        }
+        Ok(())
+    }
 }

@@ -10,6 +10,7 @@ mod introspection;
 mod key_set;
 mod oracle;
 mod presets;
+mod pressure;
 mod properties;
 mod quirks;
 mod settings;

@@ -48,6 +48,9 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_refreshes_total{outcome=\"unknown\"} 1",
         "vestibule_requests_total{method=\"POST\",route=\"/api/v1/auth/refresh\",status=\"200\"} 1",
         "vestibule_request_duration_seconds_count{route=\"/api/v1/auth/refresh\"} 2",
+        "vestibule_provider_calls_total{provider=\"idp\",outcome=\"answered\"} 2",
+        "vestibule_provider_call_duration_seconds_count{provider=\"idp\"} 2",
+        "vestibule_provider_breaker_open{provider=\"second\"} 0.0",
         "vestibule_database_connections_max{state=\"any\"} 16",
         "# EOF",
     ] {

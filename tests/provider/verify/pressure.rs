@@ -1,0 +1,164 @@
+//! What stands around an endpoint: one call for one token at a time, a bounded number of calls, a
+//! breaker, and answers that are kept where that is allowed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use vestibule::provider::{Breaker, Snapshot};
+
+use super::house::{House, NOW, class, opaque_of, word};
+use super::presets::PRESETS;
+use crate::provider::Behaviour;
+
+/// A provider that is asked about every token, and has a good answer to each.
+async fn house(more: Value) -> Arc<House> {
+    let google = PRESETS.into_iter().find(|preset| preset.name == "google").unwrap();
+    let house = House::with(google, &more).await;
+    welcome(&house);
+    Arc::new(house)
+}
+
+fn welcome(house: &House) {
+    house.endpoint.behave(Behaviour::Json(house.claims()));
+}
+
+fn health(house: &House) -> Snapshot {
+    house.providers.health()["under-test"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() {
+    let house = house(json!({})).await;
+    house.endpoint.behave(Behaviour::Json(house.changed("nonce", "mine")));
+    let gate = house.endpoint.hold();
+    let mut requests = JoinSet::new();
+    for number in 0..40 {
+        let house = house.clone();
+        let nonce = if number % 2 == 0 { "mine" } else { "another's" };
+        requests.spawn(async move { (nonce, house.verify_with(&opaque_of(1), Some(nonce), NOW).await) });
+    }
+    gate.arrived(1).await;
+    gate.release();
+    for (nonce, verdict) in requests.join_all().await {
+        let expected = if nonce == "mine" { "accepted" } else { "nonce_mismatch" };
+        assert_eq!(word(&verdict), expected, "{verdict:?}");
+    }
+    // Whoever came to the lock only after the answer has made a call of their own.
+    let calls = house.endpoint.calls();
+    assert!(calls < 10, "{calls}");
+    house.verify_with(&opaque_of(1), Some("mine"), NOW).await.unwrap();
+    assert_eq!(house.endpoint.calls(), calls + 1, "nothing is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_calls_are_under_way_than_are_allowed_and_nobody_waits_long_for_a_place() {
+    let house = house(json!({ "max_calls": 3 })).await;
+    let gate = house.endpoint.hold();
+    let mut requests = JoinSet::new();
+    for number in 0..100 {
+        let house = house.clone();
+        requests.spawn(async move {
+            let started = Instant::now();
+            (house.verify(&opaque_of(number)).await, started.elapsed())
+        });
+    }
+    gate.arrived(3).await;
+    for _ in 0..97 {
+        let (verdict, took) = requests.join_next().await.unwrap().unwrap();
+        assert_eq!(class(&verdict), "no_place");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+    }
+    gate.release();
+    for (verdict, _) in requests.join_all().await {
+        assert_eq!(word(&verdict), "accepted");
+    }
+    assert_eq!((house.endpoint.in_flight_max(), house.endpoint.calls()), (3, 3));
+    let health = health(&house);
+    assert_eq!((health.outcomes["answered"], health.outcomes["no_place"]), (3, 97));
+    assert_eq!(health.breaker, Breaker::Closed, "a crowd is no outage");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_by_one_probe_at_a_time() {
+    let house = house(json!({})).await;
+    house.endpoint.behave(Behaviour::status(403));
+    for number in 0..5 {
+        assert_eq!(class(&house.verify(&opaque_of(number)).await), "status_4xx");
+    }
+    assert_eq!(health(&house).breaker, Breaker::Open);
+    let calls = house.endpoint.calls();
+    for number in 0..500 {
+        let verdict = house.verify(&opaque_of(number)).await;
+        assert_eq!(class(&verdict), "breaker_open");
+        let Err(vestibule::provider::Error::Unavailable(unavailable)) = verdict else { unreachable!() };
+        assert!((1..=5).contains(&unavailable.retry_after), "{unavailable:?}");
+    }
+    assert_eq!(house.endpoint.calls(), calls, "nobody was asked");
+
+    // A crowd of phones that try and try again, while the provider still fails and when it works.
+    let still_failing = Instant::now();
+    while house.endpoint.calls() == calls {
+        let mut crowd = JoinSet::new();
+        for number in 0..20 {
+            let house = house.clone();
+            crowd.spawn(async move { house.verify(&opaque_of(number)).await });
+        }
+        crowd.join_all().await;
+        assert!(still_failing.elapsed() < Duration::from_secs(10), "it is never asked again");
+    }
+    assert_eq!(house.endpoint.calls(), calls + 1, "one probe");
+    welcome(&house);
+    let recovered = Instant::now();
+    let mut number = 0;
+    while word(&house.verify(&opaque_of(number)).await) != "accepted" {
+        number += 1;
+        assert!(recovered.elapsed() < Duration::from_secs(10), "it is not found again");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(health(&house).breaker, Breaker::Closed);
+    assert_eq!(house.endpoint.calls(), calls + 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strange_answers_do_not_open_the_breaker_for_whoever_sends_strange_tokens_may_cause_them() {
+    let house = house(json!({})).await;
+    for number in 0..50 {
+        house.endpoint.behave(Behaviour::body("application/json", "{"));
+        assert_eq!(class(&house.verify(&opaque_of(number)).await), "not_json");
+    }
+    house.endpoint.behave(Behaviour::status(400));
+    for number in 0..50 {
+        assert_eq!(word(&house.verify(&opaque_of(number)).await), "invalid_token");
+    }
+    welcome(&house);
+    assert_eq!(word(&house.verify(&opaque_of(0)).await), "accepted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_kept_only_where_it_is_allowed_never_past_the_token_and_never_a_no() {
+    let house = house(json!({ "verify_cache": "60s" })).await;
+    let expires_at = house.claims()["exp"].as_str().map_or(NOW + 3600, |exp| exp.parse().unwrap());
+    for (now, calls) in [(NOW, 1), (NOW + 59, 1), (NOW + 60, 2), (NOW + 61, 2)] {
+        house.verify_at(&opaque_of(1), now).await.unwrap();
+        assert_eq!(house.endpoint.calls(), calls, "{}", now - NOW);
+    }
+    house.verify_at(&opaque_of(2), NOW).await.unwrap();
+    assert_eq!(house.endpoint.calls(), 3, "another token");
+    // Kept, but judged by each who asks: by now it has expired.
+    house.verify_at(&opaque_of(3), expires_at - 10).await.unwrap();
+    assert_eq!(word(&house.verify_at(&opaque_of(3), expires_at + 600).await), "token_expired");
+
+    house.endpoint.behave(Behaviour::status(400));
+    let calls = house.endpoint.calls();
+    for asked in 1..=2 {
+        assert_eq!(word(&house.verify_at(&opaque_of(4), NOW).await), "invalid_token");
+        assert_eq!(house.endpoint.calls(), calls + asked);
+    }
+    let off = super::pressure::house(json!({})).await;
+    for asked in 1..=2 {
+        off.verify(&opaque_of(1)).await.unwrap();
+        assert_eq!(off.endpoint.calls(), asked);
+    }
+}
