@@ -11,7 +11,8 @@
 -- was lost is no longer live. It is any other: the token was stolen or copied, and the session ends.
 WITH presented AS MATERIALIZED (
     SELECT t.generation AS presented_generation, t.expires_at, s.id, s.generation, s.parent_generation,
-           s.parent_consumed_at, s.created_at, s.ended_at, s.client_id, i.user_id, i.provider, u.disabled_at
+           s.parent_consumed_at, s.created_at, s.ended_at, s.client_id, i.user_id, i.provider, u.disabled_at,
+           coalesce(u.last_seen_on < current_date, true) AS away
     FROM refresh_tokens t
     JOIN sessions s ON s.id = t.session_id
     JOIN identities i ON i.id = s.identity_id
@@ -20,7 +21,7 @@ WITH presented AS MATERIALIZED (
     FOR NO KEY UPDATE OF s
 ),
 decision AS MATERIALIZED (
-    SELECT id, user_id, provider, client_id, generation, presented_generation,
+    SELECT id, user_id, provider, client_id, generation, presented_generation, away,
            CASE
                WHEN ended_at IS NOT NULL THEN 'ended'
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
@@ -51,6 +52,16 @@ successor AS (
     INSERT INTO refresh_tokens (hash, session_id, generation, expires_at)
     SELECT $2, id, generation + 1, now() + $3::integer * interval '1 second'
     FROM decision WHERE outcome IN ('rotated', 'reissued')
+),
+-- The first refresh of the day. Whoever ends sessions has locked the user before, so this one must not
+-- wait for the user while it holds the session.
+came_back AS (
+    UPDATE users SET last_seen_on = current_date
+    WHERE id = (
+        SELECT u.id FROM users u JOIN decision d ON d.user_id = u.id
+        WHERE d.away AND d.outcome IN ('rotated', 'reissued') AND coalesce(u.last_seen_on < current_date, true)
+        FOR NO KEY UPDATE OF u SKIP LOCKED
+    )
 ),
 ended_session AS (
     UPDATE sessions s SET ended_at = now()

@@ -16,7 +16,8 @@
 WITH known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
            i.name AS identity_name, i.picture AS identity_picture,
-           u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at
+           u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at,
+           coalesce(u.last_seen_on < current_date, true) AS away
     FROM identities i JOIN users u ON u.id = i.user_id
     WHERE i.provider = $1 AND i.subject = $2
 ),
@@ -60,8 +61,8 @@ decision AS MATERIALIZED (
     ) AS same ON true
 ),
 created_user AS (
-    INSERT INTO users (id, email, email_verified, name, picture)
-    SELECT user_id, $4, $5, $6, $7 FROM decision WHERE outcome = 'created'
+    INSERT INTO users (id, email, email_verified, name, picture, last_seen_on)
+    SELECT user_id, $4, $5, $6, $7, current_date FROM decision WHERE outcome = 'created'
     RETURNING email, email_verified, name, picture, created_at
 ),
 -- Whoever held a row whose address was never verified has proved nothing: every identity they
@@ -76,6 +77,7 @@ linked_user AS (
     SET email_verified = true,
         name = CASE WHEN d.unproven THEN coalesce($6, u.name) ELSE coalesce(u.name, $6) END,
         picture = CASE WHEN d.unproven THEN $7 ELSE coalesce(u.picture, $7) END,
+        last_seen_on = current_date,
         updated_at = now()
     FROM decision d
     WHERE d.outcome = 'linked' AND u.id = d.user_id
@@ -88,7 +90,7 @@ created_identity AS (
 -- What the provider says of a known identity replaces what it said before. The user's own fields
 -- follow as long as they are this identity's; the address only when it is verified and free.
 news AS MATERIALIZED (
-    SELECT k.id, k.identity_id,
+    SELECT k.id, k.identity_id, k.away,
            CASE
                WHEN $4 IS NULL OR NOT $5 THEN false
                WHEN k.email = $4 THEN NOT k.email_verified
@@ -110,10 +112,22 @@ changed_user AS (
         email_verified = u.email_verified OR n.email_follows,
         name = CASE WHEN n.name_follows THEN $6 ELSE u.name END,
         picture = CASE WHEN n.picture_follows THEN $7 ELSE u.picture END,
+        last_seen_on = current_date,
         updated_at = now()
     FROM news n
     WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
     RETURNING u.email, u.email_verified, u.name, u.picture, u.created_at
+),
+-- The first sign-in of the day, where nothing else of the user changes. It is no change that others
+-- decide by, so `updated_at` stays; and it waits for nobody, since there will be another one.
+came_back AS (
+    UPDATE users SET last_seen_on = current_date
+    WHERE id = (
+        SELECT u.id FROM users u JOIN news n ON n.id = u.id
+        WHERE n.away AND NOT (n.email_follows OR n.name_follows OR n.picture_follows)
+              AND coalesce(u.last_seen_on < current_date, true)
+        FOR NO KEY UPDATE OF u SKIP LOCKED
+    )
 ),
 changed_identity AS (
     UPDATE identities i

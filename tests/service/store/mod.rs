@@ -5,6 +5,7 @@ mod events;
 mod instances;
 mod keys;
 mod keys_command;
+mod last_seen;
 mod look_after;
 mod prune;
 mod races;
