@@ -1,6 +1,8 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
 pub mod keys;
+#[cfg(all(feature = "dev", debug_assertions))]
+pub mod seed;
 pub mod staff;
 
 use rocket::fairing::AdHoc;

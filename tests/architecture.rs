@@ -16,7 +16,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("session", &["clock", "config", "domain", "secret", "store"]),
     ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),
     ("service", &["config", "domain", "provider", "secret", "session", "store", "web"]),
-    ("dev", &["clock", "config", "domain", "secret", "service", "session", "web"]),
+    ("dev", &["clock", "config", "domain", "secret", "service", "session", "store", "web"]),
     ("cli", &["config", "domain", "dev", "secret", "service", "telemetry"]),
 ];
 

@@ -2,9 +2,14 @@
 
 use clap::{Args, Subcommand};
 
+use uuid::Uuid;
+
 use super::Result;
-use crate::config;
+use super::progress::Progress;
+use crate::config::{self, Config};
 use crate::dev::identity_provider::remote;
+use crate::dev::{self, seed};
+use crate::service;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
@@ -13,6 +18,19 @@ pub(super) enum Command {
     /// The server must be running: it is asked for the token.
     #[command(after_help = "Example:\n  vestibule dev token --email ada@example.com")]
     Token(Token),
+    /// Fill the development database with made-up people
+    ///
+    /// A running server keeps running; without one, its database is started for this. With
+    /// `DATABASE_URL`, that database is filled. Running it again adds as many more.
+    #[command(after_help = "Example:\n  vestibule dev seed --users 1000000")]
+    Seed(Seed),
+}
+
+#[derive(Args)]
+pub(super) struct Seed {
+    /// How many people; they have 1.3 identities each, and one in ten a session
+    #[arg(long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
+    users: u32,
 }
 
 #[derive(Args)]
@@ -59,7 +77,31 @@ impl Token {
 pub(super) fn run(command: Command) -> Result {
     match command {
         Command::Token(token) => print(&token),
+        Command::Seed(seed) => fill(seed.users),
     }
+}
+
+fn fill(users: u32) -> Result {
+    let (figment, _development) = dev::prepare_beside(config::figment())?;
+    let config = Config::read(figment)?;
+    let chance = Uuid::new_v4().as_u64_pair().0;
+    super::block_on(1, async move {
+        service::migrate(&config).await?;
+        let mut progress = Progress::new("users", u64::from(users));
+        let batches = seed::Seed::new(users, chance);
+        let written = service::seed::fill(&config, batches, |users| progress.add(users as u64)).await?;
+        let took = progress.finish();
+        println!(
+            "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",
+            written.users,
+            written.identities,
+            written.sessions,
+            written.events,
+            took.as_secs_f64(),
+            written.rows() * 1000 / usize::try_from(took.as_millis()).unwrap_or(usize::MAX).max(1)
+        );
+        Ok(())
+    })
 }
 
 fn print(token: &Token) -> Result {

@@ -7,6 +7,8 @@
 mod dev;
 mod keys;
 mod migrate;
+#[cfg(all(feature = "dev", debug_assertions))]
+mod progress;
 mod prune;
 mod serve;
 mod staff;

@@ -6,6 +6,7 @@
 mod files;
 pub mod identity_provider;
 pub mod postgres;
+pub mod seed;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ use crate::service;
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
+/// What the search for parts of names goes by; a migration makes its indexes where it finds it.
+const TRIGRAMS: &str = "pg_trgm";
 /// The one member of staff.
 const STAFF: &str = "ada@example.com";
 
@@ -45,6 +48,11 @@ pub enum Error {
          provider is on; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
     )]
     Exposed,
+    /// Nothing of development acts there.
+    #[error(
+        "configuration: `ROCKET_PROFILE` is `release`, where nothing is for development; set it to `debug`"
+    )]
+    Release,
 }
 
 /// What runs beside the service until this value is dropped.
@@ -60,7 +68,33 @@ pub struct Development {
 ///
 /// # Errors
 /// See [`Error`].
-pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
+pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
+    prepare_with(figment, |options| {
+        let postgres = Postgres::start(options)?;
+        Ok((postgres.url(DATABASE), Some(postgres)))
+    })
+}
+
+/// The same for a command that works on the database while the program may be running: if it is, the
+/// database is its own.
+///
+/// # Errors
+/// See [`Error`].
+pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error> {
+    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+        return Err(Error::Release);
+    }
+    prepare_with(figment, |options| match Postgres::start(options.clone()) {
+        Ok(postgres) => Ok((postgres.url(DATABASE), Some(postgres))),
+        Err(postgres::Error::InUse { .. }) => Ok((Postgres::url_beside(&options, DATABASE)?, None)),
+        Err(error) => Err(error),
+    })
+}
+
+fn prepare_with(
+    mut figment: Figment,
+    start: impl FnOnce(Options) -> Result<(String, Option<Postgres>), postgres::Error>,
+) -> Result<(Figment, Development), Error> {
     let mut development = Development::default();
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Ok((figment, development));
@@ -100,10 +134,13 @@ pub fn prepare(mut figment: Figment) -> Result<(Figment, Development), Error> {
     }
     if !figment.contains("databases.vestibule.url") {
         let progress = Arc::new(|line: &str| eprintln!("{line}"));
-        let postgres = Postgres::start(Options { progress, ..Options::new(directory) })?;
-        postgres.ensure_database(DATABASE)?;
-        figment = figment.merge(("databases.vestibule.url", postgres.url(DATABASE)));
-        development.postgres = Some(postgres);
+        let (url, postgres) = start(Options { progress, ..Options::new(directory) })?;
+        if let Some(postgres) = &postgres {
+            postgres.ensure_database(DATABASE)?;
+            postgres.ensure_extension(DATABASE, TRIGRAMS)?;
+        }
+        figment = figment.merge(("databases.vestibule.url", url));
+        development.postgres = postgres;
     }
     development.base = base;
     Ok((figment, development))

@@ -174,6 +174,27 @@ impl Postgres {
         psql::ensure_database(&self.server, database)
     }
 
+    /// The URL of `database` on the server that another program runs with these options.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`] of finding it; whether it answers is found out later.
+    pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
+        let account = Account::choose()?;
+        let root = place::choose(&options.data_dir_root, account.as_ref(), &options.progress)?;
+        let data_dir = cluster::data_dir(&root, locate::installation(&root)?.major);
+        Ok(socket::url(&socket::directory(&data_dir, account.as_ref())?, database))
+    }
+
+    /// Creates the extension in `database` unless it exists, or is not installed on this machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ensure_database`].
+    pub fn ensure_extension(&self, database: &str, extension: &str) -> Result<(), Error> {
+        psql::ensure_extension(&self.server, database, extension)
+    }
+
     /// `psql` connected to `database`: no startup file, no password prompt, no
     /// `PG*` variable, an error ends it. The caller adds the statements.
     #[must_use]

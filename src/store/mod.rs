@@ -12,6 +12,8 @@ pub mod identities;
 pub mod look_after;
 pub mod migrations;
 pub mod prune;
+#[cfg(all(feature = "dev", debug_assertions))]
+pub mod seed;
 pub mod sessions;
 pub mod signing_keys;
 pub mod staff;

@@ -18,6 +18,10 @@ const MAINTENANCE: &str = "postgres";
 const ENSURE: &str = "SELECT format('CREATE DATABASE %I', :'name') \
     WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'name') \\gexec\n";
 
+/// Packages of the server often leave its extensions to another package.
+const ENSURE_EXTENSION: &str = "SELECT format('CREATE EXTENSION IF NOT EXISTS %I', :'name') \
+    WHERE EXISTS (SELECT FROM pg_available_extensions WHERE name = :'name') \\gexec\n";
+
 /// See [`super::Postgres::psql`].
 pub(super) fn command(server: &Server, database: &str) -> Command {
     let mut command = command::plain(program(server));
@@ -37,13 +41,20 @@ fn program(server: &Server) -> PathBuf {
 /// See [`super::Postgres::ensure_database`].
 pub(super) fn ensure_database(server: &Server, database: &str) -> Result<(), Error> {
     // Of two that create it at once one fails, and finds it at its second try.
-    create_if_missing(server, database).or_else(|_| create_if_missing(server, database))
+    let create = || run(server, MAINTENANCE, ENSURE, database);
+    create().or_else(|_| create())
 }
 
-fn create_if_missing(server: &Server, database: &str) -> Result<(), Error> {
+/// See [`super::Postgres::ensure_extension`].
+pub(super) fn ensure_extension(server: &Server, database: &str, extension: &str) -> Result<(), Error> {
+    run(server, database, ENSURE_EXTENSION, extension)
+}
+
+/// Runs a script about a name.
+fn run(server: &Server, database: &str, script: &str, name: &str) -> Result<(), Error> {
     let program = program(server);
-    let mut psql = command(server, MAINTENANCE)
-        .arg(format!("--set=name={database}"))
+    let mut psql = command(server, database)
+        .arg(format!("--set=name={name}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -51,7 +62,7 @@ fn create_if_missing(server: &Server, database: &str) -> Result<(), Error> {
         .map_err(Error::io("run", &program))?;
     if let Some(mut stdin) = psql.stdin.take() {
         // A psql that could not connect reads nothing, and says why below.
-        let _ = stdin.write_all(ENSURE.as_bytes());
+        let _ = stdin.write_all(script.as_bytes());
     }
     let output = psql.wait_with_output().map_err(Error::io("run", &program))?;
     if output.status.success() {

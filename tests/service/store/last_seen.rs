@@ -48,7 +48,10 @@ async fn the_first_sign_in_or_refresh_of_a_day_is_written_and_no_other() {
     sqlx::query("UPDATE users SET last_seen_on = NULL").execute(&app.database.pool).await.unwrap();
     app.sign_in(&ada).await;
     assert_eq!(seen(&app).await.0, Some(0), "who was never seen");
-    sqlx::query("UPDATE users SET last_seen_on = current_date + 1").execute(&app.database.pool).await.unwrap();
+    sqlx::query("UPDATE users SET last_seen_on = current_date + 1")
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
     app.sign_in(&ada).await;
     assert_eq!(seen(&app).await.0, Some(-1), "a day never goes back");
 }

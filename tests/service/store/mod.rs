@@ -1,4 +1,4 @@
-//! What concurrent requests may not do to each other.
+//! What the database is asked, and what concurrent requests may not do to each other.
 
 mod conflicts;
 mod events;
@@ -11,3 +11,4 @@ mod prune;
 mod races;
 mod refresh_races;
 mod round_trips;
+mod seed;

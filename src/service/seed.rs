@@ -1,0 +1,49 @@
+//! Made-up rows for development.
+
+use super::{Error, database};
+use crate::config::Config;
+use crate::store::seed::{self, Batch, Table};
+
+/// How many rows were written.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "they are the tables")]
+pub struct Written {
+    pub users: usize,
+    pub identities: usize,
+    pub sessions: usize,
+    pub refresh_tokens: usize,
+    pub events: usize,
+}
+
+impl Written {
+    /// All of them.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.users + self.identities + self.sessions + self.refresh_tokens + self.events
+    }
+}
+
+/// Writes batches, each all or nothing. `written` hears how many users each of them has.
+///
+/// # Errors
+/// The database cannot be used. What was written before stays.
+pub async fn fill(
+    config: &Config,
+    batches: impl Iterator<Item = Batch>,
+    mut written: impl FnMut(usize),
+) -> Result<Written, Error> {
+    let pool = database(config).await?;
+    let mut all = Written::default();
+    for batch in batches {
+        seed::write(&pool, &batch).await?;
+        all.users += batch.rows(Table::Users);
+        all.identities += batch.rows(Table::Identities);
+        all.sessions += batch.rows(Table::Sessions);
+        all.refresh_tokens += batch.rows(Table::RefreshTokens);
+        all.events += batch.rows(Table::Events);
+        written(batch.rows(Table::Users));
+    }
+    seed::analyze(&pool).await?;
+    pool.close().await;
+    Ok(all)
+}

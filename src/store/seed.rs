@@ -1,0 +1,133 @@
+//! Made-up rows, many at once, by `COPY` (PostgreSQL, "COPY", its text format).
+
+use std::fmt::{Display, Write};
+
+use sqlx::{Connection, PgConnection, PgPool};
+
+use super::Error;
+
+/// A table that is filled, parents before children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the tables")]
+pub enum Table {
+    Users,
+    Identities,
+    Sessions,
+    RefreshTokens,
+    Events,
+}
+
+impl Table {
+    /// Every table, in the order of their references.
+    pub const ALL: [Self; 5] =
+        [Self::Users, Self::Identities, Self::Sessions, Self::RefreshTokens, Self::Events];
+
+    /// The columns, in the order in which [`Batch::push`] takes their values.
+    const fn copy(self) -> &'static str {
+        match self {
+            Self::Users => {
+                "COPY users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, last_seen_on)
+                 FROM STDIN"
+            }
+            Self::Identities => {
+                "COPY identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
+                                  updated_at)
+                 FROM STDIN"
+            }
+            Self::Sessions => {
+                "COPY sessions (id, identity_id, created_at, last_used_at, ended_at, client_id, ip, user_agent,
+                                device_name, device_platform)
+                 FROM STDIN"
+            }
+            Self::RefreshTokens => {
+                "COPY refresh_tokens (hash, session_id, generation, created_at, expires_at) FROM STDIN"
+            }
+            Self::Events => {
+                "COPY events (id, created_at, kind, reason, provider, email, user_id, session_id, ip, user_agent,
+                              request_id, detail)
+                 FROM STDIN"
+            }
+        }
+    }
+}
+
+/// Some thousand rows of all tables that belong together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    lines: [String; Table::ALL.len()],
+    rows: [usize; Table::ALL.len()],
+}
+
+impl Batch {
+    /// Adds a row; `None` is NULL.
+    pub fn push(&mut self, table: Table, values: &[Option<&dyn Display>]) {
+        let line = &mut self.lines[table as usize];
+        for (number, value) in values.iter().enumerate() {
+            if number > 0 {
+                line.push('\t');
+            }
+            // Writing to a string does not fail.
+            let _ = match value {
+                Some(value) => write!(Escaped(line), "{value}"),
+                None => line.write_str("\\N"),
+            };
+        }
+        line.push('\n');
+        self.rows[table as usize] += 1;
+    }
+
+    /// How many rows of a table there are.
+    #[must_use]
+    pub const fn rows(&self, table: Table) -> usize {
+        self.rows[table as usize]
+    }
+}
+
+/// A text with what `COPY` reads as more than itself escaped.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for character in text.chars() {
+            match character {
+                '\\' => self.0.push_str("\\\\"),
+                '\t' => self.0.push_str("\\t"),
+                '\n' => self.0.push_str("\\n"),
+                '\r' => self.0.push_str("\\r"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a batch, all or nothing.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin().await?;
+    for table in Table::ALL {
+        let mut copy = transaction.copy_in_raw(table.copy()).await?;
+        copy.send(batch.lines[table as usize].as_bytes()).await?;
+        copy.finish().await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+/// Tells the planner what the tables hold now, and readers of indexes that no row is in doubt.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
+    let mut connection: sqlx::pool::PoolConnection<sqlx::Postgres> = pool.acquire().await?;
+    let connection: &mut PgConnection = &mut connection;
+    // Longer than a request may take.
+    sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
+    sqlx::query("VACUUM (ANALYZE) users, identities, sessions, refresh_tokens, events")
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Made-up people are sound, various, and can be added to.
+
+use vestibule::dev::seed::Seed;
+use vestibule::session::prune::{Pruned, prune};
+use vestibule::store::seed::{Table, analyze, write};
+
+use crate::support::cluster::Database;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
+    const PEOPLE: u32 = 6_000;
+    let database = Database::create().await;
+    for chance in 1..=2 {
+        let mut written = 0;
+        for batch in Seed::new(PEOPLE, chance) {
+            write(&database.pool, &batch).await.unwrap();
+            written += batch.rows(Table::Users);
+        }
+        assert_eq!(written, PEOPLE as usize);
+        assert_eq!(
+            database.count("SELECT count(*) FROM users").await,
+            i64::from(PEOPLE) * chance.cast_signed()
+        );
+    }
+    analyze(&database.pool).await.unwrap();
+    let per_thousand = [
+        (1250..1350, "SELECT count(*) FROM identities"),
+        (80..120, "SELECT count(*) FROM sessions"),
+        (80..120, "SELECT count(*) FROM refresh_tokens WHERE expires_at > now()"),
+        (180..220, "SELECT count(*) FROM events"),
+        (80..120, "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'"),
+        (5..15, "SELECT count(*) FROM users WHERE disabled_at IS NOT NULL"),
+        (35..65, "SELECT count(*) FROM users WHERE email IS NOT NULL AND NOT email_verified"),
+        (25..55, "SELECT count(*) FROM users WHERE email IS NULL"),
+        (35..65, "SELECT count(*) FROM users WHERE name IS NULL"),
+        (450..620, "SELECT count(*) FROM users WHERE last_seen_on > current_date - 30"),
+    ];
+    for (expected, sql) in per_thousand {
+        let count = database.count(sql).await / (i64::from(PEOPLE) * 2 / 1000);
+        assert!(expected.contains(&count), "{count}: {sql}");
+    }
+    let various = [
+        (6, "SELECT count(DISTINCT provider) FROM identities"),
+        (12, "SELECT count(DISTINCT reason) FROM events"),
+        (1000, "SELECT count(DISTINCT name) FROM users"),
+        (28, "SELECT count(DISTINCT created_at::date) FROM events"),
+    ];
+    for (least, sql) in various {
+        assert!(database.count(sql).await >= least, "{sql}");
+    }
+    let never = [
+        "SELECT count(*) FROM users WHERE created_at > now() OR last_seen_on < created_at::date",
+        "SELECT count(*) FROM sessions WHERE last_used_at > now() OR created_at < now() - interval '38 days'",
+        "SELECT count(*) FROM identities i JOIN users u ON u.id = i.user_id WHERE i.created_at < u.created_at",
+        "SELECT count(*) FROM users WHERE email !~ '@(.*\\.)?example(\\.com|\\.org|\\.net)?$'",
+        "SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)",
+        // Ids and dates tell the same time.
+        "SELECT count(*) FROM users WHERE abs(extract(epoch FROM created_at) * 1000
+             - ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint) > 1",
+    ];
+    for sql in never {
+        assert_eq!(database.count(sql).await, 0, "{sql}");
+    }
+    assert_eq!(
+        prune(&database.pool, 400).await.unwrap(),
+        Pruned::default(),
+        "nothing of it is too old to keep"
+    );
+}
