@@ -9,6 +9,7 @@ pub mod event_counts;
 pub mod event_log;
 pub mod events;
 pub mod identities;
+pub mod listing;
 pub mod look_after;
 pub mod migrations;
 pub mod prune;

@@ -1,0 +1,156 @@
+//! How long the statements of the list of users take, in milliseconds: the median of some runs each, on
+//! a database that was filled before. It is run by hand:
+//!
+//! ```text
+//! DATABASE_URL=postgres://… cargo run -- dev seed --users 1000000
+//! DATABASE_URL=postgres://… cargo bench --bench listing
+//! ```
+
+use std::env;
+use std::time::Instant;
+
+use sqlx::PgPool;
+use time::{Date, Duration, OffsetDateTime};
+use uuid::Uuid;
+use vestibule::store::listing::search::search;
+use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
+use vestibule::store::{directory, identities, sessions};
+
+const RUNS: usize = 9;
+const PAGE: usize = 50;
+
+/// The median of some runs of a statement, in a line of its own.
+macro_rules! measure {
+    ($name:expr, $statement:expr) => {{
+        let mut runs = Vec::new();
+        for _ in 0..RUNS {
+            let began = Instant::now();
+            $statement.await.unwrap();
+            runs.push(began.elapsed());
+        }
+        runs.sort_unstable();
+        println!("{:8.1}  {}", runs[RUNS / 2].as_secs_f64() * 1000.0, $name);
+    }};
+}
+
+fn main() {
+    // `cargo test --benches` passes no `--bench`, and has no database.
+    let (Ok(url), true) = (env::var("DATABASE_URL"), env::args().any(|argument| argument == "--bench"))
+    else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let pool = PgPool::connect(&url).await.unwrap();
+        lists(&pool).await;
+        searches(&pool).await;
+        person(&pool).await;
+    });
+}
+
+fn filters(today: Date, providers: &[String]) -> Vec<(String, Filters)> {
+    let days = |from: i64, to: i64| Days {
+        from: Some(today - Duration::days(from)),
+        to: Some(today - Duration::days(to)),
+    };
+    let mut all = vec![("everybody".to_owned(), Filters::default())];
+    all.extend(providers.iter().map(|provider| {
+        (provider.clone(), Filters { provider: Some(provider.clone()), ..Filters::default() })
+    }));
+    for status in Status::ALL {
+        all.push((status.name().into(), Filters { status: Some(status), ..Filters::default() }));
+        let provider = Some("google".to_owned());
+        all.push((
+            format!("{}, google", status.name()),
+            Filters { status: Some(status), provider, ..Filters::default() },
+        ));
+    }
+    for (from, to) in [(1, 0), (30, 0), (500, 400), (1000, 900)] {
+        let name = format!("{from} to {to} days ago");
+        let created = days(from, to);
+        all.push((format!("created {name}"), Filters { created, ..Filters::default() }));
+        all.push((format!("seen {name}"), Filters { last_seen: created, ..Filters::default() }));
+        let provider = Some("apple".to_owned());
+        all.push((format!("created {name}, apple"), Filters { created, provider, ..Filters::default() }));
+    }
+    all
+}
+
+async fn lists(pool: &PgPool) {
+    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
+    let providers = listing::providers(pool).await.unwrap();
+    measure!("providers", listing::providers(pool));
+    for (name, filters) in filters(today, &providers) {
+        measure!(format!("{name}: estimate"), count::estimate(pool, &filters));
+        for sort in Sort::ALL {
+            measure!(format!("{name}: {}", sort.name()), listing::page(pool, &filters, sort, None, PAGE));
+            let deep = deep(pool, &filters, sort).await;
+            let page = listing::page(pool, &filters, sort, deep.as_ref(), PAGE);
+            if let Some(cursor) = page.await.unwrap().before {
+                let page = || listing::page(pool, &filters, sort, deep.as_ref(), PAGE);
+                measure!(format!("{name}: {}, deep", sort.name()), page());
+                let page = || listing::page(pool, &filters, sort, Some(&cursor), PAGE);
+                measure!(format!("{name}: {}, deep, backwards", sort.name()), page());
+            }
+        }
+    }
+}
+
+/// A place far back in a list: behind some tens of thousands.
+async fn deep(pool: &PgPool, filters: &Filters, sort: Sort) -> Option<Cursor> {
+    let mut cursor = None;
+    for _ in 0..10 {
+        match listing::page(pool, filters, sort, cursor.as_ref(), 5_000).await.unwrap().after {
+            Some(after) => cursor = Some(after),
+            None => break,
+        }
+    }
+    cursor
+}
+
+async fn searches(pool: &PgPool) {
+    let providers = listing::providers(pool).await.unwrap();
+    let (email, subject, id): (String, String, Uuid) = sqlx::query_as(
+        "SELECT u.email, i.subject, u.id FROM users u JOIN identities i ON i.user_id = u.id
+         WHERE u.email IS NOT NULL ORDER BY u.id DESC LIMIT 1",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap();
+    let texts = [
+        ("address", email.as_str()),
+        ("subject", &subject),
+        ("id", &id.to_string()),
+        ("one letter", "m"),
+        ("beginning of addresses", "maria.garcia"),
+        ("beginning of names", "maría g"),
+        ("nothing", "nobody has that"),
+        ("part of names", "lovelace"),
+        ("part of a few", &email[4..16]),
+        ("part of most", "exampl"),
+        ("part of some", "old-company"),
+        ("%", "%"),
+    ];
+    for (name, text) in texts {
+        measure!(format!("search, {name}"), search(pool, text, &providers, &Filters::default(), PAGE));
+        for provider in ["google", "facebook"] {
+            let filters = Filters { provider: Some(provider.into()), ..Filters::default() };
+            measure!(format!("search, {name}, {provider}"), search(pool, text, &providers, &filters, PAGE));
+        }
+    }
+}
+
+async fn person(pool: &PgPool) {
+    let user: Uuid =
+        sqlx::query_scalar("SELECT user_id FROM events WHERE user_id IS NOT NULL ORDER BY id DESC LIMIT 1")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+    let email = directory::user(pool, user).await.unwrap().unwrap().email;
+    measure!("person: user", directory::user(pool, user));
+    measure!("person: identities", identities::of_user(pool, user));
+    measure!("person: sessions", sessions::of_user(pool, user));
+    measure!("person: events", directory::events_of(pool, user, email.as_deref(), 100));
+    measure!("audit: all", directory::events(pool, None, 200));
+    measure!("audit: an address", directory::events(pool, email.as_deref(), 200));
+}

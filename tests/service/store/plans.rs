@@ -1,0 +1,149 @@
+//! No page reads a whole table: not the list in any order, not a search, not a person's page.
+
+use std::str::FromStr;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, Executor, PgConnection, PgPool};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+use vestibule::dev::seed::Seed;
+use vestibule::store::listing::search::search;
+use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
+use vestibule::store::{directory, identities, migrations, seed, sessions};
+
+use crate::support::cluster::Database;
+
+const PEOPLE: u32 = 20_000;
+const PAGE: usize = 50;
+
+/// Statements on one connection, in one transaction, in which PostgreSQL counts the sequential scans
+/// (`pg_stat_xact_user_tables`).
+struct Watched {
+    pool: PgPool,
+    seen: i64,
+    wrong: Vec<String>,
+}
+
+impl Watched {
+    async fn connect(url: &str) -> Self {
+        let options = PgPoolOptions::new().max_connections(1).after_connect(|connection, _| {
+            Box::pin(async move { connection.execute("BEGIN").await.map(drop) })
+        });
+        let pool = options.connect_with(PgConnectOptions::from_str(url).unwrap()).await.unwrap();
+        Self { pool, seen: 0, wrong: Vec::new() }
+    }
+
+    /// Notes down a statement that was just run if it read a table from end to end.
+    async fn check(&mut self, what: String) {
+        let scans: i64 = sqlx::query_scalar(
+            "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
+             WHERE relname IN ('users', 'identities', 'sessions', 'events', 'refresh_tokens')",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap();
+        if scans > self.seen {
+            self.wrong.push(what);
+        }
+        self.seen = scans;
+    }
+}
+
+async fn filled() -> Database {
+    let database = Database::bare().await;
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let trigrams = "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'";
+    if database.count(trigrams).await > 0 {
+        connection.execute("CREATE EXTENSION pg_trgm").await.unwrap();
+    }
+    migrations::apply(&mut connection).await.unwrap();
+    for batch in Seed::new(PEOPLE, 1) {
+        seed::write(&database.pool, &batch).await.unwrap();
+    }
+    seed::analyze(&database.pool).await.unwrap();
+    database
+}
+
+fn all_filters() -> Vec<Filters> {
+    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
+    let days =
+        |from, to| Days { from: Some(today - Duration::days(from)), to: Some(today - Duration::days(to)) };
+    let none = Filters::default;
+    let mut all = vec![none()];
+    for provider in ["google", "facebook", "line", "nobody"] {
+        let provider = Some(provider.to_owned());
+        all.push(Filters { provider: provider.clone(), ..none() });
+        all.push(Filters { provider: provider.clone(), status: Some(Status::Disabled), ..none() });
+        all.push(Filters { provider: provider.clone(), created: days(500, 300), ..none() });
+        all.push(Filters { provider, last_seen: days(30, 0), ..none() });
+    }
+    all.extend(Status::ALL.map(|status| Filters { status: Some(status), ..none() }));
+    for days in [days(1, 0), days(30, 0), days(500, 300), days(1000, 900)] {
+        all.push(Filters { created: days, ..none() });
+        all.push(Filters { last_seen: days, ..none() });
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
+    let database = filled().await;
+    let mut watched = Watched::connect(&database.url).await;
+    let pool = watched.pool.clone();
+    sqlx::query("SELECT count(*) FROM users").execute(&pool).await.unwrap();
+    watched.check("everything".into()).await;
+    assert_eq!(watched.wrong, ["everything"], "a scan is noticed");
+    watched.wrong.clear();
+
+    for filters in all_filters() {
+        count::estimate(&pool, &filters).await.unwrap();
+        watched.check(format!("estimate {filters:?}")).await;
+        for sort in Sort::ALL {
+            let mut cursor: Option<Cursor> = None;
+            for page in ["first", "second", "later", "last"] {
+                // A long page leads deep into the list.
+                let size = if page == "later" { 2_000 } else { PAGE };
+                let found = listing::page(&pool, &filters, sort, cursor.as_ref(), size).await.unwrap();
+                watched.check(format!("{page} page, {sort:?}, {filters:?}")).await;
+                if let Some(before) = &found.before {
+                    listing::page(&pool, &filters, sort, Some(before), PAGE).await.unwrap();
+                    watched.check(format!("before {page} page, {sort:?}, {filters:?}")).await;
+                }
+                let Some(after) = found.after else { break };
+                cursor = Some(after);
+            }
+        }
+    }
+
+    let providers = listing::providers(&pool).await.unwrap();
+    watched.check("providers".into()).await;
+    let user: Uuid = sqlx::query_scalar(
+        "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
+         WHERE u.email IS NOT NULL ORDER BY s.id LIMIT 1",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    let email = directory::user(&pool, user).await.unwrap().unwrap().email.unwrap();
+    watched.check("user".into()).await;
+    let subject = identities::of_user(&pool, user).await.unwrap()[0].subject.clone();
+    watched.check("identities of a user".into()).await;
+    sessions::of_user(&pool, user).await.unwrap();
+    watched.check("sessions of a user".into()).await;
+    directory::events_of(&pool, user, Some(&email), 100).await.unwrap();
+    watched.check("events of a user".into()).await;
+    for address in [None, Some(email.as_str()), Some("nobody@example.com")] {
+        directory::events(&pool, address, 200).await.unwrap();
+        watched.check(format!("audit of {address:?}")).await;
+    }
+    let id = user.to_string();
+    let texts =
+        ["m", "maria", "Zoë L", "lovelace", "examp", "old-comp", "no such text", "%", &id, &email, &subject];
+    for text in texts {
+        for filters in all_filters().into_iter().step_by(3) {
+            search(&pool, text, &providers, &filters, PAGE).await.unwrap();
+            watched.check(format!("search for {text}, {filters:?}")).await;
+        }
+    }
+    assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
+}
