@@ -12,9 +12,10 @@ use std::time::Instant;
 use sqlx::PgPool;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::store::event_log::{Filter, What};
 use vestibule::store::listing::search::search;
 use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
-use vestibule::store::{directory, identities, sessions};
+use vestibule::store::{directory, event_log, identities, sessions};
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;
@@ -150,7 +151,11 @@ async fn person(pool: &PgPool) {
     measure!("person: user", directory::user(pool, user));
     measure!("person: identities", identities::of_user(pool, user));
     measure!("person: sessions", sessions::of_user(pool, user));
-    measure!("person: events", directory::events_of(pool, user, email.as_deref(), 100));
-    measure!("audit: all", directory::events(pool, None, 200));
-    measure!("audit: an address", directory::events(pool, email.as_deref(), 200));
+    measure!("person: events", event_log::of_user(pool, user, email.as_deref(), 100));
+    for what in What::ALL {
+        let filter = Filter { what, ..Filter::default() };
+        measure!(format!("audit: {what:?}"), event_log::page(pool, &filter, None, 100));
+    }
+    let filter = Filter { email, ..Filter::default() };
+    measure!("audit: an address", event_log::page(pool, &filter, None, 100));
 }

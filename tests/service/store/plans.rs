@@ -7,9 +7,10 @@ use sqlx::{Connection, Executor, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 use vestibule::dev::seed::Seed;
+use vestibule::store::event_log::{Filter, What};
 use vestibule::store::listing::search::search;
 use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
-use vestibule::store::{directory, identities, migrations, seed, sessions};
+use vestibule::store::{directory, event_counts, event_log, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
 
@@ -130,12 +131,18 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     watched.check("identities of a user".into()).await;
     sessions::of_user(&pool, user).await.unwrap();
     watched.check("sessions of a user".into()).await;
-    directory::events_of(&pool, user, Some(&email), 100).await.unwrap();
+    event_log::of_user(&pool, user, Some(&email), 100).await.unwrap();
     watched.check("events of a user".into()).await;
-    for address in [None, Some(email.as_str()), Some("nobody@example.com")] {
-        directory::events(&pool, address, 200).await.unwrap();
-        watched.check(format!("audit of {address:?}")).await;
+    for filter in audits(user, &email) {
+        let events = event_log::page(&pool, &filter, None, 100).await.unwrap();
+        watched.check(format!("audit of {filter:?}")).await;
+        if let Some(last) = events.last() {
+            event_log::page(&pool, &filter, Some(last.id), 100).await.unwrap();
+            watched.check(format!("second page of {filter:?}")).await;
+        }
     }
+    event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    watched.check("overview".into()).await;
     let id = user.to_string();
     let texts =
         ["m", "maria", "Zoë L", "lovelace", "examp", "old-comp", "no such text", "%", &id, &email, &subject];
@@ -146,4 +153,19 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         }
     }
     assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
+}
+
+/// What the audit is asked for: each of its choices, and each of its fields.
+fn audits(user: Uuid, email: &str) -> Vec<Filter> {
+    let mut filters: Vec<_> = What::ALL.map(|what| Filter { what, ..Filter::default() }).into();
+    let none = Filter::default();
+    filters.extend([
+        Filter { email: Some(email.to_owned()), ..none.clone() },
+        Filter { email: Some("nobody@example.com".into()), ..none.clone() },
+        Filter { user: Some(user), ..none.clone() },
+        Filter { actor: Some("grace@example.com".into()), ..none.clone() },
+        Filter { reason: Some("token_expired".into()), what: What::Refused, ..none.clone() },
+        Filter { from: Some(OffsetDateTime::UNIX_EPOCH), to: Some(OffsetDateTime::UNIX_EPOCH), ..none },
+    ]);
+    filters
 }
