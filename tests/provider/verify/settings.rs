@@ -1,10 +1,31 @@
 //! What an operator may set together, and what each preset makes of nothing but a client id.
 
+use figment::providers::{Format, Toml};
 use serde_json::{Value, json};
-use vestibule::config::{ClientAuthentication, Protocol, Verify};
+use vestibule::config::{self, ClientAuthentication, Config, Protocol, Verify};
 
 use super::house::read;
 use super::presets::CLIENT_ID;
+
+#[test]
+fn the_readmes_example_is_accepted() {
+    let readme = include_str!("../../../README.md").lines();
+    let example: Vec<_> = readme
+        .skip_while(|line| !line.starts_with("    [default.providers."))
+        .take_while(|line| line.is_empty() || line.starts_with("    "))
+        .collect();
+    let figment = config::defaults()
+        .merge(("public_url", "http://127.0.0.1:8000"))
+        .merge(("secret_key", "a secret key that only the tests use"))
+        .merge(("databases.vestibule.url", "postgres://localhost/none"))
+        .merge(("idp.client_id", "google.example"))
+        .merge(Toml::string(&example.join("\n")).nested());
+    let config = Config::read(figment).unwrap();
+    let names: Vec<_> = config.providers.keys().map(String::as_str).collect();
+    assert_eq!(names, ["apple", "idp", "staff"]);
+    let staff = config.providers["staff"].discovery.as_ref().unwrap().as_str();
+    assert_eq!(staff, "https://id.example.com/realms/people/.well-known/openid-configuration");
+}
 
 fn settings(preset: &str, more: &Value) -> Value {
     let mut settings = json!({ "preset": preset, "client_id": CLIENT_ID });
