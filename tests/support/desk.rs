@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 
 use reqwest::{Method, RequestBuilder};
+use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 use vestibule::dev::identity_provider::IdentityProvider;
@@ -35,6 +36,12 @@ pub struct Desk {
 
 impl Desk {
     pub async fn open() -> Self {
+        Self::open_with("idp").await
+    }
+
+    /// With staff who sign in at that provider: `idp`, or `discovered`, which is the same one by its
+    /// discovery document and its keys.
+    pub async fn open_with(admin_provider: &str) -> Self {
         let database = Database::create().await;
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
@@ -53,6 +60,14 @@ impl Desk {
                     .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
                     .merge(("idp.authorization_url", format!("{issuer}/authorize")))
                     .merge(("idp.token_url", format!("{issuer}/token")))
+                    .merge(("admin.provider", admin_provider))
+                    .merge((
+                        "providers.discovered",
+                        json!({
+                            "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID,
+                            "client_secret": CLIENT_SECRET,
+                        }),
+                    ))
             },
             |rocket| provider.mount(rocket),
         )

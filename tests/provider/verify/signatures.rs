@@ -55,6 +55,15 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             let verdict = house.verify(&signer.token_with(&header, &claims)).await;
             assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
         }
+        // The right key, by another algorithm than its own.
+        for signer in Signer::ALL {
+            for alg in ["RS256", "PS256", "ES256", "EdDSA"].into_iter().filter(|alg| *alg != signer.alg()) {
+                let mut header = signer.header();
+                header["alg"] = alg.into();
+                let verdict = house.verify(&signer.token_with(&header, &claims)).await;
+                assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
+            }
+        }
         assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
     }
 }

@@ -66,6 +66,19 @@ async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
+    let desk = Desk::open_with("discovered").await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = Browser::new(&desk.app.url);
+    let page = browser.get("/admin/sign-in").await;
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains(&format!("form-action 'self' {}", desk.app.url)), "{policy}");
+    let mut browser = desk.signed_in("ada@example.com").await;
+    assert_eq!(browser.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(desk.app.provider.calls(), 0, "no tokens were asked about");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Admin).await;

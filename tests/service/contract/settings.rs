@@ -75,6 +75,12 @@ fn each_wrong_setting_is_named() {
         ("IDP_TOKENINFO_URL", "https://id.example.com/?id_token=x", "IDP_TOKENINFO_URL"),
         ("IDP_TOKENINFO_URL", "nonsense", "IDP_TOKENINFO_URL"),
         ("IDP_TOKENINFO_URL", "https://id.example.com/tokeninfo", "IDP_ISSUERS"),
+        ("IDP_PRESET", "gogle", "IDP_PRESET"),
+        ("IDP_PRESET", "keycloak", "IDP_ISSUER"),
+        ("IDP_VERIFY", "signature", "IDP_VERIFY"),
+        ("IDP_JWKS_URL", "https://id.example.com/keys", "IDP_ISSUERS"),
+        ("IDP_TENANTS", "common", "IDP_TENANTS"),
+        ("IDP_TOKENINFO_AUTH", "none", "IDP_TOKENINFO_AUTH"),
         ("IDP_NAME", "Google", "IDP_NAME"),
         ("IDP_NAME", "", "IDP_NAME"),
         ("IDP_LINK", "always", "IDP_LINK"),
@@ -133,6 +139,16 @@ fn sound_proxies_and_limits_get_as_far_as_the_database() {
         ("ROCKET_IP_HEADER", "false"),
     ];
     assert_refused(&sound, &["the database cannot be used"]);
+}
+
+#[test]
+fn a_preset_and_its_client_id_get_as_far_as_the_database() {
+    for preset in ["google", "line", "apple", "microsoft", "facebook"] {
+        assert_refused(&[("IDP_PRESET", preset)], &["the database cannot be used"]);
+    }
+    let issuer = ("IDP_ISSUER", "https://id.example.com/realms/people");
+    assert_refused(&[("IDP_PRESET", "keycloak"), issuer], &["the database cannot be used"]);
+    assert_refused(&[("IDP_VERIFY", "both")], &["the database cannot be used"]);
 }
 
 #[test]
