@@ -57,12 +57,14 @@ async fn look(width: u32, scheme: &str) {
     assert!(wrong.is_empty(), "{} px, {scheme}:\n{}", width, wrong.join("\n"));
 }
 
-/// What sticks out of its box; and texts of pictures that are cut off, too small to be read, or one on
-/// the other.
+/// What sticks out of its box; cells that a telephone tears apart; and texts of pictures that are cut
+/// off, too small to be read, or one on the other.
 const MISPLACED: &str = "
 const boxes = [document.scrollingElement, ...document.querySelectorAll('body *:not(input, select, thead *, svg, svg *)')];
 const wide = boxes.filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1
     && getComputedStyle(box).overflowX === 'visible');
+const torn = [...document.querySelectorAll('td, tbody th')].filter(cell => getComputedStyle(cell).display === 'grid'
+    && [...cell.childNodes].filter(part => part.textContent.trim()).length > 1);
 const bad = [...document.querySelectorAll('svg')].flatMap(svg => {
     const picture = svg.getBoundingClientRect(), texts = [...svg.querySelectorAll('text')];
     return texts.filter(text => {
@@ -72,7 +74,7 @@ const bad = [...document.querySelectorAll('svg')].flatMap(svg => {
                 box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom);
     });
 });
-return [...wide, ...bad].map(box => `misplaced: ${box.outerHTML.slice(0, 200)}`);
+return [...wide, ...torn, ...bad].map(box => `misplaced: ${box.outerHTML.slice(0, 200)}`);
 ";
 
 /// What is wrong with a page.
