@@ -1,28 +1,49 @@
 //! The audit: everything that happened, as far as a filter leaves it.
 
+use rocket::futures::stream::{StreamExt, try_unfold};
 use rocket::{FromForm, Route, get, routes};
 use serde::Serialize;
 use url::form_urlencoded;
 use uuid::Uuid;
 
+use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::failure::Failure;
-use super::happened::Happened;
+use super::happened::{self, Happened};
 use super::page::{Page, View};
 use crate::domain::email::Email;
 use crate::session::staff_looks::{Look, record};
-use crate::store::event_log::{Filter, What, page};
+use crate::store::event_log::{EventRow, Filter, What, page};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
 use crate::web::problem::Kind;
+use crate::web::wire_time::rfc3339;
 
 /// Events on a page.
 const PAGE: usize = 100;
+/// Events that an export reads at a time.
+const BATCH: usize = 2_000;
+/// The columns of an export.
+const HEADING: [&str; 13] = [
+    "id",
+    "at",
+    "kind",
+    "what",
+    "reason",
+    "provider",
+    "claimed_email",
+    "user_id",
+    "actor",
+    "about",
+    "remark",
+    "ip",
+    "request_id",
+];
 /// Longest text in a field, in characters.
 const MAX_FIELD: usize = Email::MAX_LENGTH;
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![audit]
+    routes![audit, export]
 }
 
 /// What is asked for, as it stands in the address.
@@ -202,4 +223,45 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
     let next = events.last().filter(|_| more).map(|event| event.id);
     let events = events.into_iter().map(Happened::from).collect();
     Ok(Page::new(&staff, &Audit::new(asked, events, next)))
+}
+
+#[get("/audit.csv?<query..>")]
+async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
+    let asked = query.tidy();
+    record(db.pool(), &staff.member, &Look::AuditExport { search: &asked.query() }, &origin.0).await?;
+    let (pool, filter) = (db.pool().clone(), asked.filter(staff.member.time_zone.as_deref()).ok());
+    // Each batch is a statement of its own: whoever reads slowly holds no connection meanwhile.
+    let batches = try_unfold(filter.is_some().then_some(None::<Uuid>), move |before| {
+        let (pool, filter) = (pool.clone(), filter.clone());
+        async move {
+            let (Some(before), Some(filter)) = (before, filter) else { return Ok(None) };
+            let events = page(&pool, &filter, before, i64::try_from(BATCH).unwrap_or(i64::MAX)).await?;
+            let more = events.len() == BATCH;
+            let next = events.last().filter(|_| more).map(|event| Some(event.id));
+            Ok(Some((rows(events), next)))
+        }
+    });
+    Ok(Csv::new("audit", &HEADING, batches.boxed()))
+}
+
+fn rows(events: Vec<EventRow>) -> Rows {
+    let row = |event: EventRow| {
+        let what = happened::what(&event).to_owned();
+        vec![
+            event.id.to_string(),
+            rfc3339(event.created_at),
+            event.kind,
+            what,
+            event.reason.unwrap_or_default(),
+            event.provider.unwrap_or_default(),
+            event.email.unwrap_or_default(),
+            event.user_id.map(|id| id.to_string()).unwrap_or_default(),
+            event.actor.unwrap_or_default(),
+            event.about.unwrap_or_default(),
+            event.remark.unwrap_or_default(),
+            event.ip.unwrap_or_default(),
+            event.request_id.unwrap_or_default(),
+        ]
+    };
+    events.into_iter().map(row).collect()
 }

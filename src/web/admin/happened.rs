@@ -81,7 +81,7 @@ impl From<EventRow> for Happened {
 }
 
 /// What an event means. A kind that an older or newer version wrote is told by its name.
-fn what(event: &EventRow) -> &str {
+pub(super) fn what(event: &EventRow) -> &str {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
     match event.kind.as_str() {

@@ -6,6 +6,7 @@ mod audit;
 mod catcher;
 mod change;
 mod chart;
+mod csv;
 mod dates;
 mod failure;
 mod flow;

@@ -96,7 +96,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
     assert_eq!(looks, ["Looked at the audit", "Looked at the list of users", "Looked at the user"]);
     let page = browser.get("/admin/audit?what=looks").await.text;
     for text in
-        ["by staff@example.com", "Asked for: ada", "Asked for: email=ada%40example.com", "from 127.0.0.1"]
+        ["by staff@example.com", "Asked for: q=ada", "Asked for: email=ada%40example.com", "from 127.0.0.1"]
     {
         assert!(page.contains(text), "{text}: {page}");
     }

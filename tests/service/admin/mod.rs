@@ -2,6 +2,7 @@
 
 mod actions;
 mod audit;
+mod exports;
 mod overview;
 mod pages;
 mod roles;

@@ -18,7 +18,7 @@ enum Least {
 use Least::{Admin, Anyone, Support};
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 26] = [
+const ROUTES: [(&str, &str, Least); 28] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -30,6 +30,8 @@ const ROUTES: [(&str, &str, Least); 26] = [
     ("GET", "/admin/users", Support),
     ("GET", "/admin/users/<id>", Support),
     ("GET", "/admin/audit", Support),
+    ("GET", "/admin/users.csv", Support),
+    ("GET", "/admin/audit.csv", Support),
     ("GET", "/admin/staff", Support),
     ("POST", "/admin/time-zone", Support),
     ("POST", "/admin/users/<id>/end-sessions", Support),

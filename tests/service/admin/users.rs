@@ -50,21 +50,28 @@ async fn pages_follow_each_other_and_a_forged_cursor_begins_again() {
     .execute(&desk.app.database.pool)
     .await
     .unwrap();
-    let mut path = Some("/admin/users".to_owned());
-    let mut seen = Vec::new();
-    while let Some(current) = path {
-        let page = browser.get(&current).await.text;
-        seen.extend(
-            page.split("user-").skip(1).filter_map(|rest| rest.split('@').next()?.parse::<u32>().ok()),
-        );
-        path = page
-            .split("href=\"")
-            .find(|rest| rest.starts_with("/admin/users?before="))
-            .map(|rest| rest.split('"').next().unwrap().to_owned());
+    for order in ["", "?sort=oldest", "?sort=email", "?created_from=1970-01-01&sort=oldest"] {
+        let mut path = Some(format!("/admin/users{order}"));
+        let mut seen = Vec::new();
+        while let Some(current) = path {
+            let page = browser.get(&current).await.text;
+            let rows = page.split("<bdi>user-").skip(1);
+            seen.extend(rows.filter_map(|rest| rest.split('@').next()?.parse::<u32>().ok()));
+            path = page
+                .split("href=\"")
+                .find(|rest| rest.contains("rel=\"next\"") && rest.contains("at="))
+                .map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"));
+        }
+        let mut expected: Vec<u32> = (1..=120).collect();
+        match order {
+            "" => expected.reverse(),
+            "?sort=email" => expected.sort_by_key(|number| format!("user-{number}@example.com")),
+            _ => {}
+        }
+        assert_eq!(seen, expected, "{order}");
     }
-    assert_eq!(seen, (1..=120).rev().collect::<Vec<_>>());
     for cursor in ["x", "1'; DROP TABLE users", "-1", "1000000000000000000"] {
-        let request = browser.request(Method::GET, "/admin/users").query(&[("before", cursor)]);
+        let request = browser.request(Method::GET, "/admin/users").query(&[("at", cursor)]);
         let page = browser.send(request).await;
         assert!(page.status.as_u16() == 200 && page.text.contains("user-120@"), "{cursor}");
     }
