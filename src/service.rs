@@ -1,5 +1,6 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
+pub mod check;
 pub mod keys;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;

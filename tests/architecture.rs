@@ -15,8 +15,8 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("store", &["clock", "domain", "secret"]),
     ("session", &["clock", "config", "domain", "secret", "store"]),
     ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),
-    ("service", &["config", "domain", "provider", "secret", "session", "store", "web"]),
     ("dev", &["clock", "config", "domain", "secret", "service", "session", "store", "web"]),
+    ("service", &["clock", "config", "domain", "provider", "secret", "session", "store", "web"]),
     ("cli", &["config", "domain", "dev", "secret", "service", "telemetry"]),
 ];
 

@@ -3,6 +3,7 @@
 //! Exit codes: 0 when all went well, 1 when it did not (one line on standard error says why),
 //! 2 when the arguments are wrong.
 
+mod check;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod keys;
@@ -40,6 +41,9 @@ enum Command {
     /// Bring the database's schema up to date, and stop
     #[command(after_help = "Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")]
     Migrate,
+    /// Look whether everything is set up as the service needs it: database, schema, keys, providers
+    #[command(after_help = check::HELP)]
+    Check,
     /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
     Prune,
     /// The keys that sign access tokens
@@ -62,6 +66,7 @@ pub fn run() -> ExitCode {
     let done = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(),
         Command::Migrate => migrate::run(),
+        Command::Check => check::run(),
         Command::Prune => prune::run(),
         Command::Keys(command) => keys::run(command),
         Command::Staff(command) => staff::run(command),

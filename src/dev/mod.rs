@@ -27,6 +27,8 @@ const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
 /// What the search for parts of names goes by; a migration makes its indexes where it finds it.
 const TRIGRAMS: &str = "pg_trgm";
+/// Whoever sets one of these has a provider.
+const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"];
 /// The one member of staff.
 const STAFF: &str = "ada@example.com";
 
@@ -113,7 +115,7 @@ fn prepare_with(
         // Read again whenever one changes.
         figment = figment.join(("template_dir", templates));
     }
-    if ["client_id", "tokeninfo_url", "preset"].iter().all(|key| !figment.contains(&format!("idp.{key}"))) {
+    if PROVIDER.iter().all(|key| !figment.contains(key)) {
         if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
             return Err(Error::Exposed);
         }
@@ -144,6 +146,22 @@ fn prepare_with(
     }
     development.base = base;
     Ok((figment, development))
+}
+
+/// What [`prepare`] would fill in for as long as the service runs, by the names of the variables.
+#[must_use]
+pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
+    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+        return Vec::new();
+    }
+    let filled_in = [
+        ("DATABASE_URL", &["databases.vestibule.url"][..]),
+        ("ROCKET_SECRET_KEY", &["secret_key"]),
+        ("ROCKET_PUBLIC_URL", &["public_url"]),
+        ("IDP_CLIENT_ID", &PROVIDER),
+    ];
+    let missing = filled_in.into_iter().filter(|(_, keys)| keys.iter().all(|key| !figment.contains(key)));
+    missing.map(|(variable, _)| variable).collect()
 }
 
 impl Development {

@@ -47,6 +47,19 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
     })
 }
 
+/// The same once, and in words what stood in the way. They are those of the operating system or of
+/// TLS, below everything that knows the address and what is in it.
+pub(super) async fn reach(request: RequestBuilder) -> Result<Response, String> {
+    request.send().await.map_err(|error| {
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        cause.to_string()
+    })
+}
+
 /// What an answer's status means where it is not one that was hoped for. `setting` is the one that
 /// is likely to be wrong when the provider does not know what it is asked.
 pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {

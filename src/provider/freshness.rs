@@ -35,6 +35,12 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
         .min()
 }
 
+/// The time at the provider when it answered (RFC 9110 §6.6.1), also where a cache did for it.
+pub(super) fn told_time(headers: &HeaderMap) -> Option<i64> {
+    let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
+    Some(timestamp(text(headers, &DATE)?)?.saturating_add(age))
+}
+
 fn until_expiry(headers: &HeaderMap, now: i64) -> Option<i64> {
     // Something unreadable there, often `0`, means that it has passed (RFC 9111 §5.3).
     let expires = timestamp(text(headers, &EXPIRES)?).unwrap_or(0);

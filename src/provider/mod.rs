@@ -8,6 +8,7 @@ mod answer;
 mod attempt;
 mod authorization_code;
 mod breaker;
+mod check;
 mod client;
 mod document;
 mod endpoint;
@@ -27,6 +28,7 @@ use url::Url;
 
 pub use self::answer::Unavailable;
 pub use self::breaker::State as Breaker;
+pub use self::check::{Finding, Wrong};
 pub use self::client::ClientError;
 pub use self::health::{BOUNDS, Snapshot};
 use self::outside::Outside;

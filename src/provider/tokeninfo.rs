@@ -30,24 +30,30 @@ pub(super) async fn ask(
 ) -> Result<Object, Error> {
     attempt::twice(|| async {
         let response = attempt::send(question(client, provider, url, token)).await?;
-        match (response.status(), provider.protocol) {
-            (StatusCode::OK, Protocol::Introspection(_)) => introspected(response).await,
-            (StatusCode::OK, _) => claims(response).await,
-            (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
-                Err(blamed(status, response).await)
-            }
-            (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
-                // Read to its end, the connection can serve the next call.
-                let _ = answer::body(response).await;
-                Err(refused())
-            }
-            _ => Err(attempt::unusable(&response, ENDPOINT)),
-        }
+        judge(provider, response).await
     })
     .await
 }
 
-fn question(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
+/// What an answer means: claims, the token's fault, or the provider's.
+pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Object, Failure> {
+    match (response.status(), provider.protocol) {
+        (StatusCode::OK, Protocol::Introspection(_)) => introspected(response).await,
+        (StatusCode::OK, _) => claims(response).await,
+        (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
+            Err(blamed(status, response).await)
+        }
+        (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
+            // Read to its end, the connection can serve the next call.
+            let _ = answer::body(response).await;
+            Err(refused())
+        }
+        _ => Err(attempt::unusable(&response, ENDPOINT)),
+    }
+}
+
+/// The request that shows the provider a token.
+pub(super) fn question(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol {
         Protocol::Tokeninfo => form(client, provider.tokeninfo_method, url, &[id_token]),

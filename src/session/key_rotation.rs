@@ -127,6 +127,17 @@ impl Rotation {
         Ok(signing_keys::insert_next(&self.pool, &key, self.periods.announce, age).await?)
     }
 
+    /// Whether the published keys can be opened, and how many they are. Nothing is changed.
+    ///
+    /// # Errors
+    /// The database failed, or keys of another `secret_key` are in it.
+    pub async fn readable(&self) -> Result<usize, Error> {
+        let Some(stored) = self.stored().await? else { return Ok(0) };
+        self.check_secret(&stored)?;
+        let state = |key: &StoredKey| key.life.state(stored.now, self.keep());
+        Ok(stored.keys.iter().filter(|key| state(key).is_published()).count())
+    }
+
     /// A key of another secret beside those that are there would stop every instance's next start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
         let mut published =

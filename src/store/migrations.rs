@@ -1,5 +1,7 @@
 //! The schema, embedded in the binary and brought up to date at the start.
 
+use std::collections::BTreeMap;
+
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{PgConnection, PgPool};
 
@@ -30,4 +32,51 @@ pub async fn are_applied(pool: &PgPool) -> Result<bool, Error> {
             .fetch_one(pool)
             .await?;
     Ok(applied)
+}
+
+/// How a database's schema differs from the one that this program brings about, as versions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    /// How many migrations this program knows.
+    pub known: usize,
+    /// Known and not applied, the first one first.
+    pub missing: Vec<i64>,
+    /// Applied and not known: those of a newer program.
+    pub unknown: Vec<i64>,
+    /// Applied with another text than the known one, or not to the end.
+    pub altered: Vec<i64>,
+}
+
+/// Compares the schema, and changes nothing.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Error> {
+    // No macro, for the reason above.
+    let applied: Vec<(i64, Vec<u8>, bool)> =
+        match sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version")
+            .fetch_all(connection)
+            .await
+        {
+            Err(error) if is_undefined_table(&error) => Vec::new(),
+            rows => rows?,
+        };
+    let known: BTreeMap<_, _> =
+        MIGRATIONS.iter().map(|migration| (migration.version, &migration.checksum)).collect();
+    let missing = known.keys().copied().filter(|known| !applied.iter().any(|(version, ..)| version == known));
+    let mut difference =
+        Difference { known: known.len(), missing: missing.collect(), ..Difference::default() };
+    for (version, checksum, success) in applied {
+        match known.get(&version) {
+            None => difference.unknown.push(version),
+            Some(known) if !success || ***known != *checksum => difference.altered.push(version),
+            Some(_) => {}
+        }
+    }
+    Ok(difference)
+}
+
+/// PostgreSQL, appendix A: `undefined_table`.
+fn is_undefined_table(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }

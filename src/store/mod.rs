@@ -15,6 +15,7 @@ pub mod migrations;
 pub mod prune;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
+pub mod server;
 pub mod sessions;
 pub mod signing_keys;
 pub mod staff;

@@ -90,22 +90,30 @@ impl Settings {
         Ok(options.disable_statement_logging())
     }
 
+    /// Whether the database is on this machine.
+    ///
+    /// # Errors
+    /// The URL cannot be understood.
+    pub fn is_here(&self) -> Result<bool, sqlx::Error> {
+        let options = self.connect_options()?;
+        let host = options.get_host();
+        Ok(options.get_socket().is_some()
+            || host.starts_with('/')
+            || host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
+    }
+
     /// Says so in the log when what passes between here and the database may be read on the way.
     ///
     /// # Errors
     /// The URL cannot be understood.
     pub fn warn_of_plain_text(&self) -> Result<(), sqlx::Error> {
         let options = self.connect_options()?;
-        let host = options.get_host();
-        let here = options.get_socket().is_some()
-            || host.starts_with('/')
-            || host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
         let sealed = matches!(
             options.get_ssl_mode(),
             PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
         );
-        if !here && !sealed {
+        if !self.is_here()? && !sealed {
             tracing::warn!(
                 "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL"
             );

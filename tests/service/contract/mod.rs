@@ -1,5 +1,6 @@
 //! What is promised in writing, held against what is.
 
+mod check;
 mod openapi;
 mod problems;
 mod queries;

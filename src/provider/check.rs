@@ -1,0 +1,311 @@
+//! Whether a provider is set up right, found out by showing it a token that is worth nothing. Nothing
+//! is tried twice, kept or counted, and no gate stands before it: this is for an operator who looks.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde_json::json;
+use tokio::time::timeout;
+use url::Url;
+
+use super::answer::{self, DEADLINE};
+use super::attempt::{self, Failure};
+use super::{Error, Providers, Unavailable, freshness, tokeninfo};
+use crate::config::{Protocol, Provider, Verify};
+use crate::domain::id_token::IdToken;
+use crate::domain::introspection;
+use crate::domain::issuer::Issuers;
+use crate::domain::json::Object;
+use crate::domain::jwk::KeySet;
+use crate::domain::metadata::Metadata;
+
+/// What came of asking one address of a provider.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// What was asked.
+    pub asked: &'static str,
+    /// Whose it is; nothing more of the address is told.
+    pub host: String,
+    /// How long it took, where it was asked.
+    pub took: Option<Duration>,
+    /// Seconds by which the provider's clock is ahead of ours, if it says.
+    pub ahead: Option<i64>,
+    /// What is as it should be, or what is not.
+    pub outcome: Result<String, Wrong>,
+}
+
+/// Something to be put right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Wrong {
+    fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+impl Providers {
+    /// Asks a provider for everything that a verification takes, at `now` by our clock. No token of
+    /// anybody is shown to it, and its answers are not used.
+    pub async fn check(&self, provider: &Provider, now: i64) -> Vec<Finding> {
+        let client = &self.outside.client;
+        let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
+        check.run().await;
+        check.findings
+    }
+}
+
+struct Check<'p> {
+    client: &'p Client,
+    provider: &'p Provider,
+    now: i64,
+    started: Instant,
+    findings: Vec<Finding>,
+}
+
+impl Check<'_> {
+    async fn run(&mut self) {
+        let provider = self.provider;
+        let (asked, signed) = (provider.verify != Verify::Jwks, provider.verify != Verify::Tokeninfo);
+        let discover = asked && provider.tokeninfo_url.is_none() || signed && provider.jwks_url.is_none();
+        let published = match &provider.discovery {
+            Some(url) if discover => self.metadata(url).await,
+            _ => Some(Metadata::default()),
+        };
+        // What is wrong with it is found already.
+        let Some(published) = published else { return };
+        if signed {
+            match provider.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
+                Some(url) => self.keys(url).await,
+                None => self.unnamed("keys", "jwks_uri", "jwks_url"),
+            }
+        }
+        if asked {
+            match provider.tokeninfo_url.as_ref().or(published.introspection_url.as_ref()) {
+                Some(url) => self.endpoint(url).await,
+                None => self.unnamed("endpoint", "introspection_endpoint", "tokeninfo_url"),
+            }
+        }
+    }
+
+    async fn metadata(&mut self, url: &Url) -> Option<Metadata> {
+        let (provider, setting) = (self.provider, self.provider.setting("issuer"));
+        let read = async |response| {
+            let document = document(response, &["application/json"], &setting).await?;
+            let metadata = Metadata::read(&document, provider.issuer.as_deref().unwrap_or_default());
+            let metadata = metadata.map_err(|unfit| Wrong::new(unfit.to_string(), correct(&setting)))?;
+            Ok(("names its issuer and its endpoints".into(), metadata))
+        };
+        self.visit("discovery", url, &setting, self.client.get(url.clone()), read).await
+    }
+
+    async fn keys(&mut self, url: &Url) {
+        // An address that was discovered is changed by the one of the discovery document.
+        let found = self.provider.jwks_url.is_none();
+        let setting = self.provider.setting(if found { "issuer" } else { "jwks_url" });
+        let read = async |response| {
+            let types = ["application/json", "application/jwk-set+json"];
+            let keys = KeySet::read(&document(response, &types, &setting).await?);
+            let keys = keys.map_err(|none| Wrong::new(format!("hold {none}"), correct(&setting)))?;
+            Ok((format!("hold {} that can be used", keys.keys().len()), ()))
+        };
+        self.visit("keys", url, &setting, self.client.get(url.clone()), read).await;
+    }
+
+    async fn endpoint(&mut self, url: &Url) {
+        let provider = self.provider;
+        let found = provider.tokeninfo_url.is_none();
+        let setting = provider.setting(if found { "issuer" } else { "tokeninfo_url" });
+        // It is made of what every token is made of.
+        let Ok(token) = IdToken::parse(&worthless(provider, self.time()), provider.token_format) else {
+            return;
+        };
+        let read = async |response| Ok((refusal(provider, response, &setting).await?, ()));
+        let question = tokeninfo::question(self.client, provider, url, &token);
+        self.visit("endpoint", url, &setting, question, read).await;
+    }
+
+    /// Sends a request, has its answer read, and writes down what came of it.
+    async fn visit<T>(
+        &mut self,
+        asked: &'static str,
+        url: &Url,
+        setting: &str,
+        request: RequestBuilder,
+        read: impl AsyncFnOnce(Response) -> Result<(String, T), Wrong>,
+    ) -> Option<T> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let stuck =
+            |problem| Wrong::new(problem, format!("check {setting}, and that this machine may reach {host}"));
+        let (started, mut ahead) = (Instant::now(), None);
+        let visit = async {
+            let response = attempt::reach(request).await;
+            let response = response.map_err(|cause| stuck(format!("cannot be reached ({cause})")))?;
+            ahead = freshness::told_time(response.headers()).map(|told| told.saturating_sub(self.time()));
+            read(response).await
+        };
+        let outcome = timeout(DEADLINE, visit).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(stuck("does not answer in time".into())));
+        let (outcome, value) = match outcome {
+            Ok((told, value)) => (Ok(told), Some(value)),
+            Err(wrong) => (Err(wrong), None),
+        };
+        self.findings.push(Finding { asked, host, took: Some(started.elapsed()), ahead, outcome });
+        value
+    }
+
+    /// What is asked is neither set nor discovered.
+    fn unnamed(&mut self, asked: &'static str, member: &str, field: &str) {
+        let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
+        let remedy = format!("set {}", self.provider.setting(field));
+        let outcome =
+            Err(Wrong::new(format!("cannot be found: the discovery document has no `{member}`"), remedy));
+        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome });
+    }
+
+    /// Now, by our clock.
+    fn time(&self) -> i64 {
+        let elapsed = i64::try_from(self.started.elapsed().as_secs()).unwrap_or_default();
+        self.now.saturating_add(elapsed)
+    }
+}
+
+/// A token that says what a good one would, and that nobody has signed.
+fn worthless(provider: &Provider, now: i64) -> String {
+    let issuer = match &provider.issuers {
+        Issuers::Listed(issuers) => issuers.first(),
+        Issuers::Tenants(_) => None,
+    };
+    let header = json!({ "alg": "RS256", "typ": "JWT", "kid": "vestibule-check" });
+    let claims = json!({
+        "iss": issuer, "aud": provider.client_ids[0], "sub": "vestibule-check", "iat": now, "exp": now + 300,
+    });
+    let parts = [header.to_string().into_bytes(), claims.to_string().into_bytes(), vec![0; 256]];
+    parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".")
+}
+
+/// How the endpoint says no to a worthless token, which is what it has to do.
+async fn refusal(provider: &Provider, response: Response, setting: &str) -> Result<String, Wrong> {
+    let status = response.status();
+    let introspected = matches!(provider.protocol, Protocol::Introspection(_));
+    if !matches!(status, StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED) {
+        return Err(unexpected(&response, setting));
+    }
+    if status == StatusCode::OK && !is_json(&response) {
+        return Err(unexpected(&response, setting));
+    }
+    if introspected && status == StatusCode::BAD_REQUEST {
+        return introspection_refused(provider, response, setting).await;
+    }
+    match tokeninfo::judge(provider, response).await {
+        Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Wrong::new(
+            "answers as token introspection does",
+            format!("set {} to \"rfc7662\", or correct {setting}", provider.setting("preset")),
+        )),
+        Ok(_) => Err(Wrong::new("accepts a token that nobody has signed", correct(setting))),
+        Err(Failure::Final(Error::Refused(_))) => {
+            Ok(format!("refuses a worthless token, as it should ({})", status.as_u16()))
+        }
+        Err(Failure::Final(Error::Unavailable(unavailable)) | Failure::Transient(unavailable)) => {
+            Err(unusable(&unavailable, provider, setting))
+        }
+    }
+}
+
+/// A 400 for a token that is merely invalid is another endpoint's than one of RFC 7662 §2.2; it would
+/// refuse good tokens, too. Only where it names the token is it a server's own way.
+async fn introspection_refused(
+    provider: &Provider,
+    response: Response,
+    setting: &str,
+) -> Result<String, Wrong> {
+    let error = answer::json(response).await.ok();
+    match error.as_ref().and_then(|error| error.str("error")) {
+        Some("invalid_token") => Ok("refuses a worthless token, as it should (400)".into()),
+        Some("invalid_client" | "unauthorized_client") => Err(not_us(provider)),
+        _ => Err(Wrong::new("answers 400, where token introspection says `active`", correct(setting))),
+    }
+}
+
+fn not_us(provider: &Provider) -> Wrong {
+    let settings = [provider.setting("client_id"), provider.setting("client_secret")];
+    Wrong::new("does not take us for who we are", format!("check {}", settings.join(" and ")))
+}
+
+/// An answer that could be read only in part, or said what makes no sense.
+fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Wrong {
+    match unavailable.class {
+        "client_authentication" => not_us(provider),
+        "not_introspection" => Wrong::new(
+            "does not answer as token introspection does",
+            format!("correct {setting} or {}", provider.setting("preset")),
+        ),
+        "error_in_200" => Wrong::new("says that it fails", "see what the provider says of its state"),
+        class => Wrong::new(format!("gives no usable answer ({class})"), correct(setting)),
+    }
+}
+
+/// The JSON document at an address.
+async fn document(response: Response, types: &[&str], setting: &str) -> Result<Object, Wrong> {
+    if response.status() != StatusCode::OK {
+        return Err(unexpected(&response, setting));
+    }
+    let html = essence(&response) == "text/html";
+    answer::object(response, types).await.map_err(|unavailable| {
+        let class = unavailable.class;
+        if html { page(setting) } else { Wrong::new(format!("make no document ({class})"), correct(setting)) }
+    })
+}
+
+/// An answer that is none by its status or type.
+fn unexpected(response: &Response, setting: &str) -> Wrong {
+    let status = response.status();
+    let code = status.as_u16();
+    if status.is_redirection() {
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let elsewhere = location.and_then(|location| Url::parse(location).ok());
+        let host = elsewhere.as_ref().and_then(Url::host_str).unwrap_or("the same host");
+        let remedy = format!("set {setting} to the address that it leads to; no redirect is followed");
+        return Wrong::new(format!("redirects to {host} ({code})"), remedy);
+    }
+    match code {
+        403 => Wrong::new(
+            "answers 403",
+            format!("correct {setting}, or have the provider admit this machine's address"),
+        ),
+        429 => Wrong::new("answers 429: too many calls", "try again later, and see what the provider allows"),
+        200 if essence(response) == "text/html" => page(setting),
+        200 => Wrong::new("answers with something else than JSON", correct(setting)),
+        500..=599 => Wrong::new(
+            format!("fails ({code})"),
+            format!("see what the provider says of its state, or check {setting}"),
+        ),
+        _ => Wrong::new(format!("answers {code}"), correct(setting)),
+    }
+}
+
+fn page(setting: &str) -> Wrong {
+    Wrong::new("answers with an HTML page", correct(setting))
+}
+
+fn correct(setting: &str) -> String {
+    format!("correct {setting}")
+}
+
+fn is_json(response: &Response) -> bool {
+    essence(response) == "application/json"
+}
+
+/// The media type in lower case, without its parameters.
+fn essence(response: &Response) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}

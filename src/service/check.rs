@@ -1,0 +1,196 @@
+//! Whether everything outside is as the service needs it. Looks, and changes nothing.
+
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnection;
+use sqlx::{ConnectOptions, Connection};
+use tokio::time::timeout;
+
+use super::{DATABASE, Error, database};
+use crate::clock;
+use crate::config::{Config, Provider};
+use crate::provider::{Finding, Providers};
+use crate::session::key_rotation::Rotation;
+use crate::session::signing_key;
+use crate::store::migrations::{self, Difference};
+use crate::store::server;
+use crate::web::database as settings;
+use crate::web::database::Settings;
+
+/// Longest wait for the database.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Clocks that differ by more are told of, in seconds. Tokens are refused from
+/// [`LEEWAY`](crate::domain::claims::LEEWAY) on.
+const CLOSE: i64 = 30;
+
+/// What was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// In a word or two.
+    pub subject: String,
+    /// How it is.
+    pub state: State,
+}
+
+/// How it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Good(String),
+    /// The service runs, and yet.
+    Doubtful {
+        /// What is not as it should be.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The service does not start, or somebody cannot sign in.
+    Wrong {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+impl State {
+    fn doubtful(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Doubtful { problem: problem.into(), remedy: remedy.into() }
+    }
+
+    fn wrong(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Wrong { problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// Looks at the database and at each provider that is switched on, and tells of each thing as it is
+/// seen. The settings themselves are sound by now.
+///
+/// # Errors
+/// See [`Error`]. What is found wrong is no error.
+pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
+    let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
+    if !config.providers.contains_key(&config.admin_provider) {
+        return Err(Error::AdminProvider);
+    }
+    let place = Settings::read(&config.figment.focus(DATABASE))?;
+    let started = Instant::now();
+    let options = place.connect_options().map_err(settings::Error::from)?;
+    match timeout(PATIENCE, options.connect()).await {
+        Ok(Ok(mut connection)) => {
+            let here = place.is_here().map_err(settings::Error::from)?;
+            stored(config, &mut connection, here, started.elapsed(), &mut say).await?;
+            // Whatever becomes of it, nothing is left to do with it.
+            let _ = connection.close().await;
+        }
+        Ok(Err(error)) => say("database", unreachable(&error.to_string())),
+        Err(_) => say("database", unreachable("no answer within five seconds")),
+    }
+    let providers = Providers::new(config.providers.clone())?;
+    for provider in config.providers.values().filter(|provider| provider.enabled) {
+        for finding in providers.check(provider, clock::now()).await {
+            told(provider, finding, &mut say);
+        }
+    }
+    Ok(())
+}
+
+fn unreachable(why: &str) -> State {
+    State::wrong(
+        format!("cannot be used: {why}"),
+        "check DATABASE_URL, and that PostgreSQL runs and accepts it",
+    )
+}
+
+/// The server, the schema and the keys.
+async fn stored(
+    config: &Config,
+    connection: &mut PgConnection,
+    here: bool,
+    took: Duration,
+    say: &mut impl FnMut(&str, State),
+) -> Result<(), Error> {
+    let server = server::describe(connection).await?;
+    let what = format!("PostgreSQL {}, {} ms to connect", server.version, took.as_millis());
+    say(
+        "database",
+        match (here, server.encrypted) {
+            (_, true) => State::Good(format!("{what}, encrypted")),
+            (true, false) => State::Good(format!("{what}, on this machine")),
+            (false, false) => State::doubtful(
+                format!("{what}, on another machine and not encrypted"),
+                "add sslmode=verify-full to DATABASE_URL",
+            ),
+        },
+    );
+    say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
+    let difference = migrations::difference(connection).await?;
+    let whole = difference.missing.is_empty();
+    say("schema", schema(&difference));
+    if whole {
+        say("signing keys", signing_keys(config).await?);
+    }
+    Ok(())
+}
+
+fn schema(difference: &Difference) -> State {
+    let Difference { known, missing, unknown, altered } = difference;
+    match (missing.first(), unknown.first(), altered.first()) {
+        (Some(first), ..) => State::wrong(
+            format!("{} of {known} migrations are not applied, from {first} on", missing.len()),
+            "run `vestibule migrate`, or start the service, which does it",
+        ),
+        (_, Some(first), _) => State::wrong(
+            format!("migration {first} is of a newer program"),
+            "use that one: this one does not start on its schema",
+        ),
+        (.., Some(first)) => State::wrong(
+            format!("migration {first} was applied with another text, or not to its end"),
+            "restore the database, or use the program that it was made with",
+        ),
+        (None, None, None) => State::Good(format!("all {known} migrations are applied")),
+    }
+}
+
+async fn signing_keys(config: &Config) -> Result<State, Error> {
+    let pool = database(config).await?;
+    let ttl = config.session.access_token_ttl;
+    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
+    pool.close().await;
+    Ok(match readable {
+        Ok(0) => State::Good("none yet; the first start makes one".into()),
+        Ok(number) => State::Good(format!("{number} can be opened with `secret_key`")),
+        Err(signing_key::Error::Sealed(_)) => State::wrong(
+            "were made with another `secret_key`",
+            "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",
+        ),
+        Err(error) => State::wrong(error.to_string(), "check the database"),
+    })
+}
+
+fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)) {
+    let Finding { asked, host, took, ahead, outcome } = finding;
+    let subject = format!("provider {}, {asked} ({host})", provider.name);
+    let took = took.map(|took| format!(", {} ms", took.as_millis())).unwrap_or_default();
+    say(
+        &subject,
+        match outcome {
+            Ok(well) => State::Good(format!("{well}{took}")),
+            Err(wrong) => State::wrong(format!("{}{took}", wrong.problem), wrong.remedy),
+        },
+    );
+    if let Some(ahead) = ahead {
+        say(&format!("{subject}, its clock"), clock_state(ahead, "the provider's"));
+    }
+}
+
+/// How far another clock is ahead of this one.
+fn clock_state(ahead: i64, whose: &str) -> State {
+    let seconds = ahead.unsigned_abs();
+    let direction = if ahead < 0 { "ahead of" } else { "behind" };
+    if seconds > CLOSE.unsigned_abs() {
+        let problem = format!("this machine's clock is {seconds} s {direction} {whose}");
+        return State::doubtful(problem, "set this machine's clock by NTP; tokens seem too young or too old");
+    }
+    State::Good(format!("{seconds} s from this machine's"))
+}

@@ -1,0 +1,315 @@
+//! `vestibule check`, as an operator runs it before the service starts: a line for each thing, with a
+//! remedy where something is wrong, and nothing changed.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use time::format_description::well_known::Rfc2822;
+use time::{Duration, OffsetDateTime};
+
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::provider::{Behaviour, Refusing};
+use crate::support::token::{CLIENT_ID, ISSUER, claims, now};
+
+const SECRET: &str = "a secret key that only the tests use";
+
+/// What it printed, a line's state and the rest of it.
+struct Said {
+    code: Option<i32>,
+    lines: Vec<(String, String)>,
+    error: String,
+}
+
+impl Said {
+    /// The one line of that state.
+    #[track_caller]
+    fn only(&self, state: &str) -> &str {
+        let mut lines = self.lines.iter().filter(|(found, _)| found == state);
+        let (Some((_, line)), None) = (lines.next(), lines.next()) else {
+            panic!("not one line is {state}: {:#?}", self.lines)
+        };
+        line
+    }
+
+    fn has(&self, state: &str) -> bool {
+        self.lines.iter().any(|(found, _)| found == state)
+    }
+}
+
+/// Runs it in the release profile beside a service, with these settings changed.
+async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("check");
+    let (database, endpoint) = (app.database.url.as_str(), app.provider.tokeninfo_url());
+    command.envs([
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", database),
+        ("ROCKET_SECRET_KEY", SECRET),
+        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+        ("IDP_CLIENT_ID", CLIENT_ID),
+        ("IDP_CLIENT_SECRET", "hush-hush"),
+        ("IDP_ISSUERS", ISSUER),
+        ("IDP_TOKENINFO_URL", &endpoint),
+    ]);
+    let calls = app.provider.calls();
+    command.envs(changes.iter().copied());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = read(&output);
+    let tokens = app.provider.requests().split_off(calls);
+    for token in tokens
+        .iter()
+        .filter_map(|call| call.parameters().into_iter().find(|(name, _)| name.contains("token")))
+    {
+        assert_eq!(token.1.split('.').count(), 3, "it looks like a token");
+        assert!(!said.lines.iter().any(|(_, line)| line.contains(&token.1[..20])), "{:#?}", said.lines);
+    }
+    said
+}
+
+fn read(output: &Output) -> Said {
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for secret in [SECRET, "hush-hush"] {
+        assert!(!out.contains(secret) && !error.contains(secret), "{out}{error}");
+    }
+    let lines = out.lines().map(|line| line.split_once(' ').expect(line));
+    let lines = lines.map(|(state, rest)| (state.to_owned(), rest.trim().to_owned()));
+    Said { code: output.status.code(), lines: lines.collect(), error: error.trim().to_owned() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_setup_is_all_well_and_nothing_is_changed() {
+    let app = App::start().await;
+    let said = check(&app, &[]).await;
+    assert_eq!((said.code, said.error.as_str()), (Some(0), ""), "{:#?}", said.lines);
+    assert!(said.lines.iter().all(|(state, _)| state == "ok"), "{:#?}", said.lines);
+    let all: Vec<_> = said.lines.iter().map(|(_, line)| line.as_str()).collect();
+    for (line, words) in all.iter().zip([
+        "settings: are sound",
+        "database: PostgreSQL ",
+        "its clock: ",
+        "schema: all ",
+        "signing keys: 1 can be opened",
+        "provider idp, endpoint (127.0.0.1): refuses a worthless token, as it should (400), ",
+    ]) {
+        assert!(line.starts_with(words), "{line}");
+    }
+    assert_eq!((all.len(), app.provider.calls()), (6, 1));
+    assert_eq!(app.database.rows().await, [0; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
+    let app = App::start().await;
+    let elsewhere = "https://sign-in.example.com/?id_token=never-shown".to_owned();
+    let page = Behaviour::body("text/html; charset=utf-8", "<!doctype html><title>Sign in</title>");
+    let cases = [
+        (Behaviour::status(403), "answers 403"),
+        (Behaviour::status(404), "answers 404"),
+        (Behaviour::status(405), "answers 405"),
+        (Behaviour::status(503), "fails (503)"),
+        (page, "an HTML page"),
+        (Behaviour::body("text/plain", "no"), "something else than JSON"),
+        (Behaviour::body("application/json", "{"), "no usable answer (not_json)"),
+        (Behaviour::Redirect { code: 302, to: elsewhere }, "redirects to sign-in.example.com (302)"),
+        (Behaviour::Redirect { code: 307, to: "/elsewhere".into() }, "redirects to the same host"),
+        (Behaviour::Json(claims("subject", "ada@example.com")), "accepts a token that nobody has signed"),
+        (Behaviour::Json(json!({ "active": false })), "set `IDP_PRESET` / `idp.preset` to \"rfc7662\""),
+        (Behaviour::NeverAnswer, "does not answer in time"),
+    ];
+    for (behaviour, words) in cases {
+        app.provider.behave(behaviour);
+        let calls = app.provider.calls();
+        let said = check(&app, &[]).await;
+        let line = said.only("wrong");
+        assert_eq!((said.code, said.error.as_str()), (Some(1), "vestibule: one thing is wrong"), "{line}");
+        assert!(line.contains(words) && line.contains("`IDP_TOKENINFO_URL` / `idp.tokeninfo_url`"), "{line}");
+        assert!(!line.contains("never-shown"), "{line}");
+        assert_eq!(app.provider.calls(), calls + 1, "{words}: asked once");
+    }
+    app.provider.behave(Behaviour::Usual);
+    let said = check(&app, &[("IDP_TOKENINFO_URL", &format!("{}/nowhere", app.provider.url()))]).await;
+    assert!(said.only("wrong").contains("answers 404"), "{:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_down_is_named_with_the_cause() {
+    let (app, refusing) = (App::start().await, Refusing::reserve());
+    let said = check(&app, &[("IDP_TOKENINFO_URL", &refusing.url())]).await;
+    let line = said.only("wrong");
+    assert!(
+        line.contains("cannot be reached (Connection refused") && line.contains("IDP_TOKENINFO_URL"),
+        "{line}"
+    );
+    assert_eq!(said.code, Some(1));
+    let said = check(&app, &[("IDP_TOKENINFO_URL", &refusing.url()), ("IDP_ENABLED", "false")]).await;
+    assert_eq!(said.code, Some(0), "one that is switched off is not asked: {:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_differs_by_more_than_half_a_minute_is_a_warning() {
+    let app = App::start().await;
+    for (ahead, words) in
+        [(0, ""), (20, ""), (120, "s behind the provider's"), (-120, "s ahead of the provider's")]
+    {
+        let told = OffsetDateTime::from_unix_timestamp(now()).unwrap() + Duration::seconds(ahead);
+        let headers = [("date", told.format(&Rfc2822).unwrap()), ("content-type", "application/json".into())];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        app.provider.behave(Behaviour::Status { code: 400, headers, body: b"{}".to_vec() });
+        let said = check(&app, &[]).await;
+        assert_eq!((said.code, said.error.as_str()), (Some(0), ""), "{ahead}: {:#?}", said.lines);
+        if words.is_empty() {
+            assert!(!said.has("warn"), "{ahead}: {:#?}", said.lines);
+            assert!(said.lines.last().unwrap().1.contains("its clock: "), "{ahead}: {:#?}", said.lines);
+        } else {
+            let line = said.only("warn");
+            assert!(line.contains(words) && line.contains("NTP"), "{line}");
+            let seconds = line.split("clock is ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+            assert!((100..=121).contains(&seconds.parse::<i64>().unwrap()), "{line}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_down_is_named_and_providers_are_looked_at_all_the_same() {
+    let app = App::start().await;
+    let said = check(&app, &[("DATABASE_URL", "postgres://u:hush-hush@127.0.0.1:1/v")]).await;
+    let line = said.only("wrong");
+    assert!(line.starts_with("database: cannot be used") && line.contains("check DATABASE_URL"), "{line}");
+    assert_eq!(said.code, Some(1));
+    assert!(said.lines.last().unwrap().1.starts_with("provider idp"), "{:#?}", said.lines);
+    let nowhere = app.database.url.replace("/test_", "/never_made_");
+    let said = check(&app, &[("DATABASE_URL", &nowhere)]).await;
+    assert!(said.only("wrong").contains("does not exist"), "{:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
+    let app = App::start().await;
+    let bare = Database::bare().await;
+    let said = check(&app, &[("DATABASE_URL", &bare.url)]).await;
+    let line = said.only("wrong").to_owned();
+    assert!(line.contains("migrations are not applied") && line.contains("`vestibule migrate`"), "{line}");
+    assert!(
+        !said.lines.iter().any(|(_, line)| line.starts_with("signing keys")),
+        "there is no table of them"
+    );
+    assert_eq!(bare.count("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").await, 0);
+
+    let last = "(SELECT max(version) FROM _sqlx_migrations)";
+    let changes = [
+        ("DELETE FROM _sqlx_migrations WHERE version = ", "1 of "),
+        ("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = ", "with another text"),
+        ("UPDATE _sqlx_migrations SET success = false WHERE version = ", "not to its end"),
+    ];
+    for (change, words) in changes {
+        let database = Database::create().await;
+        sqlx::query(sqlx::AssertSqlSafe(format!("{change}{last}"))).execute(&database.pool).await.unwrap();
+        let said = check(&app, &[("DATABASE_URL", &database.url)]).await;
+        assert_eq!(said.code, Some(1));
+        let line = said.only("wrong");
+        assert!(line.starts_with("schema: ") && line.contains(words), "{line}");
+    }
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (99991231000000, 'later', true, '\\x00', 0)";
+    sqlx::query(newer).execute(&app.database.pool).await.unwrap();
+    let said = check(&app, &[]).await;
+    assert!(
+        said.only("wrong").contains("migration 99991231000000 is of a newer program"),
+        "{:#?}",
+        said.lines
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_another_secret_key_are_named() {
+    let app = App::start().await;
+    let said = check(&app, &[("ROCKET_SECRET_KEY", "another key, of more than 32 characters")]).await;
+    let line = said.only("wrong");
+    assert!(line.starts_with("signing keys: ") && line.contains("`secret_key`"), "{line}");
+    assert!(line.contains("--new-secret-key") && !line.contains("another key, of"), "{line}");
+    assert_eq!(said.code, Some(1));
+    let new = Database::create().await;
+    let said = check(&app, &[("DATABASE_URL", &new.url)]).await;
+    assert_eq!(said.code, Some(0), "before the first start there are none: {:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_us_for_who_we_are() {
+    let app = App::start().await;
+    let invalid = json!({ "error": "invalid_token" }).to_string();
+    let with_body = |code, body: &str| Behaviour::Status {
+        code,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: body.into(),
+    };
+    for (behaviour, words) in [
+        (Behaviour::Json(json!({ "active": false })), ""),
+        (with_body(400, &invalid), ""),
+        (Behaviour::status(401), "client_secret"),
+        (with_body(400, r#"{"error":"invalid_client"}"#), "client_secret"),
+        (with_body(400, r#"{"error":"invalid_request"}"#), "idp.tokeninfo_url"),
+        (Behaviour::Json(json!({ "active": true })), "accepts a token that nobody has signed"),
+        (Behaviour::Json(json!({ "sub": "x" })), "idp.preset"),
+    ] {
+        app.provider.behave(behaviour);
+        let said = check(&app, &[("IDP_PRESET", "rfc7662")]).await;
+        if words.is_empty() {
+            assert_eq!(said.code, Some(0), "{:#?}", said.lines);
+        } else {
+            assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
+    let app = App::start().await;
+    let issuer = app.provider.url();
+    let providers = format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"x\"}}}}");
+    let settings = [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())];
+    let metadata = json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") });
+    let keys: Value = app.get("", "/.well-known/jwks.json").await.json();
+    let answers = |documents: &[&Value]| {
+        for document in documents {
+            app.provider.behave_once(Behaviour::Json((*document).clone()));
+        }
+    };
+    answers(&[&metadata, &keys]);
+    let said = check(&app, &settings).await;
+    assert_eq!(said.code, Some(0), "{:#?}", said.lines);
+    let paths: Vec<_> = app.provider.requests().into_iter().map(|call| call.path).collect();
+    assert_eq!(paths, ["/.well-known/openid-configuration", "/jwks"]);
+    assert!(said.lines.last().unwrap().1.contains("keys (127.0.0.1): hold 1 that can be used"));
+
+    for (documents, words) in [
+        (&[][..], "discovery (127.0.0.1): answers 404"),
+        (&[&json!({ "issuer": "https://other.example" })], "discovery (127.0.0.1): `issuer` is not"),
+        (&[&json!({ "issuer": issuer })], "has no `jwks_uri`"),
+        (&[&metadata], "keys (127.0.0.1): answers 404"),
+        (&[&metadata, &json!({ "keys": [] })], "keys (127.0.0.1): hold no usable key"),
+    ] {
+        answers(documents);
+        let said = check(&app, &settings).await;
+        let line = said.only("wrong");
+        assert!(line.contains(words) && line.contains("providers.other."), "{line}");
+        assert_eq!(said.code, Some(1));
+    }
+}
+
+#[test]
+fn a_development_build_without_settings_says_so_and_help_tells_the_exit_codes() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+        command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).output().unwrap()
+    };
+    let said = read(&run(&["check"]));
+    assert_eq!((said.code, said.error.lines().count()), (Some(1), 1), "{}", said.error);
+    assert!(
+        said.error.contains("development build") && said.error.contains("DATABASE_URL"),
+        "{}",
+        said.error
+    );
+    let help = String::from_utf8(run(&["check", "--help"]).stdout).unwrap();
+    assert!(help.contains("Exit codes: 0") && help.contains("Example:"), "{help}");
+}
