@@ -57,6 +57,9 @@ struct Arguments {
     /// Seconds of an outage, the first half as 503, the second as connections that are reset
     #[arg(long, default_value_t = 60)]
     outage: u64,
+    /// Milliseconds that clients wait, at most, beyond what they are told; without, they come back in step
+    #[arg(long, default_value_t = 0)]
+    jitter: u32,
     /// What `cargo bench` says
     #[arg(long, hide = true)]
     bench: bool,
@@ -82,7 +85,8 @@ async fn run(arguments: Arguments) {
 
     // What so many requests cost by themselves, on this machine and in this build: as many as are
     // refused below, and none of them has anything to do with the provider.
-    let control = Clients::start(&app, arguments.clients.saturating_sub(max_calls), "nobody");
+    let control =
+        Clients::start(&app, arguments.clients.saturating_sub(max_calls), "nobody", arguments.jitter);
     let busy = refresh_for(&app, &sessions, arguments.rate, arguments.quiet).await;
     println!("busy     {busy}");
     println!("         p99 is {:.2} times that of the quiet phase", busy.ratio(&quiet));
@@ -90,7 +94,7 @@ async fn run(arguments: Arguments) {
     control.stop().await;
 
     app.provider.behave(Behaviour::Usual.delayed(SLOW));
-    let clients = Clients::start(&app, arguments.clients, "idp");
+    let clients = Clients::start(&app, arguments.clients, "idp", arguments.jitter);
     let slow = refresh_for(&app, &sessions, arguments.rate, arguments.slow).await;
     println!("slow     {slow}");
     println!(
@@ -104,7 +108,8 @@ async fn run(arguments: Arguments) {
     println!("         first good sign-in {:.2} s after the recovery", first_good(&app).await.as_secs_f64());
     clients.stop().await;
 
-    let (before, clients) = (app.provider.counts(), Clients::start(&app, arguments.clients, "idp"));
+    let (before, clients) =
+        (app.provider.counts(), Clients::start(&app, arguments.clients, "idp", arguments.jitter));
     let half = arguments.outage.div_ceil(2);
     app.provider.behave(Behaviour::status(503));
     let first = refresh_for(&app, &sessions, arguments.rate, half).await;
@@ -229,7 +234,7 @@ struct Clients {
 
 impl Clients {
     /// They come within the time of a pause, and not all at once.
-    fn start(app: &Arc<App>, number: usize, provider: &'static str) -> Self {
+    fn start(app: &Arc<App>, number: usize, provider: &'static str, jitter: u32) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let (outcomes, leave) = (Arc::new(Mutex::new(BTreeMap::new())), Arc::new(AtomicBool::new(false)));
         let client = |place: usize| {
@@ -246,7 +251,11 @@ impl Clients {
                         format!("{} {}{}", answer.status.as_u16(), answer.outcome(), answer.error());
                     *outcomes.lock().unwrap().entry(outcome).or_default() += 1;
                     let later = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
-                    sleep(later.map_or(PAUSE, Duration::from_secs)).await;
+                    // The clock's low digits are as good as chance.
+                    let jitter =
+                        vestibule::clock::subsecond_nanos() / 1_000 % jitter.saturating_mul(1_000).max(1);
+                    sleep(later.map_or(PAUSE, Duration::from_secs) + Duration::from_micros(jitter.into()))
+                        .await;
                 }
             })
         };
