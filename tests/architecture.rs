@@ -11,7 +11,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("telemetry", &[]),
     ("domain", &["secret"]),
     ("config", &["domain", "secret"]),
-    ("provider", &["config", "domain", "secret"]),
+    ("provider", &["clock", "config", "domain", "secret"]),
     ("store", &["clock", "domain", "secret"]),
     ("session", &["clock", "config", "domain", "secret", "store"]),
     ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),

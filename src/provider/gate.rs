@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::answer::Unavailable;
 use super::breaker::{Breaker, State, Verdict};
+use crate::clock;
 
 /// Longest wait for a place.
 const WAIT: Duration = Duration::from_millis(250);
@@ -54,7 +55,7 @@ impl Gate {
         if self.breaker.state(Instant::now()) == State::Open {
             self.breaker.admit(Instant::now()).map_err(open)?;
         }
-        let full = || Unavailable::after("no_place", 1);
+        let full = || Unavailable::after("no_place", spread(1, 3));
         let place = if let Ok(place) = self.places.try_acquire() {
             place
         } else {
@@ -70,7 +71,14 @@ impl Gate {
 fn open(wait: Duration) -> Unavailable {
     // Rounded up: who comes back then finds it half open.
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    Unavailable::after("breaker_open", seconds)
+    Unavailable::after("breaker_open", spread(seconds, 3))
+}
+
+/// One of so many seconds from the first on, so that those who are turned away together do not come
+/// back together.
+fn spread(first: u32, seconds: u32) -> u32 {
+    // Whoever asks cannot choose the clock's low digits, and nothing more is asked of them.
+    first.saturating_add(clock::subsecond_nanos() / 1_000 % seconds)
 }
 
 impl Pass<'_> {
