@@ -14,7 +14,7 @@ use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
 use vestibule::store::event_log::{Filter, What};
 use vestibule::store::listing::search::search;
-use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
+use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::store::{directory, event_log, identities, sessions};
 
 const RUNS: usize = 9;
@@ -68,9 +68,11 @@ fn filters(today: Date, providers: &[String]) -> Vec<(String, Filters)> {
     }
     for (from, to) in [(1, 0), (30, 0), (500, 400), (1000, 900)] {
         let name = format!("{from} to {to} days ago");
-        let created = days(from, to);
+        let last_seen = days(from, to);
+        let midnight = |day: Date| day.midnight().assume_utc();
+        let created = Times { from: last_seen.from.map(midnight), to: last_seen.to.map(midnight) };
         all.push((format!("created {name}"), Filters { created, ..Filters::default() }));
-        all.push((format!("seen {name}"), Filters { last_seen: created, ..Filters::default() }));
+        all.push((format!("seen {name}"), Filters { last_seen, ..Filters::default() }));
         let provider = Some("apple".to_owned());
         all.push((format!("created {name}, apple"), Filters { created, provider, ..Filters::default() }));
     }

@@ -1,68 +1,11 @@
-//! What staff see of users: lists, searches, one person's record.
+//! What staff see of a user, and do about one.
 
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::listing::ListedUser;
 use super::staff_access::By;
-
-/// A user in a list.
-#[derive(Debug, Clone)]
-pub struct ListedUser {
-    /// Key of the user.
-    pub id: Uuid,
-    /// Address.
-    pub email: Option<String>,
-    /// Whether a provider vouches for it.
-    pub email_verified: bool,
-    /// Display name.
-    pub name: Option<String>,
-    /// When the user was created.
-    pub created_at: OffsetDateTime,
-    /// When the user was disabled.
-    pub disabled_at: Option<OffsetDateTime>,
-    /// Providers of the linked identities.
-    pub providers: Vec<String>,
-}
-
-/// Users before that one, the newest first.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn page(pool: &PgPool, before: Option<Uuid>, limit: i64) -> Result<Vec<ListedUser>, Error> {
-    let users = sqlx::query_as!(
-        ListedUser,
-        r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at,
-                  ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS "providers!"
-           FROM users u WHERE u.id < $1 ORDER BY u.id DESC LIMIT $2"#,
-        before.unwrap_or(Uuid::max()),
-        limit,
-    );
-    Ok(users.fetch_all(pool).await?)
-}
-
-/// Users that a text may mean; see `search_users.sql`.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn search(
-    pool: &PgPool,
-    text: &str,
-    providers: &[String],
-    limit: i64,
-) -> Result<Vec<ListedUser>, Error> {
-    let users = sqlx::query_file_as!(
-        ListedUser,
-        "src/store/search_users.sql",
-        text.to_lowercase(),
-        text,
-        Uuid::parse_str(text).ok(),
-        providers,
-        limit,
-    );
-    Ok(users.fetch_all(pool).await?)
-}
 
 /// One user, whatever their state.
 ///
@@ -71,7 +14,7 @@ pub async fn search(
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<ListedUser>, Error> {
     let user = sqlx::query_as!(
         ListedUser,
-        r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at,
+        r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
                   ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS "providers!"
            FROM users u WHERE u.id = $1"#,
         id,

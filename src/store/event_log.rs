@@ -216,7 +216,7 @@ impl Filter {
 }
 
 /// The least id that something made at that time may have (UUID version 7, RFC 9562 §5.7).
-fn first_id(time: OffsetDateTime) -> Uuid {
+pub(super) fn first_id(time: OffsetDateTime) -> Uuid {
     let milliseconds = u128::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
     Uuid::from_u128((milliseconds & 0xffff_ffff_ffff) << 80)
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
 use self::filter::Conditions;
-pub use self::filter::{Days, Filters, Status};
+pub use self::filter::{Days, Filters, Status, Times};
 use super::Error;
 
 /// Up to so many users are fetched one and all, to be put in order then. It takes a known and short time,

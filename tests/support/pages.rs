@@ -1,6 +1,8 @@
 //! Every page that there is, at an address that shows it. One list, so that what is asked of pages
 //! is asked of all of them.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 
 use super::app::{Answer, App};
@@ -107,10 +109,19 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
         Address::page("nothing-here", Admin, "/admin/nothing").status(404),
         Address::page("users", Admin, "/admin/users"),
-        Address::page("users-by-name", Admin, "/admin/users?sort=name&status=active&created_from=2020-01-01"),
-        Address::page("users-none", Admin, "/admin/users?provider=nobody"),
-        Address::page("users-export", Admin, "/admin/users.csv").other(),
-        Address::page("audit-export", Admin, "/admin/audit.csv").other(),
+        Address::page("users-second", Admin, format!("/admin/users?at={}", after("newest", "null"))),
+        Address::page(
+            "users-ordered",
+            Admin,
+            format!("/admin/users?sort=name&at={}", after("name", "\"User 1\"")),
+        ),
+        Address::page(
+            "users-filtered",
+            Support,
+            "/admin/users?provider=idp&status=active&created_from=2026-01-01",
+        ),
+        Address::page("users-filtered-away", Support, "/admin/users?provider=none&seen_to=2026-01-01"),
+        Address::page("users-file", Support, "/admin/users.csv?status=active").other(),
         Address::page("users-found", Support, "/admin/users?q=ada"),
         Address::page("users-found-markup", Admin, "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E"),
         Address::page("users-not-found", Support, "/admin/users?q=nobody%40example.com"),
@@ -120,8 +131,9 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("user-nobody", Admin, user(&people.nobody)),
         Address::page("user-missing", Admin, missing).status(404),
         Address::page("audit", Admin, "/admin/audit"),
+        Address::page("audit-file", Support, "/admin/audit.csv?what=refused").other(),
         Address::page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
-        Address::page("audit-of-user", Admin, format!("/admin/audit?user={}", people.ada)),
+        Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
         Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
         Address::page("staff", Admin, "/admin/staff?done=given"),
         Address::page("staff-to-read", Support, "/admin/staff"),
@@ -130,6 +142,12 @@ fn admin(people: &People) -> Vec<Address> {
     let odd = |(name, id): &(&str, String)| Address::page(&format!("user-{name}"), Admin, user(id));
     pages.extend(people.odd.iter().map(odd));
     pages
+}
+
+/// The place behind one of the crowd in a list of that order, where the key is that.
+fn after(order: &str, key: &str) -> String {
+    let place = format!(r#"["{order}","after","00000000-0000-7000-8000-000000000090",{key}]"#);
+    URL_SAFE_NO_PAD.encode(place)
 }
 
 /// What is shown before somebody is changed.

@@ -1,8 +1,9 @@
 //! Which users a list holds.
 
 use sqlx::{Postgres, QueryBuilder};
-use time::{Date, OffsetDateTime, Time};
-use uuid::Uuid;
+use time::{Date, OffsetDateTime};
+
+use crate::store::event_log::first_id;
 
 /// The conditions of a statement, all of which have to hold.
 pub(super) struct Conditions<'a> {
@@ -70,6 +71,15 @@ impl Status {
     }
 }
 
+/// A span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// Not before.
+    pub from: Option<OffsetDateTime>,
+    /// Before.
+    pub to: Option<OffsetDateTime>,
+}
+
 /// Days in UTC, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Days {
@@ -86,8 +96,8 @@ pub struct Filters {
     pub provider: Option<String>,
     /// Is in that state.
     pub status: Option<Status>,
-    /// Was created on one of these days.
-    pub created: Days,
+    /// Was created then.
+    pub created: Times,
     /// Was last seen on one of these days, and not never.
     pub last_seen: Days,
 }
@@ -133,19 +143,13 @@ impl Filters {
         }
     }
 
-    /// The days of creation, as ids.
+    /// The time of creation, as ids, which grow with it.
     pub(super) fn push_created(&self, when: &mut Conditions<'_>, id: &'static str) {
         if let Some(from) = self.created.from {
             when.and().push(id).push(" >= ").push_bind(first_id(from));
         }
-        if let Some(after) = self.created.to.and_then(Date::next_day) {
-            when.and().push(id).push(" < ").push_bind(first_id(after));
+        if let Some(to) = self.created.to {
+            when.and().push(id).push(" < ").push_bind(first_id(to));
         }
     }
-}
-
-/// No id that is made on that day or later is smaller (RFC 9562 §5.7: milliseconds in the first 48 bits).
-fn first_id(day: Date) -> Uuid {
-    let since = day.with_time(Time::MIDNIGHT).assume_utc() - OffsetDateTime::UNIX_EPOCH;
-    Uuid::from_u128(u128::try_from(since.whole_milliseconds()).unwrap_or_default() << 80)
 }

@@ -1,8 +1,8 @@
 //! The audit: everything that happened, as far as a filter leaves it.
 
-use rocket::futures::stream::{StreamExt, try_unfold};
 use rocket::{FromForm, Route, get, routes};
 use serde::Serialize;
+use sqlx::PgPool;
 use url::form_urlencoded;
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use super::happened::{self, Happened};
 use super::page::{Page, View};
 use crate::domain::email::Email;
 use crate::session::staff_looks::{Look, record};
+use crate::store;
 use crate::store::event_log::{EventRow, Filter, What, page};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
@@ -229,22 +230,35 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
 async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
     let asked = query.tidy();
     record(db.pool(), &staff.member, &Look::AuditExport { search: &asked.query() }, &origin.0).await?;
-    let (pool, filter) = (db.pool().clone(), asked.filter(staff.member.time_zone.as_deref()).ok());
-    // Each batch is a statement of its own: whoever reads slowly holds no connection meanwhile.
-    let batches = try_unfold(filter.is_some().then_some(None::<Uuid>), move |before| {
-        let (pool, filter) = (pool.clone(), filter.clone());
-        async move {
-            let (Some(before), Some(filter)) = (before, filter) else { return Ok(None) };
-            let events = page(&pool, &filter, before, i64::try_from(BATCH).unwrap_or(i64::MAX)).await?;
-            let more = events.len() == BATCH;
-            let next = events.last().filter(|_| more).map(|event| Some(event.id));
-            Ok(Some((rows(events), next)))
-        }
-    });
-    Ok(Csv::new("audit", &HEADING, batches.boxed()))
+    let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
+    Ok(Csv::begin(Events { pool: db.pool().clone(), filter, before: None }).await?)
 }
 
-fn rows(events: Vec<EventRow>) -> Rows {
+/// The events of a filter, read from the latest on.
+struct Events {
+    pool: PgPool,
+    /// None when nothing matches, or nothing is left.
+    filter: Option<Filter>,
+    before: Option<Uuid>,
+}
+
+impl Rows for Events {
+    const NAME: &'static str = "audit";
+    const COLUMNS: &'static [&'static str] = &HEADING;
+
+    async fn next(&mut self) -> Result<Vec<Vec<String>>, store::Error> {
+        let Some(filter) = &self.filter else { return Ok(Vec::new()) };
+        let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
+        let events = page(&self.pool, filter, self.before, limit).await?;
+        self.before = events.last().map(|event| event.id);
+        if events.len() < BATCH {
+            self.filter = None;
+        }
+        Ok(rows(events))
+    }
+}
+
+fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
     let row = |event: EventRow| {
         let what = happened::what(&event).to_owned();
         vec![

@@ -1,124 +1,42 @@
-//! Users: who there is, searched, filtered and in order.
+//! Users: who there is, as far as a search and filters leave them, on pages or as a file.
 
-use rocket::futures::stream::{StreamExt, try_unfold};
-use rocket::{FromForm, Route, get, routes};
+mod asked;
+mod export;
+
+use rocket::{Route, State, get, routes};
 use serde::Serialize;
-use time::Date;
-use time::format_description::well_known::Iso8601;
-use url::form_urlencoded;
 
-use super::csv::{Csv, Rows};
+use self::asked::{Asked, NothingMatches, Query};
+use super::csv::Csv;
 use super::failure::Failure;
 use super::page::{Page, View};
 use super::person::Person;
 use crate::domain::email::Email;
+use crate::provider::Providers;
 use crate::session::staff_looks::{Look, record};
-use crate::store::listing::search::search;
-use crate::store::listing::{self, Cursor, Days, Filters, ListedUser, Sort, Status, count};
+use crate::store::listing::search::{Found, search};
+use crate::store::listing::{self, Cursor, ListedUser, Sort, Status, count};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
-use crate::web::wire_time::rfc3339;
 
 /// Users on a page.
 const PAGE: usize = 50;
-/// Users that an export reads at a time.
-const BATCH: usize = 2_000;
-/// Longest text in a field, in characters.
-const MAX_FIELD: usize = Email::MAX_LENGTH;
-/// The columns of an export.
-const HEADING: [&str; 8] =
-    ["id", "email", "email_verified", "name", "created_at", "last_seen_on", "disabled_at", "providers"];
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![list, export]
+    routes![list, file]
 }
 
-/// What is asked for, as it stands in the address.
-#[derive(FromForm)]
-struct Query<'r> {
-    q: Option<&'r str>,
-    provider: Option<&'r str>,
-    status: Option<&'r str>,
-    created_from: Option<&'r str>,
-    created_to: Option<&'r str>,
-    seen_from: Option<&'r str>,
-    seen_to: Option<&'r str>,
-    sort: Option<&'r str>,
-    at: Option<&'r str>,
+/// A user in the list.
+#[derive(Serialize)]
+struct Listed {
+    person: Person,
+    last_seen_on: Option<String>,
 }
 
-/// The same, tidied: what the form shows again.
-#[derive(Default, Serialize)]
-struct Asked {
-    q: String,
-    provider: String,
-    status: &'static str,
-    created_from: String,
-    created_to: String,
-    seen_from: String,
-    seen_to: String,
-    sort: &'static str,
-}
-
-/// Text that may be shown and searched for.
-fn tidy(field: Option<&str>) -> String {
-    let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
-    shown.take(MAX_FIELD).collect::<String>().trim().to_owned()
-}
-
-/// A day as forms send it. What is none asks for nothing.
-fn day(text: &str) -> Option<Date> {
-    Date::parse(text, &Iso8601::DATE).ok()
-}
-
-impl Query<'_> {
-    fn tidy(&self) -> Asked {
-        let date = |field| Some(tidy(field)).filter(|text| day(text).is_some()).unwrap_or_default();
-        Asked {
-            q: tidy(self.q),
-            provider: tidy(self.provider),
-            status: self.status.and_then(Status::from_name).map_or("", Status::name),
-            created_from: date(self.created_from),
-            created_to: date(self.created_to),
-            seen_from: date(self.seen_from),
-            seen_to: date(self.seen_to),
-            sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
-        }
-    }
-}
-
-impl Asked {
-    fn filters(&self) -> Filters {
-        Filters {
-            provider: Some(self.provider.clone()).filter(|name| !name.is_empty()),
-            status: Status::from_name(self.status),
-            created: Days { from: day(&self.created_from), to: day(&self.created_to) },
-            last_seen: Days { from: day(&self.seen_from), to: day(&self.seen_to) },
-        }
-    }
-
-    fn sort(&self) -> Sort {
-        Sort::from_name(self.sort).unwrap_or_default()
-    }
-
-    /// The fields that are not empty, as they stand in an address; the order only where it is asked for.
-    fn query(&self, sorted: bool) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [
-            ("q", &*self.q),
-            ("provider", &self.provider),
-            ("status", self.status),
-            ("created_from", &self.created_from),
-            ("created_to", &self.created_to),
-            ("seen_from", &self.seen_from),
-            ("seen_to", &self.seen_to),
-            ("sort", if sorted && self.sort() != Sort::default() { self.sort } else { "" }),
-        ] {
-            if !value.is_empty() {
-                query.append_pair(name, value);
-            }
-        }
-        query.finish()
+impl From<ListedUser> for Listed {
+    fn from(user: ListedUser) -> Self {
+        let last_seen_on = user.last_seen_on.map(|day| day.to_string());
+        Self { person: user.into(), last_seen_on }
     }
 }
 
@@ -127,6 +45,69 @@ impl Asked {
 struct Choice {
     value: &'static str,
     label: &'static str,
+}
+
+/// The head of a column.
+#[derive(Serialize)]
+struct Column {
+    label: &'static str,
+    /// What the address of the list ends with in the order of this column, or in its other direction.
+    link: Option<String>,
+    /// How it is ordered now, in the words of `aria-sort`.
+    sorted: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Users {
+    asked: Asked,
+    /// Whether a field beside the search and the order is filled in.
+    filtered: bool,
+    providers: Vec<String>,
+    statuses: Vec<Choice>,
+    sorts: Vec<Choice>,
+    columns: Vec<Column>,
+    people: Vec<Listed>,
+    /// How many there are, in words.
+    count: String,
+    /// What the addresses of the first page, the one before and the one after end with, where there are such.
+    first: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
+    /// What the address of the same as a file ends with.
+    file: String,
+    /// What was searched for, if refused attempts may have claimed it.
+    claimed: Option<String>,
+}
+
+impl Users {
+    fn new(asked: Asked, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
+        let statuses = Status::ALL.map(|status| Choice { value: status.name(), label: status_label(status) });
+        let sorts = Sort::ALL.map(|sort| Choice { value: sort.name(), label: sort_label(sort) });
+        Self {
+            filtered: asked.is_filtered(),
+            providers,
+            statuses: statuses.into(),
+            sorts: sorts.into(),
+            columns: columns(&asked),
+            people: people.into_iter().map(Listed::from).collect(),
+            count,
+            first: None,
+            before: None,
+            after: None,
+            file: asked.suffix(asked.sort(), None),
+            claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
+            asked,
+        }
+    }
+
+    fn with_links(mut self, first: bool, before: Option<&Cursor>, after: Option<&Cursor>) -> Self {
+        let address = |cursor| self.asked.suffix(self.asked.sort(), cursor);
+        let first = (!first).then(|| address(None));
+        let before = before.map(|cursor| address(Some(cursor)));
+        let after = after.map(|cursor| address(Some(cursor)));
+        (self.first, self.before, self.after) = (first, before, after);
+        self
+    }
 }
 
 const fn status_label(status: Status) -> &'static str {
@@ -147,68 +128,45 @@ const fn sort_label(sort: Sort) -> &'static str {
     }
 }
 
-/// A user in the list.
-#[derive(Serialize)]
-struct Listed {
-    #[serde(flatten)]
-    person: Person,
-    last_seen_on: Option<String>,
-}
-
-impl From<ListedUser> for Listed {
-    fn from(user: ListedUser) -> Self {
-        let person = Person {
-            id: user.id,
-            email: user.email,
-            email_verified: user.email_verified,
-            name: user.name,
-            created_at: rfc3339(user.created_at),
-            disabled_at: user.disabled_at.map(rfc3339),
-            providers: user.providers,
-        };
-        Self { last_seen_on: user.last_seen_on.map(|day| day.to_string()), person }
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct Users {
-    asked: Asked,
-    /// Names of the providers to choose from.
-    providers: Vec<String>,
-    statuses: Vec<Choice>,
-    sorts: Vec<Choice>,
-    people: Vec<Listed>,
-    /// How many there are, about; none when they are all on the page.
-    about: Option<u64>,
-    /// Whether a search has found more than these.
-    more: bool,
-    /// Where the pages before and after begin.
-    before: Option<String>,
-    after: Option<String>,
-    /// What is asked for, for further addresses, with the order and without.
-    query: String,
-    unsorted: String,
-    /// Whether anything is asked for beside a text.
-    filtered: bool,
-}
-
-impl Users {
-    fn new(asked: Asked, providers: Vec<String>, people: Vec<ListedUser>) -> Self {
-        let choice = |value, label| Choice { value, label };
-        Self {
-            providers,
-            statuses: Status::ALL.map(|status| choice(status.name(), status_label(status))).into(),
-            sorts: Sort::ALL.map(|sort| choice(sort.name(), sort_label(sort))).into(),
-            people: people.into_iter().map(Listed::from).collect(),
-            about: None,
-            more: false,
-            before: None,
-            after: None,
-            query: asked.query(true),
-            unsorted: asked.query(false),
-            filtered: !asked.filters().is_empty() || asked.sort() != Sort::default(),
-            asked,
+/// A search has an order of its own: the best match first.
+fn columns(asked: &Asked) -> Vec<Column> {
+    let now = asked.q.is_empty().then(|| asked.sort());
+    let column = |label, sorted: &[(Sort, &'static str)]| {
+        let at = sorted.iter().position(|(sort, _)| Some(*sort) == now);
+        // The order after the present one, where a column has two.
+        let next = sorted.get(at.map_or(0, |at| (at + 1) % sorted.len().max(1)));
+        Column {
+            label,
+            link: next.filter(|_| now.is_some()).map(|(sort, _)| asked.suffix(*sort, None)),
+            sorted: at.and_then(|at| sorted.get(at)).map(|(_, direction)| *direction),
         }
+    };
+    vec![
+        column("Address", &[(Sort::Email, "ascending")]),
+        column("Name", &[(Sort::Name, "ascending")]),
+        column("Providers", &[]),
+        column("Created", &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")]),
+        column("Last seen", &[(Sort::LastSeen, "descending")]),
+        column("State", &[]),
+    ]
+}
+
+/// A number of users as people write it.
+fn counted(exact: bool, number: u64) -> String {
+    // Of an estimate, three digits are enough.
+    let unit = if exact { 1 } else { 10_u64.pow(number.max(1).ilog10().saturating_sub(2)) };
+    let digits = (number / unit * unit).to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match (exact, number) {
+        (true, 1) => "1 user".into(),
+        (true, _) => format!("{grouped} users"),
+        (false, _) => format!("about {grouped} users (an estimate)"),
     }
 }
 
@@ -218,97 +176,107 @@ impl View for Users {
     #[cfg(test)]
     fn samples() -> Vec<Self> {
         use super::samples::{self, NASTY};
-        let people = || {
-            let listed =
-                |person, seen: bool| Listed { person, last_seen_on: seen.then(|| "2026-07-01".into()) };
-            vec![
-                listed(samples::person(false), true),
-                listed(samples::person(true), false),
-                listed(samples::nobody(), false),
-            ]
+        let listed = || {
+            [samples::person(false), samples::person(true), samples::nobody()].map(|person| Listed {
+                last_seen_on: person.email.as_ref().map(|_| "2026-07-01".to_owned()),
+                person,
+            })
         };
-        let asked = || Asked {
-            q: NASTY.into(),
-            provider: NASTY.into(),
-            status: "disabled",
-            created_from: "2026-07-01".into(),
-            sort: "email",
-            ..Asked::default()
+        let providers = || vec!["google".to_owned(), NASTY.to_owned()];
+        let empty = |asked: Asked| Self::new(asked, providers(), Vec::new(), counted(true, 0));
+        let full = |asked: Asked| {
+            let page = Self { people: listed().into(), ..empty(asked) };
+            let link = || Some("?at=x&q=\"".to_owned());
+            Self { first: link(), before: link(), after: link(), ..page }
         };
-        let empty = |asked| Self::new(asked, vec![NASTY.into()], Vec::new());
-        let cursor = || Some(NASTY.to_owned());
         vec![
-            empty(Asked { sort: "newest", ..Asked::default() }),
-            empty(asked()),
-            empty(Asked { q: String::new(), ..asked() }),
-            Self { people: people(), more: true, ..empty(asked()) },
-            Self {
-                people: people(),
-                about: Some(1_234_567),
-                before: cursor(),
-                after: cursor(),
-                ..empty(asked())
-            },
+            empty(Asked::default()),
+            empty(Asked::sample("")),
+            empty(Asked::sample(NASTY)),
+            empty(Asked::sample("ada@example.com")),
+            full(Asked::default()),
+            full(Asked::sample("")),
+            full(Asked::sample(NASTY)),
         ]
     }
 }
 
 #[get("/users?<query..>")]
-async fn list(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
-    let asked = query.tidy();
-    let filters = asked.filters();
-    let providers = listing::providers(db.pool()).await?;
-    record(db.pool(), &staff.member, &Look::Users { search: &asked.query(true) }, &origin.0).await?;
-    if !asked.q.is_empty() {
-        let found = search(db.pool(), &asked.q, &providers, &filters, PAGE).await?;
-        let view = Users { more: found.more, ..Users::new(asked, providers, found.users) };
-        return Ok(Page::new(&staff, &view));
-    }
-    // A cursor that is none of ours begins at the beginning.
-    let start = query.at.and_then(Cursor::decode);
-    let page = listing::page(db.pool(), &filters, asked.sort(), start.as_ref(), PAGE).await?;
-    let whole = page.before.is_none() && page.after.is_none();
-    let about = if whole { None } else { Some(count::estimate(db.pool(), &filters).await?) };
-    let (before, after) = (page.before.map(|at| at.encode()), page.after.map(|at| at.encode()));
-    let view = Users { about, before, after, ..Users::new(asked, providers, page.users) };
+async fn list(
+    staff: Staff,
+    query: Query<'_>,
+    providers: &State<Providers>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Page, Failure> {
+    let (asked, pool) = (query.tidy(), db.pool());
+    let providers = known(providers, db).await?;
+    let filters = asked.filters(staff.member.time_zone.as_deref());
+    let view = match (&filters, asked.q.as_str()) {
+        (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
+        (Ok(filters), "") => {
+            // A cursor that is none of ours begins at the beginning.
+            let start = query.at.and_then(Cursor::decode);
+            let page = listing::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
+            let (shown, first) = (page.users.len() as u64, page.before.is_none());
+            let count = if first && page.after.is_none() {
+                counted(true, shown)
+            } else {
+                counted(false, count::estimate(pool, filters).await?.max(shown))
+            };
+            let view = Users::new(asked, providers, page.users, count);
+            view.with_links(first, page.before.as_ref(), page.after.as_ref())
+        }
+        (Ok(filters), text) => {
+            let Found { users, more } = search(pool, text, &providers, filters, PAGE).await?;
+            let count = if more {
+                format!("the first {PAGE} of more: type more of it to see fewer")
+            } else {
+                counted(true, users.len() as u64)
+            };
+            Users::new(asked, providers, users, count)
+        }
+    };
+    record(pool, &staff.member, &Look::Users { search: &view.asked.told() }, &origin.0).await?;
     Ok(Page::new(&staff, &view))
 }
 
 #[get("/users.csv?<query..>")]
-async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
+async fn file(
+    staff: Staff,
+    query: Query<'_>,
+    providers: &State<Providers>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Csv, Failure> {
     let asked = query.tidy();
-    record(db.pool(), &staff.member, &Look::UsersExport { search: &asked.query(true) }, &origin.0).await?;
-    let (pool, filters, sort) = (db.pool().clone(), asked.filters(), asked.sort());
-    if !asked.q.is_empty() {
-        let providers = listing::providers(&pool).await?;
-        let found = search(&pool, &asked.q, &providers, &filters, BATCH).await?;
-        let rows = rocket::futures::stream::once(std::future::ready(Ok(rows(found.users))));
-        return Ok(Csv::new("users", &HEADING, rows.boxed()));
-    }
-    // Each batch is a statement of its own: whoever reads slowly holds no connection meanwhile.
-    let batches = try_unfold(Some(None::<Cursor>), move |start| {
-        let (pool, filters) = (pool.clone(), filters.clone());
-        async move {
-            let Some(start) = start else { return Ok(None) };
-            let page = listing::page(&pool, &filters, sort, start.as_ref(), BATCH).await?;
-            Ok(Some((rows(page.users), page.after.map(Some))))
-        }
-    });
-    Ok(Csv::new("users", &HEADING, batches.boxed()))
+    let zone = staff.member.time_zone.as_deref();
+    let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
+    record(db.pool(), &staff.member, &Look::UsersExport { search: &asked.told() }, &origin.0).await?;
+    Ok(Csv::begin(rows).await?)
 }
 
-fn rows(users: Vec<ListedUser>) -> Rows {
-    let row = |user: ListedUser| {
-        vec![
-            user.id.to_string(),
-            user.email.unwrap_or_default(),
-            user.email_verified.to_string(),
-            user.name.unwrap_or_default(),
-            rfc3339(user.created_at),
-            user.last_seen_on.map(|day| day.to_string()).unwrap_or_default(),
-            user.disabled_at.map(rfc3339).unwrap_or_default(),
-            user.providers.join(" "),
-        ]
-    };
-    users.into_iter().map(row).collect()
+/// The providers that are configured, and those that were.
+async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Failure> {
+    let mut names = configured.names();
+    names.extend(listing::providers(db.pool()).await?);
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_estimates_say_what_they_are() {
+        let exact = [(0, "0 users"), (1, "1 user"), (50, "50 users"), (1234, "1,234 users")];
+        for (number, text) in exact {
+            assert_eq!(counted(true, number), text);
+        }
+        for (number, text) in [(51, "51"), (1234, "1,230"), (999_999, "999,000"), (1_000_000, "1,000,000")] {
+            assert_eq!(counted(false, number), format!("about {text} users (an estimate)"));
+        }
+    }
 }

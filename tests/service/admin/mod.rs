@@ -2,7 +2,8 @@
 
 mod actions;
 mod audit;
-mod exports;
+mod export;
+mod list;
 mod overview;
 mod pages;
 mod roles;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use sqlx::PgPool;
 use time::{Date, Duration, Month, OffsetDateTime};
 use uuid::{Builder, Uuid};
-use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
+use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
 
 use crate::support::cluster::Database;
 
@@ -79,9 +79,10 @@ impl Person {
         }
     }
 
-    fn created(&self) -> Date {
-        let (seconds, _) = self.id.get_timestamp().unwrap().to_unix();
-        OffsetDateTime::from_unix_timestamp(seconds.try_into().unwrap()).unwrap().date()
+    fn created(&self) -> OffsetDateTime {
+        let (seconds, nanos) = self.id.get_timestamp().unwrap().to_unix();
+        let time = OffsetDateTime::from_unix_timestamp(seconds.try_into().unwrap()).unwrap();
+        time + Duration::nanoseconds(nanos.into())
     }
 
     fn passes(&self, filters: &Filters) -> bool {
@@ -94,7 +95,8 @@ impl Person {
                 Status::Disabled => self.disabled,
                 Status::Unverified => self.email.is_some() && !self.verified,
             })
-            && within(filters.created, self.created())
+            && filters.created.from.is_none_or(|from| from <= self.created())
+            && filters.created.to.is_none_or(|to| self.created() < to)
             && (filters.last_seen == Days::default()
                 || self.seen.is_some_and(|seen| within(filters.last_seen, seen)))
     }
@@ -143,6 +145,12 @@ async fn both_ways(pool: &PgPool, filters: &Filters, sort: Sort, size: usize) ->
     (forwards, backwards)
 }
 
+/// The same, as times of a zone that is ahead of UTC.
+fn times(days: Days) -> Times {
+    let start = |day: Date| day.midnight().assume_utc() - Duration::hours(9);
+    Times { from: days.from.map(start), to: days.to.map(start) }
+}
+
 fn all_filters() -> Vec<Filters> {
     let days = |from: i64, to: i64| {
         [(None, None), (Some(from), None), (None, Some(to)), (Some(from), Some(to))]
@@ -151,7 +159,7 @@ fn all_filters() -> Vec<Filters> {
     let mut all = Vec::new();
     for provider in [None, Some("google"), Some("line"), Some("nobody")] {
         for status in [None, Some(Status::Active), Some(Status::Disabled), Some(Status::Unverified)] {
-            for created in days(2, 6) {
+            for created in days(2, 6).map(times) {
                 for last_seen in days(6, 9) {
                     let provider = provider.map(str::to_owned);
                     all.push(Filters { provider, status, created, last_seen });
@@ -209,7 +217,7 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
         Filters { provider: provider.clone(), ..Filters::default() },
         Filters { provider, status: Some(Status::Disabled), ..Filters::default() },
         Filters { last_seen: Days { from: Some(day(7)), to: None }, ..Filters::default() },
-        Filters { created: Days { from: Some(day(3)), to: Some(day(3)) }, ..Filters::default() },
+        Filters { created: times(Days { from: Some(day(3)), to: Some(day(5)) }), ..Filters::default() },
     ];
     for exaggerated in [false, true] {
         if exaggerated {
@@ -274,7 +282,7 @@ async fn the_estimate_is_near_what_there_is() {
     for filters in [
         Filters::default(),
         Filters { status: Some(Status::Disabled), ..Filters::default() },
-        Filters { created: Days { from: Some(day(5)), to: None }, ..Filters::default() },
+        Filters { created: times(Days { from: Some(day(5)), to: None }), ..Filters::default() },
         Filters { provider: Some("google".into()), ..Filters::default() },
         Filters { last_seen: Days { from: None, to: Some(day(8)) }, ..Filters::default() },
     ] {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use vestibule::dev::seed::Seed;
 use vestibule::store::event_log::{Filter, What};
 use vestibule::store::listing::search::search;
-use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, count};
+use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::store::{directory, event_counts, event_log, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
@@ -69,19 +69,23 @@ fn all_filters() -> Vec<Filters> {
     let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
     let days =
         |from, to| Days { from: Some(today - Duration::days(from)), to: Some(today - Duration::days(to)) };
+    let times = |from, to| Times {
+        from: Some((today - Duration::days(from)).midnight().assume_utc()),
+        to: Some((today - Duration::days(to)).midnight().assume_utc()),
+    };
     let none = Filters::default;
     let mut all = vec![none()];
     for provider in ["google", "facebook", "line", "nobody"] {
         let provider = Some(provider.to_owned());
         all.push(Filters { provider: provider.clone(), ..none() });
         all.push(Filters { provider: provider.clone(), status: Some(Status::Disabled), ..none() });
-        all.push(Filters { provider: provider.clone(), created: days(500, 300), ..none() });
+        all.push(Filters { provider: provider.clone(), created: times(500, 300), ..none() });
         all.push(Filters { provider, last_seen: days(30, 0), ..none() });
     }
     all.extend(Status::ALL.map(|status| Filters { status: Some(status), ..none() }));
-    for days in [days(1, 0), days(30, 0), days(500, 300), days(1000, 900)] {
-        all.push(Filters { created: days, ..none() });
-        all.push(Filters { last_seen: days, ..none() });
+    for (from, to) in [(1, 0), (30, 0), (500, 300), (1000, 900)] {
+        all.push(Filters { created: times(from, to), ..none() });
+        all.push(Filters { last_seen: days(from, to), ..none() });
     }
     all
 }

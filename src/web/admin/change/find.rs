@@ -8,6 +8,8 @@ use uuid::Uuid;
 use crate::provider::Providers;
 use crate::session::staff_looks::{Look, record};
 use crate::store::directory;
+use crate::store::listing::Filters;
+use crate::store::listing::search::search;
 use crate::web::admin::failure::Failure;
 use crate::web::admin::page::View;
 use crate::web::admin::person::Person;
@@ -101,12 +103,12 @@ pub(super) async fn found(
     if query.is_empty() {
         return Ok((person, query, Vec::new(), false));
     }
-    // One more, since the person may be among them, and one that says that there are more.
-    let limit = i64::try_from(PAGE + 2).unwrap_or(i64::MAX);
-    let mut users = directory::search(db.pool(), &query, &providers.names(), limit).await?;
+    // One more, since the person may be among them.
+    let found = search(db.pool(), &query, &providers.names(), &Filters::default(), PAGE + 1).await?;
+    let mut users = found.users;
     record(db.pool(), &staff.0.member, &Look::Users { search: &query }, &origin.0).await?;
     users.retain(|other| other.id != user);
-    let more = users.len() > PAGE;
+    let more = found.more || users.len() > PAGE;
     users.truncate(PAGE);
     Ok((person, query, users.into_iter().map(Person::from).collect(), more))
 }

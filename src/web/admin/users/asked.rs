@@ -1,0 +1,154 @@
+//! What is asked of the list of users, as it stands in the address and in the form.
+
+use rocket::FromForm;
+use serde::Serialize;
+use time::Date;
+use time::format_description::well_known::Iso8601;
+use url::form_urlencoded;
+
+use crate::domain::email::Email;
+use crate::store::listing::{Cursor, Days, Filters, Sort, Status, Times};
+use crate::web::admin::dates::{begin_of, end_of};
+
+/// Longest text in a field, in characters.
+const MAX_FIELD: usize = Email::MAX_LENGTH;
+
+/// As it came.
+#[derive(FromForm)]
+pub(super) struct Query<'r> {
+    q: Option<&'r str>,
+    provider: Option<&'r str>,
+    status: Option<&'r str>,
+    created_from: Option<&'r str>,
+    created_to: Option<&'r str>,
+    seen_from: Option<&'r str>,
+    seen_to: Option<&'r str>,
+    sort: Option<&'r str>,
+    /// Where the page begins.
+    pub at: Option<&'r str>,
+}
+
+/// The same, tidied: what the form shows again.
+#[derive(Default, Serialize)]
+pub(super) struct Asked {
+    pub q: String,
+    provider: String,
+    status: &'static str,
+    created_from: String,
+    created_to: String,
+    seen_from: String,
+    seen_to: String,
+    sort: &'static str,
+}
+
+/// A field holds what nobody has.
+pub(super) struct NothingMatches;
+
+impl Query<'_> {
+    pub fn tidy(&self) -> Asked {
+        let text = |field: Option<&str>| -> String {
+            let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
+            shown.take(MAX_FIELD).collect::<String>().trim().to_owned()
+        };
+        Asked {
+            q: text(self.q),
+            provider: text(self.provider),
+            status: self.status.and_then(Status::from_name).map_or("", Status::name),
+            created_from: text(self.created_from),
+            created_to: text(self.created_to),
+            seen_from: text(self.seen_from),
+            seen_to: text(self.seen_to),
+            sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
+        }
+    }
+}
+
+impl Asked {
+    pub fn sort(&self) -> Sort {
+        Sort::from_name(self.sort).unwrap_or_default()
+    }
+
+    /// Whether a field beside the search and the order is filled in.
+    pub fn is_filtered(&self) -> bool {
+        self.fields().iter().any(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
+    }
+
+    /// The filters.
+    pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
+        // An empty field asks for nothing, one that cannot be read for something there is not.
+        fn read<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, NothingMatches> {
+            if text.is_empty() { Ok(None) } else { read(text).map(Some).ok_or(NothingMatches) }
+        }
+        let day = |text: &str| Date::parse(text, &Iso8601::DATE).ok();
+        Ok(Filters {
+            provider: read(&self.provider, |name| Some(name.to_owned()))?,
+            status: Status::from_name(self.status),
+            created: Times {
+                from: read(&self.created_from, |day| begin_of(day, zone))?,
+                to: read(&self.created_to, |day| end_of(day, zone))?,
+            },
+            last_seen: Days { from: read(&self.seen_from, day)?, to: read(&self.seen_to, day)? },
+        })
+    }
+
+    /// What an address of it all ends with, in that order, from that place on.
+    pub fn suffix(&self, sort: Sort, at: Option<&Cursor>) -> String {
+        let mut query = self.fields_in(sort);
+        let at = at.map(Cursor::encode);
+        if let Some(at) = &at {
+            query.append_pair("at", at);
+        }
+        let query = query.finish();
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+
+    /// The same for the record of who looked at what.
+    pub fn told(&self) -> String {
+        let search = if self.is_filtered() { "" } else { self.q.as_str() };
+        if search.is_empty() { self.query() } else { search.to_owned() }
+    }
+
+    /// The fields that are not empty, as they stand in an address.
+    fn query(&self) -> String {
+        self.fields_in(self.sort()).finish()
+    }
+
+    fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in self.fields() {
+            let value = if name == "sort" { sort.name() } else { value };
+            if !value.is_empty() && (name != "sort" || sort != Sort::default()) {
+                query.append_pair(name, value);
+            }
+        }
+        query
+    }
+
+    fn fields(&self) -> [(&'static str, &str); 8] {
+        [
+            ("q", &self.q),
+            ("provider", &self.provider),
+            ("status", self.status),
+            ("created_from", &self.created_from),
+            ("created_to", &self.created_to),
+            ("seen_from", &self.seen_from),
+            ("seen_to", &self.seen_to),
+            ("sort", self.sort),
+        ]
+    }
+
+    #[cfg(test)]
+    pub fn sample(q: &str) -> Self {
+        let text = || crate::web::admin::samples::NASTY.to_owned();
+        Self {
+            q: q.to_owned(),
+            provider: text(),
+            status: Status::Disabled.name(),
+            created_from: text(),
+            created_to: text(),
+            seen_from: text(),
+            seen_to: text(),
+            sort: Sort::Email.name(),
+        }
+    }
+}

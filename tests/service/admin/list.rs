@@ -1,0 +1,237 @@
+//! The list of users: pages, filters, orders and what it says of itself.
+
+use reqwest::Method;
+use sqlx::PgPool;
+use vestibule::domain::staff::Role;
+
+use super::{desk_with, person};
+use crate::support::desk::{Browser, Desk};
+
+/// Adds users `user-1` to `user-<count>`, the later the newer.
+async fn fill(pool: &PgPool, count: i32) {
+    sqlx::query(
+        "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
+         SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', n % 3 > 0,
+                'Name ' || lpad((1000 - n)::text, 4, '0'), CASE WHEN n % 4 = 0 THEN now() END, current_date - n
+         FROM generate_series(1, $1) AS n",
+    )
+    .bind(count)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// The numbers of the users on a page.
+fn listed(page: &str) -> Vec<u32> {
+    page.split(">user-").skip(1).map(|rest| rest.split('@').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Where a link of that relation leads.
+fn link(page: &str, relation: &str) -> Option<String> {
+    let before = page.split_once(&format!("\" rel=\"{relation}\""))?.0;
+    Some(before.rsplit("href=\"").next().unwrap().replace("&amp;", "&"))
+}
+
+async fn ask(browser: &mut Browser, query: &[(&str, &str)]) -> String {
+    let request = browser.request(Method::GET, "/admin/users").query(query);
+    let answer = browser.send(request).await;
+    assert_eq!(answer.status.as_u16(), 200, "{query:?}");
+    answer.text
+}
+
+async fn full_desk(count: i32) -> (Desk, Browser) {
+    let (desk, browser) = desk_with(Role::Support).await;
+    fill(&desk.app.database.pool, count).await;
+    (desk, browser)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
+    let (_desk, mut browser) = full_desk(180).await;
+    let by_name: Vec<u32> = (1..=180).rev().collect();
+    let active: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
+    for (query, expected) in [
+        ("", by_name.clone()),
+        ("?sort=name", by_name.clone()),
+        ("?sort=last_seen&status=active", active.clone()),
+        ("?status=active&sort=oldest", active),
+    ] {
+        let (mut path, mut forwards, mut pages) =
+            (Some(format!("/admin/users{query}")), Vec::new(), Vec::new());
+        while let Some(current) = path {
+            let page = browser.get(&current).await.text;
+            assert_eq!(link(&page, "prev").is_none(), pages.is_empty(), "{query}");
+            assert_eq!(link(&page, "first").is_none(), pages.is_empty(), "{query}");
+            path = link(&page, "next");
+            forwards.extend(listed(&page));
+            pages.push(page);
+        }
+        assert_eq!(forwards, expected, "{query}");
+        let mut backwards = Vec::new();
+        let mut page = pages.pop().unwrap();
+        loop {
+            backwards.splice(0..0, listed(&page));
+            let Some(before) = link(&page, "prev") else { break };
+            page = browser.get(&before).await.text;
+        }
+        assert_eq!(backwards, expected, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_stands_in_the_address_is_a_page() {
+    let (_desk, mut browser) = full_desk(60).await;
+    let page = ask(&mut browser, &[("sort", "name")]).await;
+    let sound = link(&page, "next").unwrap().split_once("at=").unwrap().1.to_owned();
+    let long = "x".repeat(10_000);
+    let forged = format!("{}A", &sound[..sound.len() - 1]);
+    for at in
+        ["", "x", "-1", "0", "1e18", "1'; DROP TABLE users --", &long, &forged, &sound[1..], "WyJuYW1lIl0"]
+    {
+        let page = ask(&mut browser, &[("sort", "name"), ("at", at)]).await;
+        assert_eq!(listed(&page).first(), Some(&60), "{at:.20} begins at the beginning");
+    }
+    // Of another order.
+    assert_eq!(listed(&ask(&mut browser, &[("at", &sound)]).await).len(), 50);
+    for (field, value) in [
+        ("page", "-1"),
+        ("size", "1000000000"),
+        ("sort", "id; DROP TABLE users"),
+        ("status", "nonsense"),
+        ("unknown", "x"),
+    ] {
+        assert_eq!(
+            listed(&ask(&mut browser, &[(field, value)]).await).len(),
+            50,
+            "{field}={value} is no filter"
+        );
+    }
+    for (field, value) in [
+        ("provider", "' OR 1=1 --"),
+        ("provider", long.as_str()),
+        ("created_from", "2026-02-30"),
+        ("created_to", "-1"),
+        ("seen_from", "99999-01-01"),
+        ("seen_to", "today"),
+        ("seen_from", "9999-12-31"),
+        ("created_from", "9998-12-31"),
+    ] {
+        let page = ask(&mut browser, &[(field, value)]).await;
+        assert_eq!(listed(&page), [0; 0], "{field}={value:.20} is nobody");
+        assert!(page.contains("Nobody is left by these filters"), "{field}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    // Half an hour before midnight in Tokyo, and half an hour after.
+    for (number, time) in [(1, "2026-03-01 14:30Z"), (2, "2026-03-01 15:30Z")] {
+        sqlx::query(
+            "INSERT INTO users (id, email, created_at)
+             SELECT (lpad(to_hex((extract(epoch FROM t) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid,
+                    'user-' || $1 || '@example.com', t FROM (SELECT $2::text::timestamptz AS t) AS at",
+        )
+        .bind(number)
+        .bind(time)
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    }
+    let days = [("created_from", "2026-03-02"), ("created_to", "2026-03-02")];
+    assert_eq!(listed(&ask(&mut browser, &days).await), [0; 0], "UTC");
+    sqlx::query("UPDATE staff SET time_zone = 'Asia/Tokyo'").execute(&desk.app.database.pool).await.unwrap();
+    let page = ask(&mut browser, &days).await;
+    assert_eq!(listed(&page), [2], "Tokyo");
+    assert!(page.contains("name=\"created_from\" type=\"date\" value=\"2026-03-02\""));
+    assert!(page.contains("<details open>") && page.contains("<a href=\"/admin/users\">Clear</a>"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
+    let (_desk, mut browser) = full_desk(12).await;
+    let head = |page: &str, label: &str| {
+        let before = page.split_once(&format!("\">{label}</a></th>")).unwrap().0;
+        let (start, href) = before.rsplit_once("<a href=\"").unwrap();
+        (start.rsplit("<th").next().unwrap().to_owned(), href.replace("&amp;", "&"))
+    };
+    let page = ask(&mut browser, &[("status", "active")]).await;
+    let mut ordered = Vec::new();
+    for label in ["Address", "Name", "Created", "Last seen"] {
+        let (attributes, href) = head(&page, label);
+        assert_eq!(attributes.contains("aria-sort=\"descending\""), label == "Created", "{label}");
+        let page = browser.get(&href).await.text;
+        assert_eq!(page.matches("aria-sort").count(), 1, "{label}");
+        assert!(head(&page, label).0.contains("aria-sort"), "{label}");
+        ordered.push(listed(&page));
+    }
+    let by_address = vec![10, 11, 1, 2, 3, 5, 6, 7, 9];
+    let (oldest, newest): (Vec<u32>, Vec<u32>) =
+        ([1, 2, 3, 5, 6, 7, 9, 10, 11].into(), [11, 10, 9, 7, 6, 5, 3, 2, 1].into());
+    assert_eq!(ordered, [by_address, newest, oldest.clone(), oldest]);
+    let (_, other) = head(&ask(&mut browser, &[("sort", "oldest")]).await, "Created");
+    assert_eq!(other, "/admin/users");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_says_how_many_there_are_and_when_it_only_estimates() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let pool = &desk.app.database.pool;
+    assert!(ask(&mut browser, &[]).await.contains("There are no users yet"));
+    fill(pool, 1).await;
+    assert!(ask(&mut browser, &[]).await.contains("<caption>1 user</caption>"));
+    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    fill(pool, 2_000).await;
+    sqlx::query("VACUUM ANALYZE users").execute(pool).await.unwrap();
+    let page = ask(&mut browser, &[]).await;
+    assert!(page.contains("<caption>about 2,000 users (an estimate)</caption>"), "{page}");
+    assert!(ask(&mut browser, &[("seen_from", "2000-01-01")]).await.contains("(an estimate)"));
+    let page = ask(&mut browser, &[("q", "user-19")]).await;
+    assert!(page.contains("<caption>the first 50 of more: type more of it to see fewer"), "{page}");
+    assert!(
+        ask(&mut browser, &[("q", "user-199")]).await.contains("<caption>11 users, the best match first")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_found_may_be_among_the_refused() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let refused = person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
+    assert_eq!(refused.error(), "audience_mismatch");
+    let page = ask(&mut browser, &[("q", "Ada@Example.com")]).await;
+    assert!(page.contains("Nobody matches “Ada@Example.com”"), "{page}");
+    let path = page.split("href=\"").find(|rest| rest.starts_with("/admin/audit?")).unwrap();
+    let path = path.split('"').next().unwrap();
+    for _ in 0..600 {
+        // Refusals are written off the caller's path.
+        if browser.get(path).await.text.contains("A sign-in was refused") {
+            assert!(
+                !ask(&mut browser, &[("q", "ada")]).await.contains("/admin/audit?"),
+                "no address, no link"
+            );
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{path} does not show the refusal");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn providers_that_are_not_configured_any_more_can_be_chosen_and_searched() {
+    let (desk, mut browser) = full_desk(2).await;
+    sqlx::query(
+        "INSERT INTO identities (id, user_id, provider, subject)
+         SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let page = ask(&mut browser, &[]).await;
+    for option in ["<option>retired</option>", "<option>idp</option>", "<option>second</option>"] {
+        assert!(page.contains(option), "{option}");
+    }
+    assert!(page.contains("<span class=\"tag\">retired</span>"));
+    for query in [("provider", "retired"), ("q", "subject-user-1@example.com")] {
+        assert_eq!(listed(&ask(&mut browser, &[query]).await), [1], "{query:?}");
+    }
+}
