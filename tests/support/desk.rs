@@ -5,6 +5,7 @@ use std::iter;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use figment::Figment;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use url::Url;
@@ -42,6 +43,11 @@ impl Desk {
     /// With staff who sign in at that provider: `idp`, or `discovered`, which is the same one by its
     /// discovery document and its keys.
     pub async fn open_with(admin_provider: &str) -> Self {
+        Self::open_altered(|figment| figment.merge(("admin.provider", admin_provider))).await
+    }
+
+    /// With further settings.
+    pub async fn open_altered(settings: impl FnOnce(Figment) -> Figment) -> Self {
         let database = Database::create().await;
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
@@ -52,7 +58,7 @@ impl Desk {
         let app = App::start_altered(
             database,
             |figment| {
-                figment
+                let figment = figment
                     .merge(("port", port))
                     .merge(("public_url", &base))
                     .merge(("idp.client_secret", CLIENT_SECRET))
@@ -60,14 +66,14 @@ impl Desk {
                     .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
                     .merge(("idp.authorization_url", format!("{issuer}/authorize")))
                     .merge(("idp.token_url", format!("{issuer}/token")))
-                    .merge(("admin.provider", admin_provider))
                     .merge((
                         "providers.discovered",
                         json!({
                             "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID,
                             "client_secret": CLIENT_SECRET,
                         }),
-                    ))
+                    ));
+                settings(figment)
             },
             |rocket| provider.mount(rocket),
         )

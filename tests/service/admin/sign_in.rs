@@ -172,3 +172,30 @@ async fn the_last_admin_stays() {
     assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Already);
     assert_eq!(remove(pool, "grace@example.com", by).await.unwrap(), Changed::LastAdmin);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
+    let desk = Desk::open_altered(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.sign_in_per_minute", 3))
+    })
+    .await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let mut flood = Browser::new(&desk.app.url);
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        let request = flood.request(Method::POST, "/admin/sign-in").header("X-Forwarded-For", "192.0.2.1");
+        let answer = flood.send(request).await;
+        statuses.push(answer.status.as_u16());
+        assert!(answer.status.as_u16() == 303 || answer.text.contains("Too often"), "{}", answer.text);
+    }
+    assert_eq!(
+        (statuses[..3].to_vec(), statuses[3..].iter().all(|status| *status == 429)),
+        (vec![303; 3], true)
+    );
+    // Whoever is meant signs in from where they are.
+    let landed = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+    assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+}
