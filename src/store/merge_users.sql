@@ -35,12 +35,13 @@ moved AS (
 ),
 -- Before the other takes the address, which must be free by then.
 gone AS (
-    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id
+    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.last_seen_on
 ),
 kept AS (
     UPDATE users u
-    SET email = $7, email_verified = $8, name = $9, picture = $10, disabled_at = $11, updated_at = now()
-    FROM gone, decision d
+    SET email = $7, email_verified = $8, name = $9, picture = $10, disabled_at = $11,
+        last_seen_on = greatest(u.last_seen_on, g.last_seen_on), updated_at = now()
+    FROM gone g, decision d
     WHERE u.id = d.into_id
 ),
 -- Who is disabled by it is signed out, as by any disabling.

@@ -169,3 +169,29 @@ async fn staff_do_not_merge_themselves_away_and_nobody_with_themselves() {
         assert_eq!(everything(&app).await, before);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_remains_was_last_seen_when_either_was() {
+    let app = App::start().await;
+    for (number, (from_days, into_days)) in [(1, 5), (5, 1), (3, 3)].into_iter().enumerate() {
+        let mut ids = Vec::new();
+        for (role, days) in [("from", from_days), ("into", into_days)] {
+            let subject = format!("{role}-{number}");
+            let id = user(&app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await);
+            sqlx::query("UPDATE users SET last_seen_on = current_date - $1 WHERE id = $2")
+                .bind(days)
+                .bind(id)
+                .execute(&app.database.pool)
+                .await
+                .unwrap();
+            ids.push(id);
+        }
+        assert_eq!(merge(&app, ids[0], ids[1]).await, Outcome::Done);
+        let ago: i32 = sqlx::query_scalar("SELECT current_date - last_seen_on FROM users WHERE id = $1")
+            .bind(ids[1])
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+        assert_eq!(ago, from_days.min(into_days));
+    }
+}
