@@ -36,7 +36,7 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
         let Some((window, _desk, people)) = begin(scripts).await else { return };
         window.fill("Find somebody by e-mail address, name, id or subject", "Ada Love").await;
         window.press("Search").await;
-        window.see("What was found").await;
+        window.see(", the best match first").await;
         assert!(!window.text().await.contains("mallory@example.com"));
         window.follow("ada.lovelace@example.com").await;
         window.arrive("ada.lovelace@example.com").await;
@@ -157,4 +157,38 @@ async fn a_name_turns_no_sentence_round() {
         assert_eq!(upright, true, "{}", window.text().await);
     }
     window.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_take_the_list_of_users_home_as_a_file() {
+    for scripts in BOTH {
+        let Some((window, _desk, _people)) = begin(scripts).await else { return };
+        let folder = own_folder();
+        let download = json!({ "behavior": "allow", "downloadPath": folder });
+        window.devtools("Browser.setDownloadBehavior", download).await;
+        window.follow("Users").await;
+        window.arrive("Users").await;
+        window.follow("All of them as a file (CSV)").await;
+        // Chromium gives a file its name when it is whole.
+        let began = std::time::Instant::now();
+        let file = loop {
+            let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+            if let Some(file) =
+                files.into_iter().find(|file| file.extension().is_some_and(|end| end == "csv"))
+            {
+                break file;
+            }
+            assert!(began.elapsed() < std::time::Duration::from_secs(20), "there is no file");
+            tokio::task::yield_now().await;
+        };
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("id,") && text.contains("ada.lovelace@example.com"), "{text:.200}");
+        std::fs::remove_dir_all(&folder).unwrap();
+        window.close().await;
+    }
+}
+
+/// A folder of its own.
+fn own_folder() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("vestibule-download-{}", uuid::Uuid::now_v7()))
 }
