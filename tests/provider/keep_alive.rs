@@ -108,7 +108,7 @@ async fn a_silent_close_is_not_announced() {
 
 #[tokio::test]
 async fn a_connection_can_die_only_when_it_is_used_again() {
-    let provider = provider(Behaviour::DeadOnReuse).await;
+    let provider = provider(Behaviour::Usual.dead_on_reuse()).await;
     let mut client = Client::to(&provider).await;
     assert_eq!(client.get("good").await.code, 200);
     client.hears_nothing().await;

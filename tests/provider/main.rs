@@ -17,3 +17,6 @@ mod verify;
 
 #[path = "../support/provider/mod.rs"]
 mod provider;
+
+#[path = "../support/tls.rs"]
+mod tls;

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 /// Listens until it is dropped.
 pub struct SelfSigned {
     port: u16,
+    handshakes: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
     task: AbortHandle,
 }
@@ -28,10 +29,11 @@ impl SelfSigned {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let requests = Arc::new(AtomicUsize::new(0));
-        let seen = requests.clone();
+        let (handshakes, requests) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (begun, seen) = (handshakes.clone(), requests.clone());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                begun.fetch_add(1, Ordering::SeqCst);
                 let (acceptor, seen) = (acceptor.clone(), seen.clone());
                 tokio::spawn(async move {
                     let mut stream = acceptor.accept(stream).await?;
@@ -42,11 +44,16 @@ impl SelfSigned {
                 });
             }
         });
-        Self { port, requests, task: task.abort_handle() }
+        Self { port, handshakes, requests, task: task.abort_handle() }
     }
 
     pub fn url(&self) -> String {
-        format!("https://localhost:{}/tokeninfo", self.port)
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// Connections that were begun.
+    pub fn handshakes(&self) -> usize {
+        self.handshakes.load(Ordering::SeqCst)
     }
 
     /// Connections on which a request arrived.

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, opaque, opaque_of, word};
 use super::presets::{PRESETS, Preset, preset};
 use crate::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
+use crate::tls::SelfSigned;
 
 /// Five seconds are promised; the sixth is for a machine that does other things meanwhile.
 const PROMISED: Duration = Duration::from_secs(6);
@@ -56,7 +57,20 @@ async fn sound(preset: Preset) -> (House, String) {
 
 /// Lets the endpoints answer as they should, to a token that is good there.
 fn welcome(house: &House) -> String {
-    let (preset, claims) = (house.preset, house.claims());
+    welcome_after(house, 0)
+}
+
+/// The same with a token that was made that many seconds later.
+fn welcome_after(house: &House, seconds: i64) -> String {
+    let (preset, mut claims) = (house.preset, house.claims());
+    for time in ["iat", "exp", "nbf", "auth_time"] {
+        let later = match claims.get(time) {
+            Some(Value::Number(at)) => json!(at.as_i64().unwrap() + seconds),
+            Some(Value::String(at)) => json!((at.parse::<i64>().unwrap() + seconds).to_string()),
+            _ => continue,
+        };
+        claims[time] = later;
+    }
     house.endpoint.behave(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
     preset.signer.map_or_else(opaque, |signer| signer.token(&claims))
 }
@@ -237,6 +251,85 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
     }
 }
 
+/// A house one of whose endpoints is at this address, and a token that would be good there.
+async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) {
+    let house = House::with(preset, &json!({ asked.setting(): address })).await;
+    let mut claims = house.claims();
+    if asked == Asked::Metadata {
+        claims["iss"] = address.into();
+    }
+    let answer = (preset.answer)(&claims.to_string());
+    house.endpoint.behave(Behaviour::body("application/json", answer));
+    (house, preset.signer.map_or_else(opaque, |signer| signer.token(&claims)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() {
+    let tls = SelfSigned::start().await;
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            let (house, token) = astray(preset, asked, &tls.url()).await;
+            let verdict = house.verify(&token).await;
+            assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+        }
+    }
+    assert_eq!(tls.requests(), 0);
+    assert!(tls.handshakes() > PRESETS.len(), "nobody came");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_notices() {
+    // Longer than any document is kept, so that each is asked for again.
+    const DAYS: i64 = 2 * 24 * 60 * 60;
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            let house = House::of(preset).await;
+            let server = asked.server(&house);
+            for (later, connections) in [(0, 1), (DAYS, 2)] {
+                let token = welcome_after(&house, later);
+                house.recover();
+                server.die_on_reuse();
+                let verdict = house.verify_at(&token, NOW + later).await;
+                assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
+                assert_eq!(server.connections(), connections, "{} {asked:?}", preset.name);
+            }
+            assert_eq!(server.calls(), 3, "{} {asked:?}: one was not answered", preset.name);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
+    let mut outages = JoinSet::new();
+    for preset in PRESETS {
+        for asked in asked(&preset) {
+            outages.spawn(async move {
+                let (house, token) = sound(preset).await;
+                let server = asked.server(&house);
+                server.behave(Behaviour::status(503));
+                // A crowd that tries again and again; documents are asked for as often as the clock allows.
+                for now in NOW..NOW + 300 {
+                    let verdict = house.verify_at(&token, now).await;
+                    assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+                }
+                let calls = server.calls();
+                assert!(calls <= 120, "{} {asked:?}: {calls} calls in five minutes", preset.name);
+                house.recover();
+                welcome(&house);
+                let (recovered, mut now) = (Instant::now(), NOW + 300);
+                while word(&house.verify_at(&token, now).await) != "accepted" {
+                    assert!(recovered.elapsed() < Duration::from_secs(10), "{} {asked:?}", preset.name);
+                    tokio::task::yield_now().await;
+                    now = NOW + 300 + i64::try_from(recovered.elapsed().as_secs()).unwrap();
+                }
+                let calls = server.calls() - calls;
+                assert!(calls <= 2, "{} {asked:?}: {calls} calls for one sign-in", preset.name);
+            });
+        }
+    }
+    outages.join_all().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
     let (refusing, silent) = (Refusing::reserve(), Silent::start().await);
@@ -244,14 +337,7 @@ async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
     for preset in ["google", "line", "apple", "rfc7662", "keycloak by both"].map(preset) {
         for address in [refusing.url(), silent.https_url(), "https://nowhere.invalid".to_owned()] {
             for asked in asked(&preset) {
-                let house = House::with(preset, &json!({ asked.setting(): address })).await;
-                let mut claims = house.claims();
-                if asked == Asked::Metadata {
-                    claims["iss"] = address.clone().into();
-                }
-                let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
-                let answer = (preset.answer)(&claims.to_string());
-                house.endpoint.behave(Behaviour::body("application/json", answer));
+                let (house, token) = astray(preset, asked, &address).await;
                 let address = address.clone();
                 cases.spawn(async move {
                     let started = Instant::now();

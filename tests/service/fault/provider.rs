@@ -124,6 +124,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let tls = crate::support::tls::SelfSigned::start().await;
     let app = App::start_with(|figment| figment.merge(("idp.tokeninfo_url", tls.url()))).await;
     assert_unavailable(&app, "self-signed").await;
+    assert!(tls.handshakes() > 0, "nobody came");
     assert_eq!(tls.requests(), 0, "the token is not sent");
 }
 
@@ -189,7 +190,9 @@ async fn an_error_inside_a_200_is_never_a_success() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_the_provider_has_closed_is_replaced_unseen() {
     let app = App::start().await;
-    for behaviour in [Behaviour::CloseIdleSilently, Behaviour::CloseAfterEachAnswer, Behaviour::DeadOnReuse] {
+    for behaviour in
+        [Behaviour::CloseIdleSilently, Behaviour::CloseAfterEachAnswer, Behaviour::Usual.dead_on_reuse()]
+    {
         app.provider.behave(behaviour.clone());
         for _ in 0..10 {
             let (answer, _) = timed(&app).await;

@@ -97,8 +97,8 @@ pub enum Behaviour {
     CloseAfterEachAnswer,
     /// The usual answer as if the connection stayed, and then it is closed.
     CloseIdleSilently,
-    /// The usual answer once per connection; a second request on it is closed unanswered.
-    DeadOnReuse,
+    /// Another behaviour once per connection; a second request on it is closed unanswered.
+    DeadOnReuse(Box<Behaviour>),
     /// The usual answer with that many headers more.
     ManyHeaders(usize),
     /// The usual answer with one header more, whose value has that many bytes.
@@ -140,6 +140,12 @@ impl Behaviour {
         Self::Interim { code, then: Box::new(self) }
     }
 
+    /// This behaviour, but connections are dead when they are used again.
+    #[must_use]
+    pub fn dead_on_reuse(self) -> Self {
+        Self::DeadOnReuse(Box::new(self))
+    }
+
     /// The steps that carry it out, given the usual answer and whether the connection was used before.
     pub(super) fn steps(&self, usual: &Answer, reused: bool) -> Vec<Step> {
         match self {
@@ -178,8 +184,9 @@ impl Behaviour {
             Self::StallAfterHalf => vec![half(usual.bytes()), Step::Hang],
             Self::CloseAfterEachAnswer => whole(&usual.clone().with("connection", "close")),
             Self::CloseIdleSilently => vec![Step::Write(usual.bytes()), Step::Close],
-            Self::DeadOnReuse if reused => vec![Step::Close],
-            Self::Usual | Self::DeadOnReuse => whole(usual),
+            Self::DeadOnReuse(_) if reused => vec![Step::Close],
+            Self::DeadOnReuse(then) => then.steps(usual, reused),
+            Self::Usual => whole(usual),
             Self::ManyHeaders(count) => many_headers(usual, *count),
             Self::HugeHeader(bytes) => whole(&usual.clone().with("x-filler", &"x".repeat(*bytes))),
             Self::Http09 => vec![Step::Write(usual.body.clone()), Step::Close],

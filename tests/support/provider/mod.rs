@@ -101,6 +101,11 @@ impl Provider {
         self.shared.rules.always(behaviour);
     }
 
+    /// Goes on as it does, but connections are dead when they are used again.
+    pub fn die_on_reuse(&self) {
+        self.behave(self.shared.rules.lasting().dead_on_reuse());
+    }
+
     /// Behaves like this whenever this token is asked about, whatever [`Self::behave`] says.
     pub fn behave_for(&self, token: &str, behaviour: Behaviour) {
         self.shared.rules.for_token(token, behaviour);

@@ -45,6 +45,10 @@ impl Rules {
         self.told().always = Arc::new(behaviour);
     }
 
+    pub(super) fn lasting(&self) -> Behaviour {
+        Behaviour::clone(&self.told().always)
+    }
+
     pub(super) fn for_token(&self, token: &str, behaviour: Behaviour) {
         let behaviour = Arc::new(behaviour);
         self.told().by_token.insert(token.to_owned(), behaviour);
