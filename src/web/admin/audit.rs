@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::failure::Failure;
+use super::fields::{Choice, NothingMatches, read, tidy};
 use super::happened::{self, Happened};
 use super::page::{Page, View};
 use crate::domain::email::Email;
@@ -40,9 +41,6 @@ const HEADING: [&str; 13] = [
     "ip",
     "request_id",
 ];
-/// Longest text in a field, in characters.
-const MAX_FIELD: usize = Email::MAX_LENGTH;
-
 pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
 }
@@ -74,18 +72,14 @@ struct Asked {
 
 impl Query<'_> {
     fn tidy(&self) -> Asked {
-        let text = |field: Option<&str>| -> String {
-            let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
-            shown.take(MAX_FIELD).collect::<String>().trim().to_owned()
-        };
         Asked {
             what: name(What::ALL.into_iter().find(|what| self.what == Some(name(*what))).unwrap_or_default()),
-            email: text(self.email),
-            user: text(self.user),
-            actor: text(self.actor),
-            reason: text(self.reason),
-            from: text(self.from),
-            to: text(self.to),
+            email: tidy(self.email),
+            user: tidy(self.user),
+            actor: tidy(self.actor),
+            reason: tidy(self.reason),
+            from: tidy(self.from),
+            to: tidy(self.to),
         }
     }
 }
@@ -117,10 +111,6 @@ const fn label(what: What) -> &'static str {
 impl Asked {
     /// The filter.
     fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
-        // An empty field asks for nothing, one that cannot be read for something there is not.
-        fn read<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, NothingMatches> {
-            if text.is_empty() { Ok(None) } else { read(text).map(Some).ok_or(NothingMatches) }
-        }
         let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
         Ok(Filter {
             what: What::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
@@ -151,16 +141,6 @@ impl Asked {
         }
         query.finish()
     }
-}
-
-/// A field holds what no event has.
-struct NothingMatches;
-
-/// A choice of a form.
-#[derive(Serialize)]
-struct Choice {
-    value: &'static str,
-    label: &'static str,
 }
 
 #[derive(Serialize)]

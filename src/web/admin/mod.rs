@@ -9,6 +9,7 @@ mod chart;
 mod csv;
 mod dates;
 mod failure;
+mod fields;
 mod flow;
 mod happened;
 mod overview;

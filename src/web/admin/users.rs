@@ -6,9 +6,10 @@ mod export;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
 
-use self::asked::{Asked, NothingMatches, Query};
+use self::asked::{Asked, Query};
 use super::csv::Csv;
 use super::failure::Failure;
+use super::fields::{Choice, NothingMatches};
 use super::page::{Page, View};
 use super::person::Person;
 use crate::domain::email::Email;
@@ -38,13 +39,6 @@ impl From<ListedUser> for Listed {
         let last_seen_on = user.last_seen_on.map(|day| day.to_string());
         Self { person: user.into(), last_seen_on }
     }
-}
-
-/// A choice of a form.
-#[derive(Serialize)]
-struct Choice {
-    value: &'static str,
-    label: &'static str,
 }
 
 /// The head of a column.

@@ -6,12 +6,9 @@ use time::Date;
 use time::format_description::well_known::Iso8601;
 use url::form_urlencoded;
 
-use crate::domain::email::Email;
 use crate::store::listing::{Cursor, Days, Filters, Sort, Status, Times};
 use crate::web::admin::dates::{begin_of, end_of};
-
-/// Longest text in a field, in characters.
-const MAX_FIELD: usize = Email::MAX_LENGTH;
+use crate::web::admin::fields::{NothingMatches, read, tidy};
 
 /// As it came.
 #[derive(FromForm)]
@@ -41,23 +38,16 @@ pub(super) struct Asked {
     sort: &'static str,
 }
 
-/// A field holds what nobody has.
-pub(super) struct NothingMatches;
-
 impl Query<'_> {
     pub fn tidy(&self) -> Asked {
-        let text = |field: Option<&str>| -> String {
-            let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
-            shown.take(MAX_FIELD).collect::<String>().trim().to_owned()
-        };
         Asked {
-            q: text(self.q),
-            provider: text(self.provider),
+            q: tidy(self.q),
+            provider: tidy(self.provider),
             status: self.status.and_then(Status::from_name).map_or("", Status::name),
-            created_from: text(self.created_from),
-            created_to: text(self.created_to),
-            seen_from: text(self.seen_from),
-            seen_to: text(self.seen_to),
+            created_from: tidy(self.created_from),
+            created_to: tidy(self.created_to),
+            seen_from: tidy(self.seen_from),
+            seen_to: tidy(self.seen_to),
             sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
         }
     }
@@ -75,10 +65,6 @@ impl Asked {
 
     /// The filters.
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
-        // An empty field asks for nothing, one that cannot be read for something there is not.
-        fn read<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, NothingMatches> {
-            if text.is_empty() { Ok(None) } else { read(text).map(Some).ok_or(NothingMatches) }
-        }
         let day = |text: &str| Date::parse(text, &Iso8601::DATE).ok();
         Ok(Filters {
             provider: read(&self.provider, |name| Some(name.to_owned()))?,

@@ -3,11 +3,12 @@
 use sqlx::PgPool;
 
 use super::PAGE;
-use super::asked::{Asked, NothingMatches};
+use super::asked::Asked;
 use crate::store::Error;
 use crate::store::listing::search::search;
 use crate::store::listing::{self, Cursor, Filters, ListedUser, Sort};
 use crate::web::admin::csv::Rows;
+use crate::web::admin::fields::NothingMatches;
 use crate::web::wire_time::rfc3339;
 
 /// Users that are read at once.
