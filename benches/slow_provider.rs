@@ -2,11 +2,11 @@
 //! while the provider takes four seconds for an answer and hundreds of clients sign in, then while it
 //! fails. Prints figures; fails where the provider is asked more than it should be.
 //!
-//! `cargo bench --profile dev --bench slow_provider -- --slow 10 --outage 20`; without `--bench`, which
+//! `cargo bench --bench slow_provider -- --slow 10 --outage 20`; without `--bench`, which
 //! `cargo bench` adds, it does nothing.
 
 #[cfg(not(all(feature = "dev", debug_assertions)))]
-compile_error!("it stands on the development parts: cargo bench --profile dev --bench slow_provider");
+compile_error!("it stands on the development parts: cargo bench --bench slow_provider");
 
 #[allow(dead_code, unused_imports, reason = "the tests use the rest of it")]
 #[path = "../tests/support/mod.rs"]
