@@ -5,6 +5,7 @@ pub mod keys;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
 pub mod staff;
+pub mod waiting;
 
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
@@ -18,7 +19,6 @@ use crate::session;
 use crate::session::prune::Pruned;
 use crate::session::refusals::Refusals;
 use crate::session::{Issuer, KeyRing, signing_key};
-use crate::store;
 use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::metrics::Metrics;
@@ -26,6 +26,7 @@ use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
 use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
+use crate::{store, telemetry};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -110,10 +111,12 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
+    let times = telemetry::database::times();
+    let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone());
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
-        .manage(Metrics::new(db.pool().clone(), providers.clone()))
+        .manage(metrics)
         .manage(config.observers)
         .manage(db)
         .manage(admin)

@@ -1,14 +1,18 @@
-//! Logs: one line per request, to standard error.
+//! Logs: one line per request, to standard error; and what is read off the events of libraries.
+
+pub mod database;
 
 use std::io::IsTerminal;
 use std::panic;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::config::LogFormat;
+
 /// Starts logging. Once per process; a second call changes nothing.
-pub fn start() {
+pub fn start(format: LogFormat) {
     let ours = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("vestibule", LevelFilter::INFO)
@@ -17,11 +21,12 @@ pub fn start() {
         .with_target("_", LevelFilter::OFF)
         // Tells the value of a parameter of DATABASE_URL that it does not know: a misspelt password's.
         .with_target("sqlx_postgres::options", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    if tracing_subscriber::registry().with(ours).with(lines).try_init().is_ok() {
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = match format {
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).with_filter(ours).boxed(),
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_filter(ours).boxed(),
+    };
+    if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
         panic::set_hook(Box::new(|panic| {
             // The message may hold what was being worked on, so only the place is told.
             let place = panic.location().map_or_else(|| "unknown".into(), ToString::to_string);

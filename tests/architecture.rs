@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 const MAY_USE: [(&str, &[&str]); 12] = [
     ("clock", &[]),
     ("secret", &[]),
-    ("telemetry", &[]),
+    ("telemetry", &["config"]),
     ("domain", &["secret"]),
     ("config", &["domain", "secret"]),
     ("provider", &["clock", "config", "domain", "secret"]),
     ("store", &["clock", "domain", "secret"]),
     ("session", &["clock", "config", "domain", "secret", "store"]),
-    ("web", &["clock", "config", "domain", "provider", "secret", "session", "store"]),
+    ("web", &["clock", "config", "domain", "provider", "secret", "session", "store", "telemetry"]),
     ("dev", &["clock", "config", "domain", "secret", "service", "session", "store", "web"]),
-    ("service", &["clock", "config", "domain", "provider", "secret", "session", "store", "web"]),
+    ("service", &["clock", "config", "domain", "provider", "secret", "session", "store", "telemetry", "web"]),
     ("cli", &["config", "domain", "dev", "secret", "service", "telemetry"]),
 ];
 
@@ -26,7 +26,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
     ("rocket_dyn_templates", &["web"]),
     ("jiff", &["web"]),
     ("tera", &["web"]),
-    ("sqlx", &["service", "session", "store", "web"]),
+    ("sqlx", &["service", "session", "store", "telemetry", "web"]),
     ("reqwest", &["dev", "provider"]),
 ];
 

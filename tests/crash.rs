@@ -3,6 +3,9 @@
 
 #![cfg(all(feature = "dev", debug_assertions))]
 
+#[path = "support/process.rs"]
+#[allow(dead_code, reason = "the service's tests use the rest")]
+mod process;
 #[path = "support/provider/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 mod provider;
@@ -10,9 +13,7 @@ mod provider;
 #[allow(dead_code, reason = "the service's tests use the rest")]
 mod token;
 
-use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,48 +22,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use vestibule::dev::postgres::{Options, Postgres};
 
+use process::{Process, eventually, free_port};
 use provider::Provider;
 
 const KILLS: usize = 20;
 const CLIENTS: usize = 8;
 /// Acknowledged answers before the next kill.
 const ANSWERS: usize = 60;
-
-/// The program, killed when it is dropped.
-struct Service {
-    process: Child,
-    url: String,
-}
-
-impl Service {
-    fn start(port: u16, database: &str, tokeninfo: &str) -> Self {
-        let process = Command::new(env!("CARGO_BIN_EXE_vestibule"))
-            .env_clear()
-            .current_dir(env!("CARGO_TARGET_TMPDIR"))
-            .envs([
-                ("ROCKET_PROFILE", "release"),
-                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-                ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
-                ("DATABASE_URL", database),
-                ("IDP_CLIENT_ID", token::CLIENT_ID),
-                ("IDP_ISSUERS", token::ISSUER),
-                ("IDP_TOKENINFO_URL", tokeninfo),
-            ])
-            .env("ROCKET_PORT", port.to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { process, url: format!("http://127.0.0.1:{port}") }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
 
 /// A client that keeps what was acknowledged. Without an answer it does not know, and tries again.
 async fn post(client: &reqwest::Client, url: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
@@ -73,16 +39,6 @@ async fn post(client: &reqwest::Client, url: &str, path: &str, body: &Value) -> 
     Some((status, serde_json::from_str(&answer.text().await.ok()?).ok()?))
 }
 
-async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
-        if let Some(done) = attempt().await {
-            return done;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never: {what}")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crash");
@@ -91,16 +47,15 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
     postgres.ensure_database("crash").unwrap();
     let database = postgres.url("crash");
     let provider = Arc::new(Provider::start().await);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(8)).build().unwrap();
     // The latest acknowledged refresh token of each phone.
     let ledger: Arc<Mutex<Vec<String>>> = Arc::default();
 
     for kill in 0..KILLS {
-        let mut service = Some(Service::start(port, &database, &provider.tokeninfo_url()));
-        let url = service.as_ref().unwrap().url.clone();
-        eventually("the service is up", async || client.get(format!("{url}/problems")).send().await.ok())
-            .await;
+        let service = Process::start(port, &database, &provider.tokeninfo_url(), &[]);
+        let url = service.url.clone();
+        service.answers("/readyz", 200).await;
 
         // Each acknowledged token of the rounds before still works.
         let tokens = std::mem::take(&mut *ledger.lock().unwrap());
@@ -160,7 +115,7 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
             let postmaster = Pid::from_raw(postgres.pid().unwrap().try_into().unwrap()).unwrap();
             kill_process(postmaster, Signal::KILL).unwrap();
         }
-        drop(service.take());
+        drop(service);
         drop(heard);
         while let Some(done) = clients.join_next().await {
             done.unwrap();

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::config::LogFormat;
 use crate::telemetry;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -62,8 +63,12 @@ enum Command {
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
-    telemetry::start();
-    let done = match arguments.command.unwrap_or(Command::Serve) {
+    let command = arguments.command.unwrap_or(Command::Serve);
+    if !matches!(command, Command::Serve) {
+        // Whoever gives a command reads what it says.
+        telemetry::start(LogFormat::Text);
+    }
+    let done = match command {
         Command::Serve => serve::run(),
         Command::Migrate => migrate::run(),
         Command::Check => check::run(),

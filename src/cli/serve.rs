@@ -1,15 +1,19 @@
 //! `vestibule serve`
 
 use super::Result;
-use crate::config::{self, Config};
-use crate::service;
+use crate::config::{self, Config, LogFormat};
+use crate::{service, telemetry};
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
+    telemetry::start(LogFormat::of(&figment));
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, mut development) = crate::dev::prepare(figment)?;
     let config = Config::read(figment)?;
     super::block_on(config.workers, async {
+        if !service::waiting::for_database(&config).await? {
+            return Ok(());
+        }
         service::migrate(&config).await?;
         #[cfg(all(feature = "dev", debug_assertions))]
         development.appoint(&config).await?;

@@ -4,6 +4,7 @@
 mod error;
 mod events;
 mod keys;
+mod log;
 mod observers;
 mod preset;
 mod provider;
@@ -21,6 +22,7 @@ use figment::Figment;
 pub use self::error::Error;
 pub use self::events::Events;
 pub use self::keys::Keys;
+pub use self::log::LogFormat;
 pub use self::observers::Observers;
 pub use self::preset::Preset;
 pub use self::provider::{ClientAuthentication, Method, Protocol, Provider, Verify};

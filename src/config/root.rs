@@ -9,6 +9,7 @@ use url::Url;
 
 use super::events::Raw as RawEvents;
 use super::keys::Raw as RawKeys;
+use super::log::LogFormat;
 use super::observers::Raw as RawObservers;
 use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
@@ -40,8 +41,9 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 11] = [
+const OUR_KEYS: [&str; 12] = [
     "admin",
+    "log_format",
     "metrics",
     "keys",
     "public_url",
@@ -62,6 +64,9 @@ const MIN_SECRET_KEY: usize = 32;
 #[derive(Debug, Deserialize)]
 pub(super) struct Root {
     pub public_url: Option<String>,
+    /// Read by [`LogFormat::of`]; here so that what is no format is found out.
+    #[serde(rename = "log_format")]
+    _log_format: Option<LogFormat>,
     pub secret_key: Option<Secret<String>>,
     #[serde(default)]
     pub session: RawSession,

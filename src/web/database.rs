@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use figment::{self, Figment};
+use log::LevelFilter;
 use rocket_db_pools::{Database, Pool};
 use serde::Deserialize;
 use sqlx::pool::PoolConnection;
@@ -87,7 +88,9 @@ impl Settings {
                 ("statement_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "10s"),
             ]);
-        Ok(options.disable_statement_logging())
+        // Not for the log, which never has a statement: for `telemetry::database`.
+        let options = options.log_statements(LevelFilter::Trace);
+        Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
     }
 
     /// Whether the database is on this machine.
@@ -127,6 +130,7 @@ impl Settings {
             .min_connections(self.min_connections)
             // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
             .max_connections(self.max_connections.unwrap_or(16))
+            .acquire_time_level(LevelFilter::Trace)
             .acquire_timeout(Duration::from_secs(self.connect_timeout))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
             // A ping before each statement would be a round trip of its own. Only a connection that

@@ -16,10 +16,12 @@ use prometheus_client::registry::{Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
 
-use self::readings::{Calls, Pool};
+use self::readings::{Calls, Keys, Pool};
 use super::problem::{Kind, Problem};
 use crate::provider::Providers;
+use crate::session::KeyRing;
 use crate::store::sessions::NotRefreshed;
+use crate::telemetry::database::Times;
 
 /// Upper bounds of the histograms of requests, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -63,9 +65,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters that have counted nothing, beside the readings of the pool and of the providers.
+    /// Counters that have counted nothing, beside the readings of what those know of themselves.
     #[must_use]
-    pub fn new(pool: PgPool, providers: Providers) -> Self {
+    pub fn new(pool: PgPool, database: &Times, keys: KeyRing, providers: Providers) -> Self {
         let mut registry = Registry::with_prefix("vestibule");
         let requests = Family::default();
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
@@ -82,7 +84,20 @@ impl Metrics {
         registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
         registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
         registry.register("rate_limited", "Requests refused for coming too often", limited.clone());
+        registry.register_with_unit(
+            "database_wait",
+            "Time until a connection to the database was to be had",
+            Unit::Seconds,
+            database.waits.clone(),
+        );
+        registry.register_with_unit(
+            "database_statement",
+            "Time that statements took in the database and on the way",
+            Unit::Seconds,
+            database.statements.clone(),
+        );
         registry.register_collector(Box::new(Pool(pool)));
+        registry.register_collector(Box::new(Keys(keys)));
         registry.register_collector(Box::new(Calls(providers)));
         Self { registry, requests, durations, sign_ins, refreshes, limited }
     }

@@ -17,5 +17,6 @@ pub mod rate_limit;
 pub mod rate_limit_fields;
 pub mod request_log;
 pub mod templates;
+pub mod waiting;
 pub mod well_known;
 pub mod wire_time;

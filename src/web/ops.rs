@@ -26,6 +26,12 @@ pub fn routes() -> Vec<Route> {
     routes![livez, readyz, metrics]
 }
 
+/// What can be said without a database.
+#[must_use]
+pub fn before_the_database() -> Vec<Route> {
+    routes![livez, not_ready]
+}
+
 /// The process answers.
 #[get("/livez")]
 const fn livez() -> &'static str {
@@ -53,6 +59,13 @@ async fn readyz(db: &Db, keys: &State<KeyRing>) -> (Status, Json<Readiness>) {
     let ready = [database, migrations, keys].iter().all(|check| *check == "ok");
     let status = if ready { Status::Ok } else { Status::ServiceUnavailable };
     (status, Json(Readiness { database, migrations, keys }))
+}
+
+/// The service cannot sign people in: there is no database yet.
+#[get("/readyz")]
+const fn not_ready() -> (Status, Json<Readiness>) {
+    let readiness = Readiness { database: "failed", migrations: "unknown", keys: "none" };
+    (Status::ServiceUnavailable, Json(readiness))
 }
 
 /// Somebody in a network that may read the metrics. They name nobody, but say how busy one is and

@@ -1,15 +1,12 @@
 //! The admin pages with an identity provider to sign in at, and a browser without scripts.
 
 use std::collections::BTreeMap;
-use std::iter;
-use std::net::TcpListener;
 use std::path::PathBuf;
 
 use figment::Figment;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use url::Url;
-use uuid::Uuid;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
@@ -18,16 +15,10 @@ use vestibule::store::users::Origin;
 
 use super::app::{Answer, App};
 use super::cluster::Database;
+use super::process::free_port;
 use super::token::CLIENT_ID;
 
 const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
-
-/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
-/// connections might take it before the service does.
-fn free_port() -> u16 {
-    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
-    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
-}
 
 /// A service whose default provider is the development one.
 pub struct Desk {

@@ -8,6 +8,7 @@ pub mod missing;
 pub mod pages;
 pub mod people;
 pub mod problem;
+pub mod process;
 #[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 pub mod provider;
 pub mod pyjwt;

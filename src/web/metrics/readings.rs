@@ -10,6 +10,7 @@ use prometheus_client::registry::Unit;
 use sqlx::PgPool;
 
 use crate::provider::{BOUNDS, Breaker, Providers};
+use crate::session::KeyRing;
 
 /// The pool of connections to the database.
 #[derive(Debug)]
@@ -26,9 +27,14 @@ impl Collector for Pool {
             "state",
             &[("idle", idle.into()), ("used", size.saturating_sub(idle).into())],
         )?;
-        let most = u64::from(self.0.options().get_max_connections());
-        gauges(&mut encoder, "database_connections_max", "The most there may be", "state", &[("any", most)])
+        let most = self.0.options().get_max_connections();
+        gauge(&mut encoder, "database_connections_max", "The most connections there may be", most.into())
     }
+}
+
+/// Writes a gauge without labels.
+fn gauge(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: i64) -> fmt::Result {
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
 }
 
 /// Writes a gauge for each value of one label.
@@ -46,6 +52,20 @@ fn gauges(
         encoder.encode_gauge(&i64::try_from(*number).unwrap_or(i64::MAX))?;
     }
     Ok(())
+}
+
+/// The keys that sign access tokens.
+#[derive(Debug)]
+pub(super) struct Keys(pub KeyRing);
+
+impl Collector for Keys {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let failures = i64::try_from(self.0.failures()).unwrap_or(i64::MAX);
+        let help = "Reloads of the signing keys that failed, since the last one that did not";
+        gauge(&mut encoder, "signing_key_reload_failures", help, failures)?;
+        let published = i64::try_from(self.0.published().len()).unwrap_or(i64::MAX);
+        gauge(&mut encoder, "signing_keys", "Signing keys that are published", published)
+    }
 }
 
 /// Calls to the providers' endpoints.

@@ -5,3 +5,4 @@ mod openapi;
 mod problems;
 mod queries;
 mod settings;
+mod start;

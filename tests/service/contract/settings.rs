@@ -13,8 +13,16 @@ const SOUND: [(&str, &str); 4] = [
 
 /// Runs the program in the release profile, outside the project, with nothing else set.
 fn run(changes: &[(&str, &str)]) -> Output {
+    run_with("serve", changes)
+}
+
+fn run_with(subcommand: &str, changes: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().env("ROCKET_PROFILE", "release").current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+        .arg(subcommand)
+        .env_clear()
+        .env("ROCKET_PROFILE", "release")
+        .current_dir(env!("CARGO_TARGET_TMPDIR"));
     for (name, value) in SOUND.iter().chain(changes) {
         // A blank word stands for "not set".
         if *value == "-" {
@@ -27,7 +35,16 @@ fn run(changes: &[(&str, &str)]) -> Output {
 }
 
 fn assert_refused(changes: &[(&str, &str)], words: &[&str]) {
-    let output = run(changes);
+    assert_fails(run(changes), changes, words);
+}
+
+/// Settings with which the program gets as far as its database. A command that serves nobody does not wait
+/// for one.
+fn assert_sound(changes: &[(&str, &str)]) {
+    assert_fails(run_with("migrate", changes), changes, &["the database cannot be used", "DATABASE_URL"]);
+}
+
+fn assert_fails(output: Output, changes: &[(&str, &str)], words: &[&str]) {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{changes:?}: {text}");
     assert_eq!(text.lines().count(), 1, "{changes:?}: {text}");
@@ -42,9 +59,7 @@ fn assert_refused(changes: &[(&str, &str)], words: &[&str]) {
 
 #[test]
 fn sound_settings_get_as_far_as_the_database() {
-    let text = String::from_utf8(run(&[]).stderr).unwrap();
-    assert!(text.contains("the database cannot be used"), "{text}");
-    assert_refused(&[], &["DATABASE_URL"]);
+    assert_sound(&[]);
 }
 
 #[test]
@@ -138,23 +153,23 @@ fn sound_proxies_and_limits_get_as_far_as_the_database() {
         ("ROCKET_RATE_LIMIT", "{enabled=false,sign_in_per_minute=1,session_per_minute=1000000}"),
         ("ROCKET_IP_HEADER", "false"),
     ];
-    assert_refused(&sound, &["the database cannot be used"]);
+    assert_sound(&sound);
 }
 
 #[test]
 fn a_preset_and_its_client_id_get_as_far_as_the_database() {
     for preset in ["google", "line", "apple", "microsoft", "facebook"] {
-        assert_refused(&[("IDP_PRESET", preset)], &["the database cannot be used"]);
+        assert_sound(&[("IDP_PRESET", preset)]);
     }
     let issuer = ("IDP_ISSUER", "https://id.example.com/realms/people");
-    assert_refused(&[("IDP_PRESET", "keycloak"), issuer], &["the database cannot be used"]);
-    assert_refused(&[("IDP_VERIFY", "both")], &["the database cannot be used"]);
+    assert_sound(&[("IDP_PRESET", "keycloak"), issuer]);
+    assert_sound(&[("IDP_VERIFY", "both")]);
 }
 
 #[test]
 fn a_misspelt_parameter_of_the_database_shows_no_secret() {
     let url = "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush";
-    assert_refused(&[("DATABASE_URL", url)], &["the database cannot be used"]);
+    assert_sound(&[("DATABASE_URL", url)]);
 }
 
 #[test]
@@ -162,7 +177,7 @@ fn a_misspelt_parameter_of_the_database_shows_no_secret() {
 fn a_strange_variable_of_somebody_else_stops_nothing() {
     use std::os::unix::ffi::OsStrExt;
     let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
+    command.arg("migrate").env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
     command.env("SOMEBODY", std::ffi::OsStr::from_bytes(b"\xff")).current_dir(env!("CARGO_TARGET_TMPDIR"));
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -187,14 +202,15 @@ fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("client_secret");
     std::fs::write(&file, "hush\n").unwrap();
     let sound = [("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap()), ("IDP_CLIENT_ID", "1234567890")];
-    assert_refused(&sound, &["the database cannot be used"]);
+    assert_sound(&sound);
     let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap())];
     assert_refused(&twice, &["IDP_CLIENT_SECRET_FILE"]);
 }
 
 #[test]
 fn a_database_elsewhere_without_tls_is_warned_of() {
-    let elsewhere = |url: &str| String::from_utf8(run(&[("DATABASE_URL", url)]).stderr).unwrap();
+    let elsewhere =
+        |url: &str| String::from_utf8(run_with("migrate", &[("DATABASE_URL", url)]).stderr).unwrap();
     for url in ["postgres://u:hush@db.invalid/v", "postgres://u:hush@db.invalid/v?sslmode=disable"] {
         let text = elsewhere(url);
         assert!(

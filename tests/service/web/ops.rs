@@ -51,7 +51,8 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_provider_calls_total{provider=\"idp\",outcome=\"answered\"} 2",
         "vestibule_provider_call_duration_seconds_count{provider=\"idp\"} 2",
         "vestibule_provider_breaker_open{provider=\"second\"} 0.0",
-        "vestibule_database_connections_max{state=\"any\"} 16",
+        "vestibule_database_connections_max 16",
+        "vestibule_signing_key_reload_failures 0",
         "# EOF",
     ] {
         assert!(metrics.text.lines().any(|known| known == line), "{line}: {}", metrics.text);

@@ -1,0 +1,110 @@
+//! The program from its start on: it waits for its database, and writes a log that machines can read.
+
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use url::Url;
+use uuid::Uuid;
+
+use crate::support::cluster::{Database, cluster};
+use crate::support::process::{Process, free_port};
+use crate::support::provider::Provider;
+use crate::support::token::{claims, opaque};
+
+/// The address of a database whose server is not there until the second value, a link to it, is made.
+async fn unreachable(database: &Database) -> (String, impl Fn()) {
+    let there = cluster().await.socket_dir().to_owned();
+    let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+    let encoded = |path: &std::path::Path| path.to_str().unwrap().replace('/', "%2F");
+    let url = database.url.replace(&encoded(&there), &encoded(&link));
+    assert_ne!(url, database.url);
+    (url, move || symlink(&there, &link).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_starts_before_its_database_lives_and_is_ready_within_ten_seconds_of_it() {
+    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let (url, appears) = unreachable(&database).await;
+    let service = Process::start(free_port(), &url, &provider.tokeninfo_url(), &[]);
+    assert_eq!(service.answers("/livez", 200).await, "ok\n");
+    let readiness: Value = serde_json::from_str(&service.answers("/readyz", 503).await).unwrap();
+    assert_eq!(readiness, json!({ "database": "failed", "migrations": "unknown", "keys": "none" }));
+    for path in ["/api/v1/me", "/admin", "/nothing"] {
+        let problem: Value = serde_json::from_str(&service.answers(path, 503).await).unwrap();
+        assert_eq!(problem["error"], "service_unavailable", "{path}");
+    }
+    appears();
+    let there = Instant::now();
+    service.answers("/readyz", 200).await;
+    assert!(there.elapsed() < Duration::from_secs(10), "{:?}", there.elapsed());
+    service.answers("/api/v1/me", 401).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
+    let database = Database::bare().await;
+    let (url, _) = unreachable(&database).await;
+    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    service.answers("/livez", 200).await;
+    service.terminate();
+    assert!(service.ended().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
+    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1")];
+    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let token = opaque();
+    provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
+    let client = reqwest::Client::new();
+    let sign_in = |name: &str| {
+        let request = client.post(format!("{}/api/v1/auth/oauth/{name}", service.url));
+        let request = request.header("Content-Type", "application/json").header("X-Request-Id", "mine.1");
+        // Nothing of this may become a line of its own.
+        let request = request.header("User-Agent", "\t{\"level\":\"FORGED\"}");
+        request.body(json!({ "id_token": token, "device": { "name": "a\nb" } }).to_string()).send()
+    };
+    assert_eq!(sign_in("idp").await.unwrap().status().as_u16(), 201);
+    assert_eq!(sign_in("%0Aforged").await.unwrap().status().as_u16(), 404);
+    let metrics = service.answers("/metrics", 200).await;
+    service.terminate();
+    assert!(service.ended().await.success());
+
+    let log = service.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let requests: Vec<_> = lines.iter().filter(|line| line["request_id"] == "mine.1").collect();
+    assert_eq!(requests.len(), 2, "{log}");
+    assert_eq!(requests[0]["route"], "/api/v1/auth/oauth/<_>");
+    assert_eq!((&requests[0]["message"], &requests[0]["status"]), (&json!("request"), &json!(201)));
+    assert_eq!(requests[1]["error"], "provider_not_found");
+    for line in &lines {
+        let at = line["timestamp"].as_str().unwrap();
+        assert!(at.ends_with('Z') && line["level"].is_string(), "{line}");
+    }
+    for secret in [token.as_str(), "ada", "FORGED", "forged", "secret key"] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+    // A statement takes time, and so does the wait for a connection.
+    for name in ["vestibule_database_statement_seconds_count", "vestibule_database_wait_seconds_count"] {
+        let line = metrics.lines().find(|line| line.starts_with(name)).expect(name);
+        let count: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(count > 0, "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_does_not_want_us_is_not_waited_for() {
+    let database = Database::bare().await;
+    let mut nobody = Url::parse(&database.url).unwrap();
+    nobody.set_username("nobody-of-that-name").unwrap();
+    let mut nowhere = Url::parse(&database.url).unwrap();
+    nowhere.set_path("no-database-of-that-name");
+    for url in [nobody.as_str(), nowhere.as_str()] {
+        let mut service = Process::start(free_port(), url, "http://127.0.0.1:1", &[]);
+        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+        assert!(service.log().contains("the database cannot be used"), "{}", service.log());
+    }
+}

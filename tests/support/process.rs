@@ -1,0 +1,100 @@
+//! The program itself, as a process of its own, in the profile that deployments use.
+
+use std::fs::{self, File};
+use std::iter;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use uuid::Uuid;
+
+use super::token::{CLIENT_ID, ISSUER};
+
+/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
+/// connections might take it before the service does.
+pub fn free_port() -> u16 {
+    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
+    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+/// A running program, killed when it is dropped.
+pub struct Process {
+    child: Child,
+    /// Where it is reached.
+    pub url: String,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it with the settings that a deployment needs, and those.
+    pub fn start(port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
+        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{}.log", Uuid::now_v7()));
+        let child = Command::new(env!("CARGO_BIN_EXE_vestibule"))
+            .env_clear()
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .envs([
+                ("ROCKET_PROFILE", "release"),
+                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+                ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
+                ("DATABASE_URL", database),
+                ("IDP_CLIENT_ID", CLIENT_ID),
+                ("IDP_ISSUERS", ISSUER),
+                ("IDP_TOKENINFO_URL", tokeninfo),
+            ])
+            .envs(settings.iter().copied())
+            .env("ROCKET_PORT", port.to_string())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, url: format!("http://127.0.0.1:{port}"), log }
+    }
+
+    /// What it answers to a GET, once it does so with this status.
+    pub async fn answers(&self, path: &str, status: u16) -> String {
+        let client = reqwest::Client::new();
+        let what = format!("{path} answers {status}");
+        eventually(&what, async || {
+            let answer = client.get(format!("{}{path}", self.url)).send().await.ok()?;
+            if answer.status().as_u16() == status { answer.text().await.ok() } else { None }
+        })
+        .await
+    }
+
+    /// What it has written to its log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Asks it to stop.
+    pub fn terminate(&self) {
+        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end, which somebody else brings about.
+    pub async fn ended(&mut self) -> ExitStatus {
+        eventually("the program ends", async || self.child.try_wait().unwrap()).await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.log);
+    }
+}
+
+/// Tries until it succeeds, and fails the test when it never does.
+pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(done) = attempt().await {
+            return done;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}")
+}
