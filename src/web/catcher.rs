@@ -21,6 +21,8 @@ fn default(status: Status, request: &Request<'_>) -> Problem {
 fn from_status(status: Status, request: &Request<'_>) -> Problem {
     match status.code {
         404 | 405 => unrouted(request),
+        // Rocket's word on a method that it has not heard of, too.
+        400 if !allowed(request).is_empty() => unrouted(request),
         413 => Problem::new(Kind::PayloadTooLarge, "the request is larger than any valid one"),
         415 => Problem::new(Kind::UnsupportedMediaType, "the body must be `application/json`"),
         400..=499 => Problem::new(Kind::InvalidRequest, "the request is not well-formed HTTP"),
@@ -33,11 +35,7 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
 
 /// Rocket answers 404 to a wrong method; clients are better served by 405 and `Allow`.
 fn unrouted(request: &Request<'_>) -> Problem {
-    let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
-    let mut allowed: Vec<&str> =
-        request.rocket().routes().filter(at_path).map(|route| route.method.as_str()).collect();
-    allowed.sort_unstable();
-    allowed.dedup();
+    let allowed = allowed(request);
     if allowed.is_empty() {
         return Problem::new(Kind::NotFound, "no route of the API has this path");
     }
@@ -45,6 +43,16 @@ fn unrouted(request: &Request<'_>) -> Problem {
         allow: Some(allowed.join(", ")),
         ..Problem::new(Kind::MethodNotAllowed, "the path answers to other methods")
     }
+}
+
+/// The methods of the routes that have the request's path.
+fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
+    let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
+    let mut allowed: Vec<&str> =
+        request.rocket().routes().filter(at_path).map(|route| route.method.as_str()).collect();
+    allowed.sort_unstable();
+    allowed.dedup();
+    allowed
 }
 
 /// Whether a route's path, with its `<parameters>`, covers a request's.

@@ -6,6 +6,7 @@
 
 pub mod examples;
 pub mod headers;
+mod page;
 pub mod problems;
 
 use std::sync::LazyLock;
@@ -37,10 +38,10 @@ const INTRODUCTION: &str = include_str!("openapi/description.md");
 static DOCUMENT: LazyLock<Result<String, String>> =
     LazyLock::new(|| description().to_json().map_err(|error| error.to_string()));
 
-/// The route of the document, for `/api/v1`.
+/// The routes of the document and of its page, for `/api/v1`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    routes![document]
+    [routes![document], page::routes()].concat()
 }
 
 /// The description of the whole service.
@@ -53,8 +54,13 @@ pub fn description() -> OpenApi {
         .paths(PathsBuilder::new())
         .components(Some(components()))
         .build();
-    let mut whole = frame.nest("/api/v1", api::description().merge_from(Itself::openapi()));
+    let mut whole = frame.nest(
+        "/api/v1",
+        api::description().merge_from(Itself::openapi()).merge_from(page::Described::openapi()),
+    );
     whole.merge(super::well_known::description());
+    whole.merge(super::ops::description());
+    whole.merge(super::problem_pages::description());
     whole.paths.paths.values_mut().for_each(give_request_ids);
     whole
 }
@@ -69,14 +75,15 @@ fn info() -> Info {
         .build()
 }
 
-fn tags() -> [Tag; 5] {
+fn tags() -> [Tag; 6] {
     let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
     [
         tag("Session", "Sign in, stay signed in, sign out."),
         tag("Account", "The user who is signed in."),
         tag("Identities", "What the user signs in with: accounts at identity providers."),
         tag("Verification", "For services that verify access tokens by themselves."),
-        tag("Description", "This document."),
+        tag("Operation", "For whoever runs the service."),
+        tag("Description", "This document, and what its errors mean."),
     ]
 }
 

@@ -8,10 +8,12 @@ use rocket::serde::json::Json;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use tokio::time::timeout;
+use utoipa::{OpenApi, ToSchema};
 
 use super::database::Db;
 use super::guard::client_address;
 use super::metrics::Metrics;
+use super::openapi::problems::{Fails, Nothing, Problems};
 use super::problem::{Kind, Problem};
 use crate::config::Observers;
 use crate::session::KeyRing;
@@ -32,21 +34,50 @@ pub fn before_the_database() -> Vec<Route> {
     routes![livez, not_ready]
 }
 
-/// The process answers.
+/// The description of the routes.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    Described::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(livez, readyz, metrics))]
+struct Described;
+
+/// Whether the process answers
+#[utoipa::path(
+    get,
+    path = "/livez",
+    operation_id = "livez",
+    tag = "Operation",
+    responses((status = 200, description = "It does.", body = String, content_type = "text/plain", example = "ok"),
+              Problems<Nothing>),
+)]
 #[get("/livez")]
 const fn livez() -> &'static str {
     "ok\n"
 }
 
 /// What the service needs, and whether it has it: `ok`, or what is wrong.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Readiness {
     database: &'static str,
     migrations: &'static str,
     keys: &'static str,
 }
 
-/// The service can sign people in.
+/// Whether the service can sign people in
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "Operation",
+    responses((status = 200, description = "It can.", body = Readiness,
+               example = json!({ "database": "ok", "migrations": "ok", "keys": "ok" })),
+              (status = 503, description = "It cannot; what is not `ok` says why.", body = Readiness,
+               example = json!({ "database": "failed", "migrations": "unknown", "keys": "ok" })),
+              Problems<Nothing>),
+)]
 #[get("/readyz")]
 async fn readyz(db: &Db, keys: &State<KeyRing>) -> (Status, Json<Readiness>) {
     let (database, migrations) = match timeout(PATIENCE, migrations::are_applied(db.pool())).await {
@@ -92,7 +123,27 @@ impl<'r> FromRequest<'r> for Observer {
     }
 }
 
-/// What was counted since the start (`OpenMetrics` 1.0).
+/// There is nothing to see for whoever is not an [`Observer`].
+enum NotObserver {}
+
+impl Fails for NotObserver {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound].into_iter()
+    }
+}
+
+/// What was counted since the start
+///
+/// `OpenMetrics` 1.0, for addresses in `metrics.networks` only.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "Operation",
+    responses((status = 200, description = "The metrics.", body = String,
+               content_type = "application/openmetrics-text",
+               example = "# HELP vestibule_build The running program.\n…\n# EOF\n"), Problems<NotObserver>),
+)]
 #[get("/metrics")]
 fn metrics(_observer: Observer, metrics: &State<Metrics>) -> Result<(ContentType, String), Status> {
     let text = metrics.text().map_err(|_| Status::InternalServerError)?;

@@ -3,7 +3,9 @@
 
 use rocket::{Route, get, routes};
 use serde::Serialize;
+use utoipa::OpenApi;
 
+use super::openapi::problems::{Fails, Nothing, Problems};
 use super::problem::{Entry, Kind, Problem};
 use super::templates::{Html, html};
 
@@ -18,11 +20,52 @@ struct Context {
     entries: Vec<Entry>,
 }
 
+/// The description of the pages.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    Described::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(index, page))]
+struct Described;
+
+/// What each error means
+#[utoipa::path(
+    get,
+    path = "/problems",
+    operation_id = "problems",
+    tag = "Description",
+    responses((status = 200, description = "A page.", body = String, content_type = "text/html",
+               example = "<!doctype html>…"), Problems<Nothing>),
+)]
 #[get("/")]
 fn index() -> Html {
     html("problems", Context { entries: Kind::all().map(Kind::entry).collect() })
 }
 
+/// No error has that name.
+enum NoSuchError {}
+
+impl Fails for NoSuchError {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound].into_iter()
+    }
+}
+
+/// What one error means, and what to do about it
+///
+/// A problem's `type` leads here.
+#[utoipa::path(
+    get,
+    path = "/problems/{error}",
+    operation_id = "problem",
+    tag = "Description",
+    params(("error" = String, Path, description = "The error's name.", example = "audience_mismatch")),
+    responses((status = 200, description = "A page.", body = String, content_type = "text/html",
+               example = "<!doctype html>…"),
+              Problems<NoSuchError>),
+)]
 #[get("/<error>")]
 fn page(error: &str) -> Result<Html, Problem> {
     let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == error);

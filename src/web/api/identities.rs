@@ -75,11 +75,12 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
 /// or not; the user's own stays as it is. An identity of somebody else stays theirs.
 #[utoipa::path(
     post,
-    path = "/me/identities/{provider}",
+    // One name for what stands there, since OpenAPI (3.1, "Paths Object") takes no two paths that differ in that alone.
+    path = "/me/identities/{identity}",
     operation_id = "linkIdentity",
     tag = "Identities",
     security(("access_token" = [])),
-    params(("provider" = String, Path, description = "Name of the identity provider, as configured: lower case.",
+    params(("identity" = String, Path, description = "Name of the identity provider, as configured: lower case.",
             example = "google")),
     request_body(content = LinkRequest, description = "The identity's token, fetched just now.", examples(
         ("plain" = (summary = "A token", value = json!(examples::id_token()))),
@@ -119,11 +120,11 @@ async fn link(
 /// sign in to the account.
 #[utoipa::path(
     delete,
-    path = "/me/identities/{id}",
+    path = "/me/identities/{identity}",
     operation_id = "unlinkIdentity",
     tag = "Identities",
     security(("access_token" = [])),
-    params(("id" = Uuid, Path, description = "The identity's `id`.")),
+    params(("identity" = Uuid, Path, description = "The identity's `id`.")),
     responses(
         (status = 204, description = "It is unlinked, and its sessions have ended."),
         Problems<(SignedIn, UnlinkFailures)>,

@@ -57,26 +57,27 @@ enum SignOutScope {
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<SignOutScope>), Query,
             description = "`local` ends this session, `others` all of the user's but this, `global` all.")),
-    request_body(content = SignOutRequest, description = "Only without a valid access token.",
+    request_body(content = SignOutRequest, description = "Needed only without a valid access token.",
                  example = json!(examples::refresh_token())),
     responses(
         (status = 204, description = "Signed out."),
         Problems<(RateLimited<Refresh>, Departing, Db)>,
     ),
 )]
+// A single one would be taken for absent when it is repeated.
 #[post("/auth/logout?<scope>", data = "<departing>")]
 async fn logout(
     _limit: RateLimited<Refresh>,
     departing: Departing,
-    scope: Option<&str>,
+    scope: Vec<&str>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Status, Problem> {
-    let scope = match scope {
-        None | Some("local") => Scope::Local,
-        Some("others") => Scope::Others,
-        Some("global") => Scope::Global,
-        Some(_) => return Err(Problem::new(Kind::InvalidRequest, "`scope` must be local, others or global")),
+    let scope = match *scope {
+        [] | ["local"] => Scope::Local,
+        ["others"] => Scope::Others,
+        ["global"] => Scope::Global,
+        _ => return Err(Problem::new(Kind::InvalidRequest, "`scope` must be local, others or global")),
     };
     match departing {
         Departing::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,

@@ -2,6 +2,7 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ use crate::web::problem::{Kind, Problem};
 ///
 /// - **Succeeds** with the session of a valid access token, though it may have ended, or else with
 ///   the refresh token in the body.
-/// - **Fails** when there is neither.
+/// - **Fails** when there is neither, or a body that is not as it should be.
 /// - **Forwards** never.
 #[derive(Debug)]
 pub enum Departing {
@@ -28,7 +29,7 @@ pub enum Departing {
 #[derive(Debug, ToSchema)]
 pub struct SignOutRequest {
     /// The one of the latest answer. One that is unknown or used up is no error: there is nothing left to end.
-    pub refresh_token: String,
+    pub refresh_token: Option<String>,
 }
 
 impl Fails for Departing {
@@ -50,14 +51,13 @@ impl<'r> FromData<'r> for Departing {
 }
 
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<Departing, Problem> {
-    match Bearer::of(request).await {
-        Ok(bearer) => Ok(Departing::Session(bearer.0.session)),
-        Err(problem) if request.content_type().is_none() => Err(problem),
-        Err(_) => {
-            let body = json_body::read(request, data).await?;
-            let token = body.str("refresh_token").map(str::to_owned);
-            let missing = || Problem::new(Kind::InvalidRequest, "`refresh_token` must be a string");
-            token.map(Departing::Token).ok_or_else(missing)
-        }
+    let bearer = Bearer::of(request).await;
+    let body = json_body::read_if_any(request, data).await?;
+    let token = body.as_ref().and_then(|body| body.get("refresh_token"));
+    match (token.map(Value::as_str), bearer) {
+        (Some(None), _) => Err(Problem::new(Kind::InvalidRequest, "`refresh_token` must be a string")),
+        (_, Ok(bearer)) => Ok(Departing::Session(bearer.0.session)),
+        (Some(Some(token)), Err(_)) => Ok(Departing::Token(token.to_owned())),
+        (None, Err(problem)) => Err(problem),
     }
 }

@@ -18,6 +18,31 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Another media type or an encoding, too much, too slow, or not one JSON object.
 pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Problem> {
+    parse(&bytes(request, data).await?)
+}
+
+/// The same of a request that need not have a body.
+///
+/// # Errors
+/// See [`read`].
+pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option<Object>, Problem> {
+    if request.content_type().is_none() {
+        return Ok(None);
+    }
+    let body = bytes(request, data).await?;
+    // Clients name the type of a body that they do not send.
+    if body.is_empty() { Ok(None) } else { parse(&body).map(Some) }
+}
+
+fn malformed(detail: &'static str) -> Problem {
+    Problem::new(Kind::InvalidRequest, detail)
+}
+
+fn parse(body: &[u8]) -> Result<Object, Problem> {
+    Object::parse(body).map_err(|_| malformed("the body must be one JSON object without repeated members"))
+}
+
+async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem> {
     if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
         return Err(Problem::new(Kind::UnsupportedMediaType, "`Content-Type` must be `application/json`"));
     }
@@ -25,7 +50,6 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
         return Err(Problem::new(Kind::UnsupportedMediaType, "the body must not be compressed"));
     }
     let limit = request.limits().get("json").unwrap_or(Limits::JSON);
-    let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
     let body = timeout(BODY_TIMEOUT, data.open(limit).into_bytes())
         .await
         .map_err(|_| malformed("the body did not arrive in time"))?
@@ -33,7 +57,7 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
     if !body.is_complete() {
         return Err(Problem::new(Kind::PayloadTooLarge, "the body is larger than any valid one"));
     }
-    Object::parse(&body).map_err(|_| malformed("the body must be one JSON object without repeated members"))
+    Ok(body.into_inner())
 }
 
 /// The body of a request that must be JSON.

@@ -241,8 +241,20 @@ async fn signing_out_has_three_scopes_and_can_be_repeated() {
     let answer = app.send(Method::POST, "/api/v1/auth/logout", Some("application/json"), garbage).await;
     assert_eq!(answer.status.as_u16(), 204);
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
-    let answer = app.as_user(&token, Method::POST, "/api/v1/auth/logout?scope=all", None).await;
-    assert_eq!(names(&answer), (400, "invalid_request".into()));
+    for body in [json!({ "refresh_token": [] }), json!({ "refresh_token": 1 })] {
+        let answer = app.as_user(&token, Method::POST, "/api/v1/auth/logout", Some(&body)).await;
+        assert_eq!(names(&answer), (400, "invalid_request".into()));
+    }
+    for body in [json!({}), json!({ "refresh_token": null, "other": 1 })] {
+        let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+        let answer = app.as_user(&token, Method::POST, "/api/v1/auth/logout", Some(&body)).await;
+        assert_eq!(answer.status.as_u16(), 204);
+    }
+    for scope in ["all", "", "local&scope=global", "null&scope=null"] {
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        let answer = app.as_user(&token, Method::POST, &path, None).await;
+        assert_eq!(names(&answer), (400, "invalid_request".into()), "{scope}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

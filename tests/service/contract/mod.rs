@@ -4,5 +4,6 @@ mod check;
 mod openapi;
 mod problems;
 mod queries;
+mod schemathesis;
 mod settings;
 mod start;

@@ -33,12 +33,18 @@ async fn a_head_request_gets_the_status_and_no_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_method_or_a_target_that_is_unknown_is_a_problem_too() {
     let app = App::start().await;
-    for start in [&format!("BREW {PATH}"), &format!("post {PATH}"), "CONNECT vestibule:80"] {
+    for (start, status, error) in [
+        (&*format!("BREW {PATH}"), 405, "method_not_allowed"),
+        (&*format!("post {PATH}"), 405, "method_not_allowed"),
+        ("BREW /nothing", 400, "invalid_request"),
+        ("CONNECT vestibule:80", 400, "invalid_request"),
+    ] {
         let mut raw = Raw::connect(&app).await;
         raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n\r\n")).await;
         let answer = raw.answer().await.expect("an answer");
-        assert_eq!(answer.error(), "invalid_request", "{start}: {}", answer.text);
-        assert_problem(&answer, 400, "invalid_request");
+        assert_eq!(answer.error(), error, "{start}: {}", answer.text);
+        assert_problem(&answer, status, error);
+        assert_eq!(answer.header("Allow"), (status == 405).then_some("POST"), "{start}");
     }
 }
 

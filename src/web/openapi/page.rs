@@ -1,0 +1,108 @@
+//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is Swagger UI, out of this program:
+//! no other host is asked for anything, nor told.
+
+use std::borrow::Cow;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use rocket::http::{ContentType, Header};
+use rocket::request::Request;
+use rocket::response::{self, Responder, Response};
+use rocket::{Route, get, routes};
+use utoipa_swagger_ui::Config;
+
+use super::problems::{Fails, Nothing, Problems};
+use crate::web::problem::{Kind, Problem};
+
+/// The viewer makes styles as it goes, and draws its icons from `data:` addresses.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                      connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+
+/// The routes, for `/api/v1`.
+pub(super) fn routes() -> Vec<Route> {
+    routes![page, part]
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(page, part))]
+pub(super) struct Described;
+
+/// The page, or a part of it.
+struct Part {
+    body: Cow<'static, [u8]>,
+    content_type: ContentType,
+}
+
+impl Part {
+    const fn new(text: &'static str, content_type: ContentType) -> Self {
+        Self { body: Cow::Borrowed(text.as_bytes()), content_type }
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Part {
+    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
+        Response::build()
+            .header(self.content_type)
+            .header(Header::new("Cache-Control", "public, max-age=300"))
+            .header(Header::new("Content-Security-Policy", POLICY))
+            .header(Header::new("Referrer-Policy", "same-origin"))
+            .sized_body(self.body.len(), Cursor::new(self.body))
+            .ok()
+    }
+}
+
+/// A page to read and try
+///
+/// This document in Swagger UI.
+#[utoipa::path(
+    get,
+    path = "/docs",
+    operation_id = "readDocs",
+    tag = "Description",
+    responses(
+        (status = 200, description = "The page.", content_type = "text/html", body = String,
+         example = "<!doctype html>…"),
+        Problems<Nothing>,
+    ),
+)]
+#[get("/docs")]
+const fn page() -> Part {
+    Part::new(include_str!("../../../static/docs.html"), ContentType::HTML)
+}
+
+/// There is no such part.
+enum NoPart {}
+
+impl Fails for NoPart {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound].into_iter()
+    }
+}
+
+/// What the page is made of
+#[utoipa::path(
+    get,
+    path = "/docs/{part}",
+    operation_id = "readDocsPart",
+    tag = "Description",
+    params(("part" = String, Path, description = "The name of a file.", example = "swagger-ui.css")),
+    responses(
+        (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,
+         example = ".swagger-ui{…}"),
+        Problems<NoPart>,
+    ),
+)]
+#[get("/docs/<part>")]
+fn part(part: &str) -> Result<Part, Problem> {
+    let content_type = match part {
+        "start.js" => return Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
+        "swagger-ui.css" => ContentType::CSS,
+        "swagger-ui-bundle.js" => ContentType::JavaScript,
+        _ => return Err(Problem::new(Kind::NotFound, "the page has no part of this name")),
+    };
+    let file = utoipa_swagger_ui::serve(part, Arc::new(Config::from("/api/v1/openapi.json")));
+    match file {
+        Ok(Some(file)) => Ok(Part { body: Cow::Owned(file.bytes.into_owned()), content_type }),
+        _ => Err(Problem::internal().logged("the viewer of the API's description is not in this build")),
+    }
+}

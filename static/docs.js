@@ -1,0 +1,12 @@
+// Shows the OpenAPI document. Nothing of what is tried out is kept, or leaves for another host.
+SwaggerUIBundle({
+  url: "/api/v1/openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  persistAuthorization: false,
+  tryItOutEnabled: true,
+  validatorUrl: null,
+});

@@ -1,0 +1,45 @@
+//! schemathesis, which makes requests from the API's description, both as described and otherwise, and holds the
+//! answers against it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::app::App;
+use crate::support::missing::skip;
+use crate::support::token::claims;
+
+/// Where the program is: in the virtual environment that `.ci/run` makes, or on the path.
+fn program() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders = [target.join("schemathesis/bin")].into_iter().chain(env::split_paths(&path));
+    folders.find_map(|folder| Some(folder.join("st")).filter(|program| program.is_file()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_made_from_the_description_is_answered_as_described() {
+    let Some(program) = program() else {
+        return skip("schemathesis is not installed: nobody else has tried the API by its description");
+    };
+    let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", false))).await;
+    let token = app.token(&claims("subject", "person@example.com"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/contract/schemathesis");
+    let mut command = Command::new(program);
+    command
+        .arg("--config-file")
+        .arg(folder.join("schemathesis.toml"))
+        .args(["run", &format!("{}/api/v1/openapi.json", app.url)])
+        // One worker: CPython's parser of its own syntax trips over another thread's.
+        .args(["--workers", "1", "--max-examples", "20", "--seed", "1", "--no-color", "--warnings", "off"])
+        .args(["--generation-database", "none"])
+        .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKEN", &token), ("no_proxy", "*")])
+        .env("SIGN_IN", format!("{}/api/v1/auth/oauth/idp", app.url))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(&folder);
+    // It takes its time, and the service answers on this runtime.
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("Stateful"), "{said}");
+}
