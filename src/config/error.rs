@@ -29,8 +29,9 @@ impl Error {
         let path = error.path.join(".");
         let below = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
         let (key, problem) = match &error.kind {
-            Kind::UnknownField(field, known) => {
-                (below(field), format!("is not a known key (known: {})", known.join(", ")))
+            // Its path ends with it.
+            Kind::UnknownField(_, known) => {
+                (path, format!("is not a known key (known: {})", known.join(", ")))
             }
             Kind::MissingField(field) => (below(field), "is missing".into()),
             Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),

@@ -86,6 +86,7 @@ impl Config {
             }
         }
         root::database_url(&figment)?;
+        root::max_connections(&figment)?;
         Ok(Self {
             workers: rocket.workers,
             public_url: root::public_url(&figment, root.public_url)?,

@@ -102,6 +102,11 @@ impl Root {
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         let all: Dict = figment.extract().map_err(|e| Error::from_figment(&e))?;
         known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS])?;
+        // Rocket is built without TLS, and would serve in plain text what somebody thinks is sealed.
+        if let Some(key) = ["tls", "mtls"].into_iter().find(|key| all.contains_key(*key)) {
+            let remedy = "remove it, and put a proxy in front that ends TLS";
+            return Err(Error::at(figment, key, "cannot be used: this program does not end TLS", remedy));
+        }
         if let Some(Value::Dict(_, databases)) = all.get("databases") {
             known(figment, "databases.", databases, &[&["vestibule"]])?;
             if let Some(Value::Dict(_, ours)) = databases.get("vestibule") {
@@ -154,6 +159,15 @@ pub(super) fn database_url(figment: &Figment) -> Result<(), Error> {
         figment.extract_inner(KEY).map_err(|_| Error::at(figment, KEY, "is missing", REMEDY))?;
     let postgres = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     postgres.then_some(()).ok_or_else(|| Error::at(figment, KEY, "is not a PostgreSQL address", REMEDY))
+}
+
+/// A pool without connections is none. Whatever else is wrong with the number is found out by the pool.
+pub(super) fn max_connections(figment: &Figment) -> Result<(), Error> {
+    const KEY: &str = "databases.vestibule.max_connections";
+    match figment.extract_inner::<u32>(KEY) {
+        Ok(0) => Err(Error::at(figment, KEY, "is out of range", "set it to 1 or more")),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Result<Secret<String>, Error> {
