@@ -1,0 +1,311 @@
+//! The guides say what the program does: their links lead somewhere, the files and tests that they name
+//! are there, and no error is missing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use vestibule::web::problem::Kind;
+
+/// Where a message that ends the start is written down.
+const RUNBOOK: &str = "docs/runbook.md";
+/// Where it is made, beside all of `src/config`: the errors behind each variant of `service::Error`.
+const START: [(&str, &[&str]); 7] = [
+    ("", &["src/service.rs"]),
+    ("database::Error", &["src/web/database.rs"]),
+    ("MigrateError", &[]),
+    ("store::Error", &["src/store/error.rs"]),
+    ("signing_key::Error", &["src/session/signing_key.rs", "src/session/sealed.rs"]),
+    ("ClientError", &["src/provider/client.rs"]),
+    ("Box<rocket::Error>", &[]),
+];
+/// What a path of the repository begins with.
+const FOLDERS: [&str; 9] =
+    ["src/", "tests/", "docs/", "migrations/", "templates/", "static/", "benches/", "deploy/", ".ci/"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|its| its == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files(&root().join("docs"), "md");
+    pages.push(root().join("README.md"));
+    pages
+}
+
+/// A page without its blocks of code.
+fn prose(page: &Path) -> String {
+    let mut fenced = false;
+    let text = read(page);
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fence && !fenced && !line.starts_with("    ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What stands between single backticks.
+fn spans(prose: &str) -> impl Iterator<Item = &str> {
+    prose.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let text = prose(page);
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let slug = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        text.chars().filter(|c| c.is_alphanumeric() || *c == '-' || *c == '_').collect()
+    };
+    headings.map(slug).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let text = prose(&page);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://")) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(file.exists(), "{}: {target}", page.display());
+            let known = anchor.is_empty() || anchors(&file).contains(anchor);
+            assert!(known, "{}: {target} names no heading", page.display());
+        }
+    }
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    for page in pages() {
+        let text = prose(&page);
+        let paths = spans(&text).filter(|span| FOLDERS.iter().any(|folder| span.starts_with(folder)));
+        for path in paths.filter(|path| !path.contains(['*', '<', '…', ' '])) {
+            assert!(root().join(path).exists(), "{} names {path}", page.display());
+        }
+    }
+}
+
+#[test]
+fn tests_that_the_threats_name_exist() {
+    let mut code = files(&root().join("tests"), "rs");
+    code.extend(files(&root().join("src"), "rs"));
+    let code: String = code.iter().map(read).collect();
+    let text = prose(&root().join("docs/threats.md"));
+    let names: Vec<_> = spans(&text).filter(|span| is_sentence(span)).collect();
+    assert!(names.len() > 30, "they are found");
+    for name in names {
+        assert!(code.contains(&format!("fn {name}(")), "there is no test {name}");
+    }
+}
+
+/// Whether it reads like the name of a test.
+fn is_sentence(span: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    span.chars().all(plain) && span.matches('_').count() >= 4
+}
+
+#[test]
+fn every_error_has_its_row_for_apps() {
+    let text = prose(&root().join("docs/apps.md"));
+    let rows: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).collect();
+    let named: BTreeSet<_> = rows.iter().map(|(error, _)| *error).collect();
+    let known: BTreeSet<_> = Kind::all().map(|kind| kind.entry().error).collect();
+    assert_eq!(named, known);
+    assert_eq!(rows.len(), known.len(), "each has one row");
+    for kind in Kind::all() {
+        let (_, row) = rows.iter().find(|(error, _)| *error == kind.entry().error).unwrap();
+        assert!(row.starts_with(&format!(" {} |", kind.entry().status)), "{}", kind.entry().error);
+    }
+}
+
+/// The string literals in a source file, without comments and tests, with their line breaks undone.
+fn literals(code: &str) -> Vec<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap();
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|l| [l, "\n"]).collect();
+    let mut found = Vec::new();
+    let mut chars = code.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => drop((chars.next_if_eq(&'\\'), chars.next_if_eq(&'"'))),
+            '"' => found.push(literal(&mut chars)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The rest of a literal whose first quote is read.
+fn literal(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+    let mut text = String::new();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => match chars.next() {
+                Some('\n') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                Some(escaped) => text.push(escaped),
+                None => break,
+            },
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// What a message consists of beside its `{placeholders}`.
+fn pieces(message: &str) -> Vec<&str> {
+    let outside = message.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
+    outside
+        .map(|piece| piece.trim_matches([' ', '(', ')', '`', '/']))
+        .filter(|piece| piece.contains(' '))
+        .collect()
+}
+
+#[test]
+fn the_runbook_has_every_message_that_ends_the_start() {
+    let runbook = read(RUNBOOK);
+    let mut messages = Vec::new();
+    for file in files(&root().join("src/config"), "rs") {
+        messages.extend(literals(&read(file)));
+    }
+    for file in START.iter().flat_map(|(_, files)| *files) {
+        let code = read(file);
+        // The first literal of `#[error("…")]`.
+        let attributes = code.split("#[error(").skip(1).filter(|rest| !rest.starts_with("transparent"));
+        messages.extend(attributes.map(|rest| literals(rest).swap_remove(0)));
+    }
+    assert!(messages.iter().any(|message| message == "is missing"), "they are found");
+    for message in messages {
+        for piece in pieces(&message) {
+            assert!(runbook.contains(piece), "{RUNBOOK} lacks: {piece}");
+        }
+    }
+}
+
+#[test]
+fn the_files_that_end_the_start_are_all_known() {
+    let code = read("src/service.rs");
+    let behind: BTreeSet<_> =
+        code.split("(#[from] ").skip(1).map(|rest| rest.split("),").next().unwrap()).collect();
+    let known: BTreeSet<_> =
+        START.iter().map(|(error, _)| *error).filter(|error| !error.is_empty()).collect();
+    assert_eq!(behind, known, "the table above is whole");
+}
+
+#[test]
+fn what_the_program_prints_is_in_the_runbook_to_the_letter() {
+    let runbook = read(RUNBOOK);
+    let sound = [
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", "postgres://127.0.0.1:1/vestibule"),
+        ("ROCKET_SECRET_KEY", "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu"),
+        ("ROCKET_PUBLIC_URL", "https://id.example.com"),
+        ("IDP_CLIENT_ID", "client.example"),
+    ];
+    for (name, value) in [
+        ("ROCKET_PUBLIC_URL", "http://id.example.com"),
+        ("ROCKET_SECRET_KEY", "hush"),
+        ("ROCKET_SESSION", "{access_token_ttl=0}"),
+        ("ROCKET_KEYS", "{announce=1}"),
+        ("ROCKET_KEYS", "{rotate_every=1}"),
+        ("ROCKET_TRUSTED_PROXIES", "::/0"),
+        ("ROCKET_PROT", "8001"),
+        ("DATABASE_URL", "mysql://db"),
+        ("IDP_CLIENT_ID", "a,b"),
+        ("IDP_JWKS_URL", "https://id.example.com/keys"),
+        ("IDP_TOKENINFO_AUTH", "none"),
+        ("IDP_PRESET", "keycloak"),
+    ] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+        program.env_clear().envs(sound).env(name, value).current_dir(env!("CARGO_TARGET_TMPDIR"));
+        let output = program.output().unwrap();
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}: {line}");
+        let message = line.trim().strip_prefix("vestibule: configuration: ").expect(&line);
+        let (found, remedy) = message.split_once("; ").expect(&line);
+        // Behind the key, and the place if there is one.
+        let behind = found.split_once(" (set in ").and_then(|(_, place)| place.split_once(") "));
+        let (_, problem) = behind.or_else(|| found.rsplit_once("` ")).expect(&line);
+        for text in [problem, remedy] {
+            assert!(runbook.contains(text), "{RUNBOOK} lacks: {text}");
+        }
+    }
+}
+
+/// Issues tokens of our shape with a key of its own, and shows them to `verify`, which stands above it.
+const ISSUER: &str = r#"
+import http.server, json, threading, time
+from cryptography.hazmat.primitives.asymmetric import ec
+key = ec.generate_private_key(ec.SECP256R1())
+jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())) | {"kid": "one", "use": "sig", "alg": "ES256"}
+class Keys(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/.well-known/jwks.json" else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps({"keys": [jwk]}).encode())
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Keys)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+ISSUER = f"http://127.0.0.1:{server.server_port}"
+KEYS = jwt.PyJWKClient(ISSUER + "/.well-known/jwks.json")
+now = int(time.time())
+def token(typ="at+jwt", kid="one", key=key, alg="ES256", **changes):
+    claims = {"iss": ISSUER, "aud": ISSUER, "sub": "user", "iat": now, "exp": now + 900} | changes
+    claims = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(claims, key, algorithm=alg, headers={"typ": typ, "kid": kid})
+assert verify(token())["sub"] == "user"
+head, claims, signature = token().split(".")
+for name, bad in {
+    "altered claims": ".".join([head, token(sub="root").split(".")[1], signature]),
+    "an altered signature": ".".join([head, claims, ("B" if signature[0] == "A" else "A") + signature[1:]]),
+    "another typ": token(typ="JWT"), "another issuer": token(iss="https://other.example"),
+    "another audience": token(aud="https://other.example"), "expired": token(exp=now - 300), "no exp": token(exp=None),
+    "another key": token(key=ec.generate_private_key(ec.SECP256R1())), "an unknown kid": token(kid="two"),
+    "no signature": token(key=None, alg="none"), "a shared secret": token(key="secret", alg="HS256"),
+}.items():
+    try: verify(bad)
+    except jwt.PyJWTError: continue
+    raise SystemExit(f"accepted: {name}")
+"#;
+
+#[test]
+fn the_python_that_verifies_tokens_accepts_ours_and_no_other() {
+    let page = read("docs/verify.md");
+    let (_, rest) = page.split_once("```python\n").expect("it is there");
+    let program = format!("{}{ISSUER}", rest.split("```").next().unwrap());
+    let has = |python: &&str| {
+        let status =
+            Command::new(python).args(["-c", "import jwt, cryptography"]).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has) else {
+        let missing = "python3-jwt and python3-cryptography are not installed";
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        std::io::stderr().write_all(format!("\nSKIPPED: {missing}\n").as_bytes()).unwrap();
+        return;
+    };
+    let output = Command::new(python).args(["-c", &program]).env("no_proxy", "*").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
