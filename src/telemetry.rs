@@ -5,7 +5,7 @@ pub mod database;
 use std::io::IsTerminal;
 use std::panic;
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -18,9 +18,10 @@ pub fn start(format: LogFormat) {
         .with_target("vestibule", LevelFilter::INFO)
         // Rocket's own lines tell what ours tell, and cost as much as a request.
         .with_target("rocket", LevelFilter::OFF)
-        .with_target("_", LevelFilter::OFF)
         // Tells the value of a parameter of DATABASE_URL that it does not know: a misspelt password's.
         .with_target("sqlx_postgres::options", LevelFilter::OFF);
+    // What Rocket's macros write into our own modules, each failed guard for one.
+    let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let lines = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).with_filter(ours).boxed(),
