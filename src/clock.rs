@@ -3,6 +3,8 @@
 //! It serves the checks of a provider's claims and the issue time of access tokens. Whatever
 //! is stored expires by the database's clock, so that instances never disagree about it.
 
+use std::time::SystemTime;
+
 use time::OffsetDateTime;
 
 /// The current time in seconds since 1970-01-01T00:00:00Z (RFC 7519 `NumericDate`).
@@ -15,6 +17,13 @@ pub fn now() -> i64 {
 #[must_use]
 pub fn subsecond_nanos() -> u32 {
     utc().nanosecond()
+}
+
+/// The current time as the system has it.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn system() -> SystemTime {
+    SystemTime::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]

@@ -31,6 +31,9 @@ use crate::{store, telemetry};
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
 
+#[cfg(feature = "otlp")]
+use crate::{telemetry::traces::Traces, web::traces::RequestTraces};
+
 /// Why the service does not start. Each is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -59,6 +62,12 @@ pub enum Error {
     /// Identity providers cannot be asked.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The environment names a collector of traces that cannot be understood.
+    #[cfg(feature = "otlp")]
+    #[error(
+        "traces cannot be sent: {0}; correct or remove the variables that begin with OTEL_EXPORTER_OTLP_"
+    )]
+    Traces(#[from] opentelemetry_otlp::ExporterBuildError),
     /// Rocket does not start.
     #[error("the server does not start: {0}")]
     Rocket(#[from] Box<rocket::Error>),
@@ -115,7 +124,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone());
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
-    Ok(rocket::custom(config.figment.join(("template_dir", templates::dir())))
+    let rocket = rocket::custom(config.figment.join(("template_dir", templates::dir())))
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
@@ -138,7 +147,13 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .mount("/admin", admin::routes())
         .register("/admin", admin::catchers())
         .mount("/problems", problem_pages::routes())
-        .register("/", catcher::catchers()))
+        .register("/", catcher::catchers());
+    #[cfg(feature = "otlp")]
+    let rocket = match Traces::open()? {
+        Some(traces) => rocket.manage(traces.clone()).attach(RequestTraces(traces)),
+        None => rocket,
+    };
+    Ok(rocket)
 }
 
 /// Serves until told to stop, and closes the pool once the last request is answered and the last
@@ -157,6 +172,8 @@ pub async fn launch(
         .map_err(Box::new)?;
     let pool = rocket.state::<Db>().map(|db| db.pool().clone());
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
+    #[cfg(feature = "otlp")]
+    let traces = rocket.state::<Traces>().cloned();
     drop(rocket.launch().await.map_err(Box::new)?);
     if let Some(writer) = refusals {
         // A panic there is in the log already; what matters is that it has ended.
@@ -164,6 +181,11 @@ pub async fn launch(
     }
     if let Some(pool) = pool {
         pool.close().await;
+    }
+    #[cfg(feature = "otlp")]
+    if let Some(traces) = traces {
+        // A panic there is in the log already.
+        let _ = tokio::task::spawn_blocking(move || traces.close()).await;
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Logs: one line per request, to standard error; and what is read off the events of libraries.
 
 pub mod database;
+#[cfg(feature = "otlp")]
+pub mod traces;
 
 use std::io::IsTerminal;
 use std::panic;

@@ -12,7 +12,7 @@ use vestibule::web::problem::Kind;
 /// Where a message that ends the start is written down.
 const RUNBOOK: &str = "docs/runbook.md";
 /// Where it is made, beside all of `src/config`: the errors behind each variant of `service::Error`.
-const START: [(&str, &[&str]); 7] = [
+const START: [(&str, &[&str]); 8] = [
     ("", &["src/service.rs"]),
     ("database::Error", &["src/web/database.rs"]),
     ("MigrateError", &[]),
@@ -20,6 +20,8 @@ const START: [(&str, &[&str]); 7] = [
     ("signing_key::Error", &["src/session/signing_key.rs", "src/session/sealed.rs"]),
     ("ClientError", &["src/provider/client.rs"]),
     ("Box<rocket::Error>", &[]),
+    // Somebody else's crate, whose words come after ours.
+    ("opentelemetry_otlp::ExporterBuildError", &[]),
 ];
 /// What a path of the repository begins with.
 const FOLDERS: [&str; 9] =

@@ -8,6 +8,7 @@ use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
 use super::guard::client_address;
+use super::guard::verified_identity::Asked;
 use super::metrics::Metrics;
 use super::problem::{Kind as ProblemKind, Problem};
 use super::rate_limit::RateLimits;
@@ -29,6 +30,12 @@ impl RequestId {
             let id = given(request).map_or_else(|| Uuid::now_v7().simple().to_string(), str::to_owned);
             Self { id, started: Instant::now() }
         })
+    }
+
+    /// When the request arrived.
+    #[must_use]
+    pub const fn started(&self) -> Instant {
+        self.started
     }
 
     /// 32 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens of a trusted
@@ -78,8 +85,10 @@ impl Fairing for RequestLog {
         }
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let request_id = id.as_str();
+        let provider_ms =
+            Asked::of(request).map(|asked| u64::try_from(asked.took.as_millis()).unwrap_or(u64::MAX));
         if status < 400 {
-            tracing::info!(request_id, method, route, status, ms, "request");
+            tracing::info!(request_id, method, route, status, ms, provider_ms, "request");
             return;
         }
         let problem = Problem::internal().keep(request);
@@ -91,9 +100,9 @@ impl Fairing for RequestLog {
             return;
         }
         if status < 500 {
-            tracing::info!(request_id, method, route, status, ms, error, cause, "request");
+            tracing::info!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
         } else {
-            tracing::warn!(request_id, method, route, status, ms, error, cause, "request");
+            tracing::warn!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
         }
     }
 }

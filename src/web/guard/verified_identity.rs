@@ -2,6 +2,8 @@
 
 pub mod request;
 
+use std::time::{Duration, Instant};
+
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
 use rocket::{Ignite, Rocket, Sentinel};
@@ -93,8 +95,9 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
     if !provider.enabled {
         return Err(Problem::new(Kind::ProviderDisabled, "this provider is switched off"));
     }
-    let now = clock::now();
+    let (now, from) = (clock::now(), Instant::now());
     let verdict = providers.verify(provider, &body.id_token, body.nonce.as_deref(), now).await;
+    request.local_cache(|| Some(Asked { provider: provider.name.clone(), from, took: from.elapsed() }));
     let claims = verdict.map_err(|error| {
         let mut problem = Problem::from(error);
         // The log names the route, not the path, and so not which of the providers it was.
@@ -112,6 +115,24 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
     })?;
     let Body { create, device_name, device_platform, .. } = body;
     Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+}
+
+/// That a provider was asked about a request's token, if need be over the network.
+#[derive(Debug)]
+pub struct Asked {
+    /// The provider's name.
+    pub provider: String,
+    /// When it was asked.
+    pub from: Instant,
+    /// How long the verdict took.
+    pub took: Duration,
+}
+
+impl Asked {
+    /// What was asked for that request, if anything was.
+    pub fn of<'r>(request: &'r Request<'_>) -> Option<&'r Self> {
+        request.local_cache(|| None::<Self>).as_ref()
+    }
 }
 
 /// A claimed text as the events can keep it: PostgreSQL takes no NUL, and nobody a whole novel.

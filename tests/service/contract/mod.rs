@@ -7,3 +7,5 @@ mod queries;
 mod schemathesis;
 mod settings;
 mod start;
+#[cfg(feature = "otlp")]
+mod traces;

@@ -1,0 +1,43 @@
+//! Traces for an OpenTelemetry collector, by OTLP over HTTP. Set up by the environment variables that
+//! OpenTelemetry's specification names, and off where they name no collector.
+
+use std::env;
+
+use opentelemetry::KeyValue;
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+
+/// Where spans go. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Traces(pub SdkTracerProvider);
+
+impl Traces {
+    /// Sets it up, where the environment names a collector.
+    ///
+    /// # Errors
+    /// The environment names none that can be understood.
+    pub fn open() -> Result<Option<Self>, ExporterBuildError> {
+        let is_set = |name| env::var(name).is_ok_and(|value| !value.trim().is_empty());
+        let wanted = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let refused = env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
+        if !wanted || refused {
+            return Ok(None);
+        }
+        let exporter = SpanExporter::builder().with_http().build()?;
+        let mut resource =
+            Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+        if !is_set("OTEL_SERVICE_NAME") {
+            resource = resource.with_service_name(env!("CARGO_PKG_NAME"));
+        }
+        let provider = SdkTracerProvider::builder().with_resource(resource.build());
+        Ok(Some(Self(provider.with_batch_exporter(exporter).build())))
+    }
+
+    /// Sends what is left. Blocks for a few seconds where the collector does not answer.
+    pub fn close(&self) {
+        if let Err(error) = self.0.shutdown() {
+            tracing::warn!(%error, "the last traces were not sent");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A span for each request, and within it one for the call to the identity provider, named and described as
+//! OpenTelemetry's semantic conventions for HTTP have it. No span names a person, a token or an address.
+
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Status, TraceContextExt, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use rocket::fairing::{Fairing, Info, Kind};
+use rocket::http::HeaderMap;
+use rocket::{Request, Response};
+
+use super::guard::client_address;
+use super::guard::verified_identity::Asked;
+use super::problem::Problem;
+use super::request_log::RequestId;
+use crate::clock;
+use crate::telemetry::traces::Traces;
+
+/// Sends a span for each request.
+#[derive(Debug)]
+pub struct RequestTraces(pub Traces);
+
+struct Headers<'r>(&'r HeaderMap<'r>);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get_one(name)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+/// The trace that a request belongs to, by the word of a trusted proxy (W3C Trace Context): anybody else could
+/// join any trace, or have everything sampled.
+fn parent(request: &Request<'_>) -> Context {
+    let none = Context::new();
+    if client_address::trusted_proxies(request).is_none() {
+        return none;
+    }
+    TraceContextPropagator::new().extract_with_context(&none, &Headers(request.headers()))
+}
+
+#[rocket::async_trait]
+impl Fairing for RequestTraces {
+    fn info(&self) -> Info {
+        Info { name: "traces", kind: Kind::Response }
+    }
+
+    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
+        let tracer = self.0.0.tracer(env!("CARGO_PKG_NAME"));
+        let (end, id) = (clock::system(), RequestId::of(request));
+        let method = request.method().as_str();
+        let status = response.status().code;
+        let mut attributes = vec![
+            KeyValue::new("http.request.method", method),
+            KeyValue::new("http.response.status_code", i64::from(status)),
+            KeyValue::new("vestibule.request_id", id.as_str().to_owned()),
+        ];
+        let name = request.route().map_or_else(
+            || method.to_owned(),
+            |route| {
+                attributes.push(KeyValue::new("http.route", route.uri.to_string()));
+                format!("{method} {}", route.uri)
+            },
+        );
+        if status >= 400 {
+            let error = Problem::internal().keep(request).kind.entry().error;
+            attributes.push(KeyValue::new("error.type", error));
+        }
+        let started = end - id.started().elapsed();
+        let span = SpanBuilder::from_name(name).with_kind(SpanKind::Server);
+        let span = span.with_start_time(started).with_attributes(attributes);
+        let mut span = span.start_with_context(&tracer, &parent(request));
+        if status >= 500 {
+            span.set_status(Status::error(""));
+        }
+        if let Some(asked) = Asked::of(request) {
+            let context = Context::new().with_remote_span_context(span.span_context().clone());
+            let from = end - asked.from.elapsed();
+            let call = SpanBuilder::from_name("ask provider").with_kind(SpanKind::Client);
+            let call = call.with_attributes([KeyValue::new("vestibule.provider", asked.provider.clone())]);
+            let mut call = call.with_start_time(from).start_with_context(&tracer, &context);
+            call.end_with_timestamp(from + asked.took);
+        }
+        span.end_with_timestamp(end);
+    }
+}
