@@ -19,6 +19,10 @@ use crate::session;
 use crate::session::prune::Pruned;
 use crate::session::refusals::Refusals;
 use crate::session::{Issuer, KeyRing, signing_key};
+use crate::store::{self, migrations, pooler};
+use crate::telemetry;
+#[cfg(feature = "otlp")]
+use crate::telemetry::traces::Traces;
 use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::metrics::Metrics;
@@ -26,13 +30,14 @@ use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
 use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
-use crate::{store, telemetry};
+#[cfg(feature = "otlp")]
+use crate::web::traces::RequestTraces;
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
 
-#[cfg(feature = "otlp")]
-use crate::{telemetry::traces::Traces, web::traces::RequestTraces};
+const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
+const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_timeout = '2s', the same for statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
 
 /// Why the service does not start. Each is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,9 @@ pub enum Error {
     /// The database does not answer, or not to us.
     #[error("the database cannot be used: {0}; check DATABASE_URL, and that PostgreSQL runs and accepts it")]
     Database(#[source] sqlx::Error),
+    /// What stands before the database confuses the statements of its clients.
+    #[error("the database is behind a pooler that mixes up prepared statements; {POOLER_REMEDY}")]
+    Pooler,
     /// The schema cannot be brought up to date.
     #[error(
         "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
@@ -73,7 +81,7 @@ pub enum Error {
     Rocket(#[from] Box<rocket::Error>),
 }
 
-/// Brings the database's schema up to date.
+/// Brings the database's schema up to date. Instances that start together take turns.
 ///
 /// # Errors
 /// The database cannot be used, or its schema is not one that this program knows.
@@ -81,8 +89,20 @@ pub async fn migrate(config: &Config) -> Result<(), Error> {
     let settings = database::Settings::read(&config.figment.focus(DATABASE))?;
     settings.warn_of_plain_text().map_err(database::Error::from)?;
     let options = settings.connect_options().map_err(database::Error::from)?;
-    let mut connection = options.connect().await.map_err(Error::Database)?;
-    store::migrations::apply(&mut connection).await?;
+    let mut turn = options.connect().await.map_err(Error::Database)?;
+    // An index on millions of rows takes longer than any request may.
+    let patient = options.options([("statement_timeout", "0")]);
+    let mut connection = patient.connect().await.map_err(Error::Database)?;
+    if !pooler::keeps_statements(&mut turn, &mut connection).await? {
+        return Err(Error::Pooler);
+    }
+    if !pooler::keeps_time_limits(&mut turn).await? {
+        tracing::warn!("a pooler before the database drops the service's time limits; {LIMITS_REMEDY}");
+    }
+    let held = migrations::take_turn(&mut turn).await?;
+    migrations::apply(&mut connection).await?;
+    held.rollback().await.map_err(Error::Database)?;
+    turn.close().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)
 }
 

@@ -104,6 +104,16 @@ fn foreign_crates_are_named_only_in_their_rooms() {
     }
 }
 
+#[test]
+fn what_is_prepared_without_a_name_runs_in_a_transaction() {
+    let store = &rooms()["store"];
+    let nameless: Vec<_> = store.iter().filter(|(_, line)| line.contains(".persistent(false)")).collect();
+    assert!(!nameless.is_empty());
+    for (file, line) in nameless {
+        assert!(line.contains("for_once(pool)"), "{}: {line}", file.display());
+    }
+}
+
 fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let mut names = names.to_vec();
     names.sort_unstable();

@@ -6,14 +6,14 @@ use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
-use super::{DATABASE, Error, database};
+use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database};
 use crate::clock;
 use crate::config::{Config, Provider};
 use crate::provider::{Finding, Providers};
 use crate::session::key_rotation::Rotation;
 use crate::session::signing_key;
 use crate::store::migrations::{self, Difference};
-use crate::store::server;
+use crate::store::{pooler, server};
 use crate::web::database as settings;
 use crate::web::database::Settings;
 
@@ -78,8 +78,14 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     let options = place.connect_options().map_err(settings::Error::from)?;
     match timeout(PATIENCE, options.connect()).await {
         Ok(Ok(mut connection)) => {
+            let took = started.elapsed();
             let here = place.is_here().map_err(settings::Error::from)?;
-            stored(config, &mut connection, here, started.elapsed(), &mut say).await?;
+            let mut second = options.connect().await.map_err(Error::Database)?;
+            if pooler::keeps_statements(&mut connection, &mut second).await? {
+                stored(config, &mut connection, here, took, &mut say).await?;
+            } else {
+                say("pooler", State::wrong("mixes up prepared statements", POOLER_REMEDY));
+            }
             // Whatever becomes of it, nothing is left to do with it.
             let _ = connection.close().await;
         }
@@ -123,6 +129,9 @@ async fn stored(
             ),
         },
     );
+    if !pooler::keeps_time_limits(connection).await? {
+        say("pooler", State::doubtful("drops the service's time limits", LIMITS_REMEDY));
+    }
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
     let difference = migrations::difference(connection).await?;
     let whole = difference.missing.is_empty();

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::for_once::for_once;
 
 /// Kinds that say that staff looked at something. They would bury the rest.
 pub const LOOKS: [&str; 5] =
@@ -233,7 +234,7 @@ pub async fn page(
 ) -> Result<Vec<EventRow>, Error> {
     let mut query = filter.statement(before, limit);
     // Planned for its values each time: what is rare for one is common for another.
-    Ok(query.build_query_as().persistent(false).fetch_all(pool).await?)
+    Ok(query.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
 }
 
 /// What happened to a user, and refused attempts that claimed their address, the latest first.

@@ -18,6 +18,7 @@ pub use self::cursor::{Cursor, Direction};
 use self::filter::Conditions;
 pub use self::filter::{Days, Filters, Status, Times};
 use super::Error;
+use super::for_once::for_once;
 
 /// Up to so many users are fetched one and all, to be put in order then. It takes a known and short time,
 /// while reading all users in that order until enough of the few turn up does not: those of one provider
@@ -164,7 +165,9 @@ pub async fn page(
         let start = start.filter(|_| part == first);
         let reading = Reading { filters, sort, part, start, backwards, way };
         let mut query = reading.statement(wanted - rows.len());
-        rows.extend(query.build_query_as::<Row>().persistent(false).fetch_all(pool).await?);
+        rows.extend(
+            query.build_query_as::<Row>().persistent(false).fetch_all(&mut *for_once(pool).await?).await?,
+        );
         if rows.len() >= wanted {
             break;
         }

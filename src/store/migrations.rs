@@ -1,21 +1,59 @@
 //! The schema, embedded in the binary and brought up to date at the start.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, PgTransaction};
 
 use super::Error;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
-/// Applies what is missing. Instances that start together take turns (an advisory lock held for
-/// the length of the session), so each migration runs once.
+/// The advisory lock of whoever changes the schema. The number means nothing.
+const TURN: i64 = 0x7665_7374_6962_756c;
+/// How long to let be when it is somebody else's turn.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until nobody else changes the schema, and lets nobody else do it for as long as the
+/// transaction is open. A lock for the length of the connection would be lost in a pooler that lends
+/// connections for one transaction at a time.
+///
+/// It tries instead of waiting in the database: who waits there holds a snapshot, which an index that
+/// is created concurrently would wait for in turn.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_>, Error> {
+    let mut turn = connection.begin().await?;
+    // It rests while the other connection works, however long that takes.
+    sqlx::query_scalar!("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+        .fetch_one(&mut *turn)
+        .await?;
+    let mut waits = false;
+    loop {
+        let taken = sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!""#, TURN)
+            .fetch_one(&mut *turn)
+            .await?;
+        if taken {
+            return Ok(turn);
+        }
+        if !waits {
+            tracing::info!("another instance brings the schema up to date; waiting for it");
+        }
+        waits = true;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Applies what is missing, each migration in a transaction of its own. See [`take_turn`].
 ///
 /// # Errors
 /// The database holds a schema that this program does not know, or a migration fails.
 pub async fn apply(connection: &mut PgConnection) -> Result<(), MigrateError> {
-    MIGRATIONS.run(connection).await
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+    migrator.set_locking(false);
+    migrator.run(connection).await
 }
 
 /// Whether every migration that this program knows is applied. There may be more: while instances

@@ -8,10 +8,12 @@ pub mod error;
 pub mod event_counts;
 pub mod event_log;
 pub mod events;
+mod for_once;
 pub mod identities;
 pub mod listing;
 pub mod look_after;
 pub mod migrations;
+pub mod pooler;
 pub mod prune;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;

@@ -6,6 +6,7 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 
 use super::filter::{Conditions, Filters};
 use crate::store::Error;
+use crate::store::for_once::for_once;
 
 /// About so many users pass the filters.
 ///
@@ -26,7 +27,8 @@ pub(super) async fn of_provider(pool: &PgPool, provider: &str) -> Result<u64, Er
 
 /// As many rows as the planner expects of a statement that begins with `EXPLAIN (FORMAT JSON)`.
 pub(super) async fn expected(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<u64, Error> {
-    let plan: Value = sql.build_query_scalar().persistent(false).fetch_one(pool).await?;
+    let plan: Value =
+        sql.build_query_scalar().persistent(false).fetch_one(&mut *for_once(pool).await?).await?;
     let rows = plan.pointer("/0/Plan/Plan Rows").and_then(Value::as_u64);
     rows.ok_or_else(|| Error::unexpected("plan"))
 }

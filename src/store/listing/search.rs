@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::filter::{Conditions, Filters};
 use super::{COLUMNS, FEW, ListedUser, count};
 use crate::store::Error;
+use crate::store::for_once::for_once;
 
 /// Letters or digits in a row that parts of addresses and names are looked for by; an index of trigrams
 /// knows none that are shorter.
@@ -96,7 +97,7 @@ async fn find(
     sql.push("), best AS (SELECT DISTINCT ON (id) id, rank, key FROM found ORDER BY id, rank)");
     sql.push(" SELECT ").push(COLUMNS).push(" FROM (SELECT * FROM best ORDER BY rank, key, id DESC LIMIT ");
     sql.push_bind(limit).push(") AS b JOIN users u ON u.id = b.id ORDER BY b.rank, b.key, b.id DESC");
-    Ok(sql.build_query_as().persistent(false).fetch_all(pool).await?)
+    Ok(sql.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
 }
 
 impl Way {
