@@ -1,6 +1,7 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
 pub mod check;
+mod drain;
 pub mod keys;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
@@ -25,13 +26,14 @@ use crate::telemetry;
 use crate::telemetry::traces::Traces;
 use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
+use crate::web::drain::Drain;
 use crate::web::metrics::Metrics;
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
-use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
 #[cfg(feature = "otlp")]
 use crate::web::traces::RequestTraces;
+use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -144,7 +146,11 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone());
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
-    let rocket = rocket::custom(config.figment.join(("template_dir", templates::dir())))
+    let figment = config.figment.join(("template_dir", templates::dir()));
+    let drain = Drain::default();
+    let rocket = rocket::custom(drain::take_over(figment))
+        .attach(drain::fairing(drain.clone(), config.drain))
+        .manage(drain)
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
@@ -176,8 +182,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     Ok(rocket)
 }
 
-/// Serves until told to stop, and closes the pool once the last request is answered and the last
-/// refusal written.
+/// Serves until told to stop (see [`drain`]), and closes the pool once the last request is answered and
+/// the last refusal written.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.

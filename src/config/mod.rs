@@ -43,6 +43,8 @@ pub struct Config {
     pub public_url: String,
     /// Seals what is stored secretly.
     pub secret_key: Secret<String>,
+    /// For how long the service goes on answering after SIGTERM, in seconds.
+    pub drain: u32,
     /// Lifetimes of what the service hands out.
     pub session: Session,
     /// How long what happened is remembered.
@@ -91,6 +93,7 @@ impl Config {
             workers: rocket.workers,
             public_url: root::public_url(&figment, root.public_url)?,
             secret_key: root::secret_key(&figment, root.secret_key)?,
+            drain: root::drain(&figment, root.drain)?,
             session: session::read(&figment, &root.session)?,
             events: events::read(&figment, &root.events)?,
             proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,

@@ -41,8 +41,9 @@ const ROCKET_KEYS: [&str; 19] = [
     "mtls",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 12] = [
+const OUR_KEYS: [&str; 13] = [
     "admin",
+    "drain",
     "log_format",
     "metrics",
     "keys",
@@ -70,6 +71,8 @@ pub(super) struct Root {
     pub secret_key: Option<Secret<String>>,
     #[serde(default)]
     pub session: RawSession,
+    #[serde(default, deserialize_with = "text::seconds")]
+    pub drain: Option<u32>,
     #[serde(default, deserialize_with = "text::list")]
     pub trusted_proxies: Vec<String>,
     #[serde(default)]
@@ -182,6 +185,14 @@ pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Resu
             fail("is no secret: it is made of too few different characters")
         }
         Some(key) => Ok(key),
+    }
+}
+
+/// Long enough for a proxy that looks every second to see it twice.
+pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Error> {
+    match seconds.unwrap_or(2) {
+        seconds @ 0..=300 => Ok(seconds),
+        _ => Err(Error::at(figment, "drain", "is out of range", "set it to 0 to 300 seconds")),
     }
 }
 

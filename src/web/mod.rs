@@ -5,6 +5,7 @@ pub mod admin;
 pub mod api;
 pub mod catcher;
 pub mod database;
+pub mod drain;
 pub mod exact_path;
 pub mod forwarded;
 pub mod guard;

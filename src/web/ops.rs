@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use utoipa::{OpenApi, ToSchema};
 
 use super::database::Db;
+use super::drain::Drain;
 use super::guard::client_address;
 use super::metrics::Metrics;
 use super::openapi::problems::{Fails, Nothing, Problems};
@@ -61,25 +62,26 @@ const fn livez() -> &'static str {
 /// What the service needs, and whether it has it: `ok`, or what is wrong.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
+    service: &'static str,
     database: &'static str,
     migrations: &'static str,
     keys: &'static str,
 }
 
-/// Whether the service can sign people in
+/// Whether the service can sign people in, and will for a while
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "readyz",
     tag = "Operation",
     responses((status = 200, description = "It can.", body = Readiness,
-               example = json!({ "database": "ok", "migrations": "ok", "keys": "ok" })),
+               example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
               (status = 503, description = "It cannot; what is not `ok` says why.", body = Readiness,
-               example = json!({ "database": "failed", "migrations": "unknown", "keys": "ok" })),
+               example = json!({ "service": "ok", "database": "failed", "migrations": "unknown", "keys": "ok" })),
               Problems<Nothing>),
 )]
 #[get("/readyz")]
-async fn readyz(db: &Db, keys: &State<KeyRing>) -> (Status, Json<Readiness>) {
+async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> (Status, Json<Readiness>) {
     let (database, migrations) = match timeout(PATIENCE, migrations::are_applied(db.pool())).await {
         Ok(Ok(true)) => ("ok", "ok"),
         Ok(Ok(false)) => ("ok", "missing"),
@@ -87,15 +89,17 @@ async fn readyz(db: &Db, keys: &State<KeyRing>) -> (Status, Json<Readiness>) {
         Err(_) => ("no answer in time", "unknown"),
     };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
-    let ready = [database, migrations, keys].iter().all(|check| *check == "ok");
+    let service = if drain.has_begun() { "shutting_down" } else { "ok" };
+    let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
     let status = if ready { Status::Ok } else { Status::ServiceUnavailable };
-    (status, Json(Readiness { database, migrations, keys }))
+    (status, Json(Readiness { service, database, migrations, keys }))
 }
 
 /// The service cannot sign people in: there is no database yet.
 #[get("/readyz")]
 const fn not_ready() -> (Status, Json<Readiness>) {
-    let readiness = Readiness { database: "failed", migrations: "unknown", keys: "none" };
+    let readiness =
+        Readiness { service: "starting", database: "failed", migrations: "unknown", keys: "none" };
     (Status::ServiceUnavailable, Json(readiness))
 }
 

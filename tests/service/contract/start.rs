@@ -29,7 +29,10 @@ async fn a_service_that_starts_before_its_database_lives_and_is_ready_within_ten
     let service = Process::start(free_port(), &url, &provider.tokeninfo_url(), &[]);
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
     let readiness: Value = serde_json::from_str(&service.answers("/readyz", 503).await).unwrap();
-    assert_eq!(readiness, json!({ "database": "failed", "migrations": "unknown", "keys": "none" }));
+    assert_eq!(
+        readiness,
+        json!({ "service": "starting", "database": "failed", "migrations": "unknown", "keys": "none" })
+    );
     for path in ["/api/v1/me", "/admin", "/nothing"] {
         let problem: Value = serde_json::from_str(&service.answers(path, 503).await).unwrap();
         assert_eq!(problem["error"], "service_unavailable", "{path}");

@@ -16,7 +16,8 @@ async fn a_service_is_alive_whatever_its_database_does_and_ready_only_with_it() 
     assert_eq!(ask(&app, "/livez").await.text, "ok\n");
     let ready = ask(&app, "/readyz").await;
     assert_eq!(ready.status.as_u16(), 200);
-    assert_eq!(ready.json(), json!({ "database": "ok", "migrations": "ok", "keys": "ok" }));
+    let well = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" });
+    assert_eq!(ready.json(), well);
     let pool = &app.database.pool;
     sqlx::query("UPDATE _sqlx_migrations SET success = false").execute(pool).await.unwrap();
     let ready = ask(&app, "/readyz").await;
