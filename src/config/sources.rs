@@ -1,7 +1,8 @@
 //! Where settings come from, the later overriding the earlier: defaults, `Rocket.toml`,
-//! `ROCKET_*`, `DATABASE_URL`, `IDP_*`.
+//! `ROCKET_*`, `DATABASE_URL`, `IDP_*`, and the files that `DATABASE_URL_FILE` and
+//! `ROCKET_SECRET_KEY_FILE` name, as containers and systemd hand secrets over.
 
-use std::env;
+use std::{env, fs};
 
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Map, Value};
@@ -24,20 +25,22 @@ pub fn defaults() -> Figment {
 pub fn figment() -> Figment {
     defaults()
         .merge(Toml::file(Env::var_or("ROCKET_CONFIG", "Rocket.toml")).nested())
-        .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG"]).global())
-        .merge(Variables::new("DATABASE_URL", database_url))
-        .merge(Variables::new("IDP_*", idp))
+        .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG", "SECRET_KEY_FILE"]).global())
+        .merge(Variables::new("DATABASE_URL", || Ok(database_url(env::var("DATABASE_URL").ok()))))
+        .merge(Variables::new("DATABASE_URL_FILE", || Ok(database_url(in_file("DATABASE_URL")?))))
+        .merge(Variables::new("ROCKET_SECRET_KEY_FILE", || Ok(secret_key(in_file("ROCKET_SECRET_KEY")?))))
+        .merge(Variables::new("IDP_*", || Ok(idp())))
         .select(Profile::from_env_or("ROCKET_PROFILE", rocket::Config::DEFAULT_PROFILE))
 }
 
 /// Environment variables whose values stay text: a client id of digits is not a number.
 struct Variables {
     name: &'static str,
-    read: fn() -> Dict,
+    read: fn() -> Result<Dict, String>,
 }
 
 impl Variables {
-    const fn new(name: &'static str, read: fn() -> Dict) -> Self {
+    const fn new(name: &'static str, read: fn() -> Result<Dict, String>) -> Self {
         Self { name, read }
     }
 }
@@ -48,13 +51,29 @@ impl Provider for Variables {
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, Error> {
-        Ok(Profile::Global.collect((self.read)()))
+        Ok(Profile::Global.collect((self.read)()?))
     }
 }
 
-fn database_url() -> Dict {
-    let database = env::var("DATABASE_URL").map(|url| nest("databases", nest("vestibule", one("url", url))));
-    database.unwrap_or_default()
+/// What the file holds that the variable of that name with `_FILE` behind it names.
+fn in_file(variable: &str) -> Result<Option<String>, String> {
+    let Some(path) = env::var_os(format!("{variable}_FILE")) else { return Ok(None) };
+    if env::var_os(variable).is_some() {
+        return Err(format!("is set beside {variable}"));
+    }
+    match fs::read_to_string(path).map(|text| text.trim().to_owned()) {
+        Ok(text) if text.is_empty() => Err("names an empty file".into()),
+        Ok(text) => Ok(Some(text)),
+        Err(error) => Err(format!("names a file that cannot be read ({error})")),
+    }
+}
+
+fn database_url(url: Option<String>) -> Dict {
+    url.map(|url| nest("databases", nest("vestibule", one("url", url)))).unwrap_or_default()
+}
+
+fn secret_key(key: Option<String>) -> Dict {
+    key.map(|key| one("secret_key", key)).unwrap_or_default()
 }
 
 fn idp() -> Dict {

@@ -135,6 +135,8 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_TRUSTED_PROXY", "10.0.0.1", "ROCKET_TRUSTED_PROXY"),
         ("ROCKET_FORWARDED_HEADER", "x-real-ip", "ROCKET_FORWARDED_HEADER"),
         ("ROCKET_IP_HEADER", "X-Real-IP", "ROCKET_IP_HEADER"),
+        ("ROCKET_DRAIN", "301", "ROCKET_DRAIN"),
+        ("ROCKET_DRAIN", "soon", "ROCKET_DRAIN"),
         ("ROCKET_RATE_LIMIT", "{enabled=maybe}", "rate_limit.enabled"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=0}", "rate_limit.sign_in_per_minute"),
         ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
@@ -207,6 +209,36 @@ fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
     assert_sound(&sound);
     let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap())];
     assert_refused(&twice, &["IDP_CLIENT_SECRET_FILE"]);
+}
+
+#[test]
+fn the_database_and_the_secret_key_may_be_in_files() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("secrets");
+    std::fs::create_dir_all(&folder).unwrap();
+    let [url, key, empty] = ["database_url", "secret_key", "empty"].map(|name| folder.join(name));
+    std::fs::write(&url, format!("{}\n", SOUND[0].1)).unwrap();
+    std::fs::write(&key, format!("{}\n", SOUND[1].1)).unwrap();
+    std::fs::write(&empty, "\n").unwrap();
+    let [url, key, empty] = [&url, &key, &empty].map(|path| path.to_str().unwrap());
+    let files = [
+        ("DATABASE_URL", "-"),
+        ("DATABASE_URL_FILE", url),
+        ("ROCKET_SECRET_KEY", "-"),
+        ("ROCKET_SECRET_KEY_FILE", key),
+    ];
+    assert_refused(&files, &["the database cannot be used"]);
+    for variable in ["DATABASE_URL", "ROCKET_SECRET_KEY"] {
+        let file = format!("{variable}_FILE");
+        assert_refused(&[(&file, key)], &[&file, "is set beside"]);
+        assert_refused(&[(variable, "-"), (&file, "/nonexistent")], &[&file, "cannot be read"]);
+        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty"]);
+    }
+    // What is in the file is judged as if it were in the variable.
+    assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", key)], &["DATABASE_URL_FILE"]);
+    assert_refused(
+        &[("ROCKET_SECRET_KEY", "-"), ("ROCKET_SECRET_KEY_FILE", "/etc/hostname")],
+        &["too short"],
+    );
 }
 
 #[test]
