@@ -6,6 +6,7 @@
 mod check;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
+mod health;
 mod keys;
 mod migrate;
 #[cfg(all(feature = "dev", debug_assertions))]
@@ -45,6 +46,9 @@ enum Command {
     /// Look whether everything is set up as the service needs it: database, schema, keys, providers
     #[command(after_help = check::HELP)]
     Check,
+    /// Ask the service that runs on this machine whether it is ready
+    #[command(after_help = health::HELP)]
+    Health,
     /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
     Prune,
     /// The keys that sign access tokens
@@ -72,6 +76,7 @@ pub fn run() -> ExitCode {
         Command::Serve => serve::run(),
         Command::Migrate => migrate::run(),
         Command::Check => check::run(),
+        Command::Health => health::run(),
         Command::Prune => prune::run(),
         Command::Keys(command) => keys::run(command),
         Command::Staff(command) => staff::run(command),
