@@ -1,0 +1,76 @@
+//! Stopping one instance, without anything before it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use serde_json::json;
+
+use crate::phone;
+use crate::support::cluster::Database;
+use crate::support::provider::Provider;
+use crate::support::token;
+use crate::tools::{alone, eventually, folder};
+use crate::vestibule::Vestibule;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("drain"), Database::create().await);
+    let provider = Arc::new(Provider::start().await);
+    let mut instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url()).started().await;
+    let url = instance.url();
+    // One connection that is kept, and used by one request after the other.
+    let kept = Client::builder().pool_max_idle_per_host(1).build().unwrap();
+    let token = token::opaque();
+    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let session = phone::sign_in(&kept, &url, &token).await.unwrap();
+
+    let gate = provider.hold();
+    let other = token::opaque();
+    provider.accept(&other, token::claims("another", "grace@example.com"));
+    let in_flight = tokio::spawn({
+        let url = url.clone();
+        async move { phone::sign_in(&Client::new(), &url, &other).await }
+    });
+    gate.arrived(1).await;
+
+    assert!(instance.run(&["health"]).status.success());
+    let told = Instant::now();
+    instance.tell_to_stop();
+    let readiness = eventually("/readyz says that it stops", async || {
+        let answer = kept.get(format!("{url}/readyz")).send().await.unwrap();
+        (answer.status().as_u16() == 503).then_some(answer)
+    })
+    .await;
+    let said: serde_json::Value = serde_json::from_str(&readiness.text().await.unwrap()).unwrap();
+    let expected = json!({ "service": "shutting_down", "database": "ok", "migrations": "ok", "keys": "ok" });
+    assert_eq!(said, expected);
+    let health = instance.run(&["health"]);
+    assert_eq!(health.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&health.stdout).contains("shutting_down"));
+    phone::read(&kept, &url, &session, "/api/v1/me").await.expect("the connection that is kept works");
+    phone::refresh(&Client::new(), &url, &session).await.expect("a new connection works");
+    assert!(told.elapsed() < Duration::from_secs(2), "all that within the drain");
+    // What came before and is answered late, is answered.
+    gate.release();
+    in_flight.await.unwrap().expect("what was in flight is answered");
+    assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
+    let took = told.elapsed();
+    assert!((2..9).contains(&took.as_secs()), "{took:?}");
+    let health = instance.run(&["health"]);
+    assert_eq!(health.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&health.stderr).contains("is the service running here?"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_twice_an_instance_stops_at_once() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("drain-twice"), Database::create().await);
+    let instance = Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
+    let mut instance = instance.started().await;
+    instance.tell_to_stop();
+    eventually("it heard that", async || instance.said().contains("told to stop").then_some(())).await;
+    instance.tell_to_stop();
+    assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
+}

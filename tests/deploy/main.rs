@@ -1,0 +1,22 @@
+//! The service as it is shipped: the program itself, in the `release` profile, behind and beside the
+//! programs of a deployment, with the files in `deploy/` (only addresses and paths are others).
+//!
+//! It takes HAProxy, PgBouncer, Patroni and etcd; `.ci/run` installs them. A test that lacks what it
+//! needs says so.
+
+#[cfg(not(all(feature = "dev", debug_assertions)))]
+compile_error!("the tests use the development parts; run them without --release and --no-default-features");
+
+#[allow(dead_code, unused_imports, reason = "the other test binaries use the rest of it")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod drain;
+mod haproxy;
+mod patroni;
+mod pgbouncer;
+mod phone;
+mod rolling;
+mod slow;
+mod tools;
+mod vestibule;

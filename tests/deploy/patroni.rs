@@ -1,0 +1,301 @@
+//! Three PostgreSQL under Patroni, with `deploy/patroni`: what was acknowledged outlives its leader.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use reqwest::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use sqlx::{Connection, Executor, PgConnection};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use vestibule::session::refresh_token::RefreshToken;
+
+use crate::phone;
+use crate::support::provider::Provider;
+use crate::support::token;
+use crate::tools::{Running, eventually, folder, free_port, postgres, program, shipped};
+use crate::vestibule::Vestibule;
+
+const NODES: usize = 3;
+/// What `deploy/patroni` says, and what is true here.
+const SHIPPED: [&str; NODES] = ["10.0.0.21", "10.0.0.22", "10.0.0.23"];
+const PHONES: usize = 6;
+/// Longest time without sign-ins.
+const BEARABLE: Duration = Duration::from_secs(30);
+
+/// One machine: Patroni with its PostgreSQL.
+struct Node {
+    sql: String,
+    rest: String,
+    data: PathBuf,
+    patroni: Option<Running>,
+}
+
+impl Node {
+    fn new(folder: &Path, number: usize) -> Self {
+        let address = |port| format!("127.0.0.{}:{port}", 31 + number);
+        Self {
+            sql: address(free_port()),
+            rest: address(free_port()),
+            data: folder.join(format!("db{}", number + 1)),
+            patroni: None,
+        }
+    }
+
+    fn start(&mut self, program: &Path, folder: &Path, etcd: &str, number: usize) {
+        let name = format!("db{}", number + 1);
+        let yml = shipped(
+            "patroni/patroni.yml",
+            &[
+                ("10.0.0.31:2379, 10.0.0.32:2379, 10.0.0.33:2379", etcd),
+                ("10.0.0.0/24", "127.0.0.0/8"),
+                ("/run/postgresql", folder.to_str().unwrap()),
+            ],
+        );
+        let file = folder.join("patroni.yml");
+        fs::write(&file, yml).unwrap();
+        let pgpass = folder.join(format!("{name}.pgpass"));
+        let environment = shipped(
+            "patroni/db1.env",
+            &[
+                ("db1", &name),
+                ("10.0.0.21:8008", &self.rest),
+                ("10.0.0.21:5432", &self.sql),
+                ("/usr/lib/postgresql/15/bin", postgres().to_str().unwrap()),
+                ("/var/lib/postgresql/vestibule", self.data.to_str().unwrap()),
+                ("/var/lib/postgresql/pgpass", pgpass.to_str().unwrap()),
+            ],
+        );
+        let settings = environment.lines().filter(|line| !line.starts_with('#'));
+        let settings: Vec<_> = settings.filter_map(|line| line.split_once('=')).collect();
+        let log = folder.join(format!("{name}.log"));
+        self.patroni = Some(Running::start_as_server(program, &log, |command| {
+            command.arg(&file).envs(settings).current_dir(folder);
+        }));
+    }
+
+    /// Whether Patroni says that of it: `primary`, `replica`, `synchronous`.
+    async fn is(&self, what: &str) -> bool {
+        let client = Client::builder().timeout(Duration::from_secs(2)).build().unwrap();
+        let answer = client.get(format!("http://{}/{what}", self.rest)).send().await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    fn postmaster(&self) -> Option<Pid> {
+        let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
+        Pid::from_raw(file.lines().next()?.parse().ok()?)
+    }
+
+    /// Both at once, as when the machine's power fails.
+    fn kill(&mut self) {
+        drop(self.patroni.take());
+        if let Some(postmaster) = self.postmaster() {
+            let _ = kill_process(postmaster, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Which of them is, once one of them is.
+async fn which(nodes: &[Node], what: &str) -> usize {
+    eventually(&format!("one is {what}"), async || {
+        for (number, node) in nodes.iter().enumerate() {
+            if node.is(what).await {
+                return Some(number);
+            }
+        }
+        None
+    })
+    .await
+}
+
+/// HAProxy before PostgreSQL, with `deploy/patroni/haproxy.cfg`, and its port.
+fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
+    let port = free_port();
+    let mut changes = vec![("127.0.0.1:5432".to_owned(), format!("127.0.0.1:{port}"))];
+    for (address, node) in SHIPPED.iter().zip(nodes) {
+        let (host, rest) = node.rest.split_once(':').unwrap();
+        let there = format!("{} check addr {host} port {rest}", node.sql);
+        changes.push((format!("{address}:5432 check port 8008"), there));
+    }
+    let changes: Vec<_> = changes.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let file = folder.join("postgresql.cfg");
+    fs::write(&file, shipped("patroni/haproxy.cfg", &changes)).unwrap();
+    let running = Running::start(program, &folder.join("haproxy.log"), |command| {
+        command.args(["-db", "-f"]).arg(&file);
+    });
+    (running, port)
+}
+
+/// What people were told: user, session, hash of the refresh token, each as it came.
+struct Ledger {
+    file: PathBuf,
+    lines: Mutex<File>,
+}
+
+impl Ledger {
+    fn open(folder: &Path) -> Self {
+        let file = folder.join("ledger");
+        let lines = Mutex::new(File::create(&file).unwrap());
+        Self { file, lines }
+    }
+
+    fn add(&self, answer: &Value) {
+        let token = answer["refresh_token"].as_str().unwrap();
+        let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
+        let payload = URL_SAFE_NO_PAD.decode(payload);
+        let claims: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
+        let hash = STANDARD.encode(RefreshToken::parse(token).unwrap());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        writeln!(self.lines.lock().unwrap(), "{} {} {hash}", text(&claims["sub"]), text(&claims["sid"]))
+            .unwrap();
+    }
+
+    fn lines(&self) -> Vec<String> {
+        fs::read_to_string(&self.file).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// How many lines the database does not know.
+    async fn missing(&self, connection: &mut PgConnection) -> usize {
+        let mut missing = 0;
+        for line in self.lines() {
+            let [user, session, hash] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+            let known: bool = sqlx::query_scalar(
+                "SELECT EXISTS (SELECT FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
+                                JOIN identities i ON i.id = s.identity_id
+                                WHERE i.user_id = $1 AND s.id = $2 AND t.hash = decode($3, 'base64'))",
+            )
+            .bind(user.parse::<Uuid>().unwrap())
+            .bind(session.parse::<Uuid>().unwrap())
+            .bind(hash)
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
+            missing += usize::from(!known);
+        }
+        missing
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged() {
+    let (Some(patroni), Some(etcd), Some(haproxy)) =
+        (program("patroni"), program("etcd"), program("haproxy"))
+    else {
+        return;
+    };
+    let folder = folder("patroni");
+    let begun = Instant::now();
+    let (clients, peers) = (format!("127.0.0.30:{}", free_port()), format!("127.0.0.30:{}", free_port()));
+    let _etcd = Running::start_as_server(&etcd, &folder.join("etcd.log"), |command| {
+        command.arg("--data-dir").arg(folder.join("etcd"));
+        command.args(["--listen-client-urls", &format!("http://{clients}")]);
+        command.args(["--advertise-client-urls", &format!("http://{clients}")]);
+        command.args(["--listen-peer-urls", &format!("http://{peers}")]);
+        command.args(["--initial-advertise-peer-urls", &format!("http://{peers}")]);
+        command.args(["--initial-cluster", &format!("default=http://{peers}")]);
+    });
+    eventually("etcd answers", async || reqwest::get(format!("http://{clients}/health")).await.ok()).await;
+    let mut nodes: Vec<_> = (0..NODES).map(|number| Node::new(&folder, number)).collect();
+    for (number, node) in nodes.iter_mut().enumerate() {
+        node.start(&patroni, &folder, &clients, number);
+    }
+    let (_proxy, port) = proxy(&haproxy, &folder, &nodes);
+    let leader = which(&nodes, "primary").await;
+    which(&nodes, "synchronous").await;
+    let admin = format!("postgres://postgres:change-this-1@127.0.0.1:{port}/postgres");
+    let mut connection =
+        eventually("the leader is found", async || PgConnection::connect(&admin).await.ok()).await;
+    connection.execute("CREATE ROLE vestibule LOGIN PASSWORD 'secret'").await.unwrap();
+    connection.execute("CREATE DATABASE vestibule OWNER vestibule").await.unwrap();
+    println!("the cluster is up after {:?}", begun.elapsed());
+
+    let database = format!("postgres://vestibule:secret@127.0.0.1:{port}/vestibule");
+    let provider = Arc::new(Provider::start().await);
+    let instance = || Vestibule::new(&folder, &database, &provider.tokeninfo_url()).started();
+    let instances = [instance().await, instance().await];
+
+    let (ledger, done) = (Arc::new(Ledger::open(&folder)), Arc::<AtomicBool>::default());
+    let mut phones = JoinSet::new();
+    for phone in 0..PHONES {
+        let (ledger, done, provider) = (ledger.clone(), done.clone(), provider.clone());
+        let url = instances[phone % instances.len()].url();
+        phones.spawn(async move {
+            let client = Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
+            for number in 0.. {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let token = token::opaque();
+                let subject = format!("{phone}-{number}");
+                provider.accept(&token, token::claims(&subject, &format!("{subject}@example.com")));
+                let Ok(mut session) = phone::sign_in(&client, &url, &token).await else { continue };
+                ledger.add(&session);
+                // A refresh is a promise, too.
+                if let Ok(next) = phone::refresh(&client, &url, &session).await {
+                    session = next;
+                    ledger.add(&session);
+                }
+            }
+        });
+    }
+    eventually("people sign in", async || (ledger.lines().len() > 500).then_some(())).await;
+
+    nodes[leader].kill();
+    let killed = Instant::now();
+    // What was on its way may still be answered; sign-ins are back when a new person is told so on the
+    // new leader.
+    let client = Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
+    let survivors: Vec<_> = (0..NODES).filter(|number| *number != leader).collect();
+    let next = eventually("another one leads", async || {
+        for number in &survivors {
+            if nodes[*number].is("primary").await {
+                return Some(*number);
+            }
+        }
+        None
+    })
+    .await;
+    println!("another one leads after {:?}", killed.elapsed());
+    for (number, instance) in instances.iter().enumerate() {
+        eventually("sign-ins are back", async || {
+            let token = token::opaque();
+            provider.accept(
+                &token,
+                token::claims(&format!("after-{number}"), &format!("after-{number}@example.com")),
+            );
+            phone::sign_in(&client, &instance.url(), &token).await.ok()
+        })
+        .await;
+    }
+    let without = killed.elapsed();
+    println!("sign-ins are back after {without:?}");
+    assert!(without < BEARABLE, "{without:?}");
+    let told = ledger.lines().len();
+    eventually("people sign in again", async || (ledger.lines().len() > told + 200).then_some(())).await;
+    done.store(true, Ordering::Relaxed);
+    phones.join_all().await;
+
+    let direct = format!("postgres://vestibule:secret@{}/vestibule", nodes[next].sql);
+    let mut connection = PgConnection::connect(&direct).await.unwrap();
+    let lines = ledger.lines().len();
+    assert_eq!(ledger.missing(&mut connection).await, 0, "of {lines} promises");
+    println!("{told} promises before, {lines} in all, none broken");
+
+    // The machine comes back, and follows.
+    nodes[leader].start(&patroni, &folder, &clients, leader);
+    eventually("the old leader follows", async || nodes[leader].is("replica").await.then_some(())).await;
+    println!("the old leader follows; {:?} in all", begun.elapsed());
+}

@@ -1,0 +1,200 @@
+//! PgBouncer in transaction mode between the service and PostgreSQL, with `deploy/pgbouncer.ini`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use reqwest::Client;
+use rocket::fairing::AdHoc;
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnectOptions;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use vestibule::dev::identity_provider::IdentityProvider;
+use vestibule::secret::Secret;
+use vestibule::web::templates;
+
+use crate::phone::Crowd;
+use crate::support::cluster::Database;
+use crate::support::desk::Browser;
+use crate::support::missing::skip;
+use crate::support::provider::Provider;
+use crate::support::token::CLIENT_ID;
+use crate::tools::{Running, alone, eventually, folder, free_port, program, shipped};
+use crate::vestibule::Vestibule;
+
+const PREPARED: &str = "max_prepared_statements = 200\n";
+
+/// PgBouncer before one database.
+struct PgBouncer {
+    /// How the service reaches it.
+    url: String,
+    _running: Running,
+}
+
+impl PgBouncer {
+    /// With some of the shipped settings replaced.
+    async fn start(program: &Path, folder: &Path, database: &str, changes: &[(&str, &str)]) -> Self {
+        let server: PgConnectOptions = database.parse().unwrap();
+        let socket = server.get_socket().expect("the tests' server has a socket").display().to_string();
+        let (name, user, port) = (server.get_database().unwrap(), server.get_username(), free_port());
+        let users = folder.join("userlist.txt");
+        fs::write(&users, format!("\"{user}\" \"its password\"\n")).unwrap();
+        let place = format!("host={socket} port={} dbname={name}", server.get_port());
+        let own = [
+            ("host=10.0.0.20 port=5432 dbname=vestibule", place.as_str()),
+            ("listen_addr = 10.0.0.15", "listen_addr = 127.0.0.1"),
+            ("listen_port = 6432", &format!("listen_port = {port}")),
+            ("/etc/pgbouncer/userlist.txt", users.to_str().unwrap()),
+        ];
+        let text = shipped("pgbouncer.ini", &[&own, changes].concat());
+        let file = folder.join("pgbouncer.ini");
+        fs::write(&file, text).unwrap();
+        let log = folder.join("pgbouncer.log");
+        let running = Running::start_as_server(program, &log, |command| {
+            command.arg(&file);
+        });
+        eventually(&format!("PgBouncer listens; see {}", log.display()), async || {
+            TcpStream::connect(("127.0.0.1", port)).await.ok()
+        })
+        .await;
+        Self {
+            url: format!("postgres://{user}:its%20password@127.0.0.1:{port}/vestibule"),
+            _running: running,
+        }
+    }
+}
+
+/// PgBouncer, and whether it keeps prepared statements apart (since 1.21).
+fn pgbouncer() -> Option<(PathBuf, bool)> {
+    let program = program("pgbouncer")?;
+    let output = Command::new(&program).arg("--version").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = said.lines().next().and_then(|line| line.strip_prefix("PgBouncer ")).expect("a version");
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
+    Some((program, (numbers.next().unwrap(), numbers.next().unwrap()) >= (1, 21)))
+}
+
+/// The time limits that PgBouncer passes on from no client.
+async fn limit(database: &Database) {
+    let options: PgConnectOptions = database.url.parse().unwrap();
+    let (role, name) = (options.get_username().to_owned(), options.get_database().unwrap().to_owned());
+    for limit in
+        ["lock_timeout = '2s'", "statement_timeout = '10s'", "idle_in_transaction_session_timeout = '10s'"]
+    {
+        let sql = format!("ALTER ROLE {role} IN DATABASE {name} SET {limit}");
+        sqlx::query(AssertSqlSafe(sql)).execute(&database.pool).await.unwrap();
+    }
+}
+
+/// A provider that staff can sign in at, as a server of its own, and its issuer.
+async fn staff_provider(folder: &Path) -> String {
+    let port = free_port();
+    let issuer = format!("http://127.0.0.1:{port}/dev/idp");
+    let secret = Secret::new("hush".to_owned());
+    let provider = IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
+    let (tell, started) = oneshot::channel();
+    let figment = vestibule::config::defaults()
+        .merge(("port", port))
+        .merge(("template_dir", std::env::current_exe().unwrap()));
+    let rocket = rocket::custom(figment)
+        .attach(templates::fairing())
+        .attach(AdHoc::on_liftoff("started", |_| Box::pin(async { tell.send(()).unwrap() })));
+    tokio::spawn(provider.mount(rocket).launch());
+    started.await.unwrap();
+    issuer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
+    let _alone = alone().await;
+    let Some((program, apart)) = pgbouncer() else { return };
+    if !apart {
+        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
+    }
+    let (folder, database) = (folder("pgbouncer"), Database::bare().await);
+    limit(&database).await;
+    // Fewer connections to the server than the instances have to PgBouncer.
+    let few = [("default_pool_size = 16", "default_pool_size = 4")];
+    let pooler = PgBouncer::start(&program, &folder, &database.url, &few).await;
+    let (provider, issuer) = (Arc::new(Provider::start().await), staff_provider(&folder).await);
+    let mut instances = [(); 2].map(|()| {
+        let instance = Vestibule::new(&folder, &pooler.url, &provider.tokeninfo_url());
+        let url = instance.url();
+        let staff = format!(
+            "{{staff={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\",client_secret=\"hush\"}}}}"
+        );
+        instance
+            .with("ROCKET_PUBLIC_URL", &url)
+            .with("ROCKET_PROVIDERS", &staff)
+            .with("ROCKET_ADMIN", "{provider=\"staff\"}")
+    });
+    for instance in &mut instances {
+        instance.start();
+    }
+    for instance in &instances {
+        instance.ready().await;
+        assert!(!instance.said().contains("WARN"), "{}", instance.said());
+    }
+    assert_eq!(database.count("SELECT count(*) FROM signing_keys").await, 1);
+
+    let crowds = instances
+        .each_ref()
+        .map(|instance| Crowd::gather([(); 4].map(|()| Client::new()).into(), &instance.url(), &provider));
+    let output = instances[0].run(&["staff", "add", "ada@example.com", "--role", "admin"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut browser = Browser::new(&instances[0].url());
+    let landed = browser.sign_in("ada@example.com").await;
+    assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+    for page in ["/admin", "/admin/users?q=example", "/admin/audit", "/admin/staff"] {
+        let answer = browser.get(page).await;
+        assert_eq!(answer.status.as_u16(), 200, "{page}: {}", answer.text);
+    }
+    for crowd in &crowds {
+        eventually("people are at it", async || (crowd.answers() > 300).then_some(())).await;
+    }
+    for crowd in crowds {
+        crowd.content().await;
+    }
+    let output = instances[0].run(&["check"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("ok     database") && !said.contains("pooler"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
+    let _alone = alone().await;
+    let Some((program, apart)) = pgbouncer() else { return };
+    let (folder, database) = (folder("pgbouncer-old"), Database::bare().await);
+    // An old one does not know the setting.
+    let off = if apart { "max_prepared_statements = 0\n" } else { "" };
+    let pooler = PgBouncer::start(&program, &folder, &database.url, &[(PREPARED, off)]).await;
+    let mut instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/");
+    instance.start();
+    assert_eq!(instance.ended().await, Some(1));
+    let said = instance.said();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{said}");
+    let output = instance.run(&["check"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("wrong  pooler: mixes up prepared statements; use PgBouncer 1.21"), "{said}");
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(database.count(tables).await, 0, "nothing was touched");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_limits_that_pgbouncer_drops_are_told_of() {
+    let _alone = alone().await;
+    let Some((program, apart)) = pgbouncer() else { return };
+    if !apart {
+        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
+    }
+    let (folder, database) = (folder("pgbouncer-limits"), Database::create().await);
+    let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
+    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
+    assert!(instance.said().contains("ALTER ROLE"), "{}", instance.said());
+    let output = instance.run(&["check"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("warn   pooler: drops the service's time limits; set them"), "{said}");
+}

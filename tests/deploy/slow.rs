@@ -1,0 +1,142 @@
+//! Clients that take their time, and clients that say they are somebody else.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::haproxy::{HOST, HaProxy};
+use crate::phone;
+use crate::support::cluster::Database;
+use crate::support::provider::Provider;
+use crate::support::token;
+use crate::tools::{alone, eventually, folder};
+use crate::vestibule::Vestibule;
+
+const SLOW: usize = 600;
+
+/// What slow clients send before they begin to dawdle, one byte in ten seconds.
+const BEGINNINGS: [&str; 2] = [
+    "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: id.example.com\r\nX-",
+    "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{",
+];
+
+async fn dawdle(tls: TlsConnector, proxy: SocketAddr, beginning: &str, begun: Arc<AtomicUsize>) -> String {
+    let stream = TcpStream::connect(proxy).await.unwrap();
+    let mut stream = tls.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap();
+    stream.write_all(beginning.as_bytes()).await.unwrap();
+    begun.fetch_add(1, Ordering::Relaxed);
+    let mut answer = Vec::new();
+    loop {
+        let pause = tokio::time::sleep(Duration::from_secs(10));
+        tokio::select! {
+            // An end without TLS's farewell is an end, too.
+            _ = stream.read_to_end(&mut answer) => return String::from_utf8_lossy(&answer).into_owned(),
+            () = pause => drop(stream.write_all(b"x").await),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("slow"), Database::create().await);
+    let provider = Arc::new(Provider::start().await);
+    let instance = || {
+        Vestibule::new(&folder, &database.url, &provider.tokeninfo_url())
+            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
+            .started()
+    };
+    let instances = [instance().await, instance().await];
+    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
+    proxy.sees(2).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(proxy.certificate.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let tls = TlsConnector::from(Arc::new(config));
+
+    let (started, begun) = (Instant::now(), Arc::<AtomicUsize>::default());
+    let mut slow = JoinSet::new();
+    for number in 0..SLOW {
+        let beginning = BEGINNINGS[number % BEGINNINGS.len()];
+        slow.spawn(dawdle(tls.clone(), proxy.address, beginning, begun.clone()));
+    }
+    let all = || (begun.load(Ordering::Relaxed) == SLOW).then_some(());
+    eventually("all are connected", async || all()).await;
+    let connected = started.elapsed();
+
+    let client = proxy.client().build().unwrap();
+    let token = token::opaque();
+    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let (mut waits, mut given_up) = (Vec::new(), Vec::new());
+    while given_up.len() < SLOW {
+        let asked = Instant::now();
+        phone::sign_in(&client, &proxy.url(), &token).await.expect("a healthy client signs in");
+        waits.push(asked.elapsed());
+        while let Some(answer) = slow.try_join_next() {
+            given_up.push(answer.unwrap());
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{} of {SLOW} are given up", given_up.len());
+    }
+    waits.sort_unstable();
+    let p99 = waits[waits.len() * 99 / 100];
+    println!(
+        "{SLOW} slow clients connected within {connected:?}, and given up within {:?}; meanwhile {} sign-ins, \
+         99 of 100 within {p99:?}",
+        started.elapsed(),
+        waits.len()
+    );
+    assert!(p99 < Duration::from_secs(1), "{p99:?}");
+    for answer in given_up {
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_haproxy_nobody_can_claim_another_address_or_request_id() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("spoof"), Database::create().await);
+    let provider = Arc::new(Provider::start().await);
+    let instance = || {
+        Vestibule::new(&folder, &database.url, &provider.tokeninfo_url())
+            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
+            .started()
+    };
+    let instances = [instance().await, instance().await];
+    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
+    proxy.sees(2).await;
+    let client = proxy.client().local_address("127.0.0.99".parse().ok()).build().unwrap();
+    for (number, header) in
+        ["X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Request-Id"].into_iter().enumerate()
+    {
+        let token = token::opaque();
+        provider.accept(&token, token::claims(&format!("subject-{number}"), "ada@example.com"));
+        let claimed = if header == "Forwarded" { "for=203.0.113.7" } else { "203.0.113.7" };
+        let request = client
+            .post(format!("{}/api/v1/auth/oauth/idp", proxy.url()))
+            .headers(
+                [(header, claimed), ("Content-Type", "application/json")]
+                    .into_iter()
+                    .map(|(name, value)| {
+                        (name.parse::<reqwest::header::HeaderName>().unwrap(), value.parse().unwrap())
+                    })
+                    .collect(),
+            )
+            .body(json!({ "id_token": token }).to_string());
+        let answer = request.send().await.unwrap();
+        assert_ne!(answer.headers()["x-request-id"], "203.0.113.7", "{header}");
+        let session = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        let sessions = phone::read(&client, &proxy.url(), &session, "/api/v1/me/sessions").await.unwrap();
+        let newest = sessions["sessions"].as_array().unwrap().iter().find(|s| s["current"] == true).unwrap();
+        assert_eq!(newest["ip"], "127.0.0.99", "{header}: {sessions}");
+    }
+}

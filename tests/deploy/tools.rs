@@ -1,0 +1,160 @@
+//! Programs that are not ours, run for the length of a test, and files made from shipped ones.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, iter};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tokio::sync::{Mutex, MutexGuard};
+use uuid::Uuid;
+
+use crate::support::missing::skip;
+
+/// Where Debian keeps them; not every user has all of it in PATH.
+const FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/usr/bin", "/usr/local/bin"];
+
+/// A program, where there is one.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
+    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        skip(&format!("there is no {name}: what it does for a deployment was not tried out"));
+    }
+    found
+}
+
+/// The newest PostgreSQL's programs.
+pub fn postgres() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| {
+            let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin")))
+        })
+        .max();
+    newest.map_or_else(|| PathBuf::from("/usr/bin"), |(_, folder)| folder)
+}
+
+/// A shipped file with other addresses and paths. Each of them has to be there.
+pub fn shipped(file: &str, changes: &[(&str, &str)]) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
+    let mut text = fs::read_to_string(&file).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{} has no {from}", file.display());
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// A folder of the test's own, which others may enter and the server's user may write to. It goes when
+/// the test has passed.
+pub struct Folder(PathBuf);
+
+pub fn folder(name: &str) -> Folder {
+    // Short, for the sockets in it: their paths end at 107 bytes.
+    let folder = env::temp_dir().join(format!("vestibule-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    Folder(folder)
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
+/// connections might take it first.
+pub fn free_port() -> u16 {
+    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
+    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+/// A program that runs until it is dropped.
+pub struct Running {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Starts it, with what it says in a file. The system ends it when the test's thread has ended,
+    /// however it ends.
+    pub fn start(program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
+        Self::start_as(&[], program, log, prepare)
+    }
+
+    /// The same, as PostgreSQL's user where this one is root, which servers refuse to run as.
+    pub fn start_as_server(program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
+        let drop = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
+        Self::start_as(if geteuid().is_root() { &drop } else { &[] }, program, log, prepare)
+    }
+
+    fn start_as(become_: &[&str], program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new("setpriv");
+        command.args(become_).args(["--pdeathsig=KILL", "--"]).arg(program);
+        command.env_clear().env("LC_ALL", "C").env("PATH", env::var_os("PATH").unwrap_or_default());
+        prepare(&mut command);
+        let output = File::options().create(true).append(true).open(log).unwrap();
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        Self { process: command.spawn().expect("there is setpriv"), log: log.to_owned() }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Its exit code, once it has ended.
+    pub async fn ended(&mut self) -> Option<i32> {
+        let status = eventually("the program ends", async || self.process.try_wait().unwrap()).await;
+        status.code()
+    }
+
+    /// What it said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Keeps other tests from the machine while one of them counts on its speed.
+pub async fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::const_new(());
+    ALONE.lock().await
+}
+
+/// Tries until it works out, for a minute.
+pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_mins(1) {
+        if let Some(done) = attempt().await {
+            return done;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}")
+}

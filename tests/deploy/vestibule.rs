@@ -1,0 +1,97 @@
+//! The program, as an operator starts it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use reqwest::StatusCode;
+use rustix::process::Signal;
+
+use crate::support::token;
+use crate::tools::{Running, eventually, free_port};
+
+/// One instance, started and stopped any number of times.
+pub struct Vestibule {
+    pub port: u16,
+    settings: Vec<(String, String)>,
+    log: PathBuf,
+    running: Option<Running>,
+}
+
+impl Vestibule {
+    /// An instance that does not run yet.
+    pub fn new(folder: &Path, database: &str, tokeninfo: &str) -> Self {
+        let port = free_port();
+        let settings = [
+            ("ROCKET_PROFILE", "release"),
+            ("ROCKET_PUBLIC_URL", "https://id.example.com"),
+            ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
+            ("ROCKET_WORKERS", "2"),
+            ("ROCKET_RATE_LIMIT", "{enabled=false}"),
+            ("DATABASE_URL", database),
+            ("IDP_CLIENT_ID", token::CLIENT_ID),
+            ("IDP_ISSUERS", token::ISSUER),
+            ("IDP_TOKENINFO_URL", tokeninfo),
+            ("IDP_TOKEN_FORMAT", "jwt"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let log = folder.join(format!("vestibule-{port}.log"));
+        Self { port, settings, log, running: None }.with("ROCKET_PORT", &port.to_string())
+    }
+
+    /// With another setting.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Begins to run, and may not be ready for a while.
+    pub fn start(&mut self) {
+        let program = Path::new(env!("CARGO_BIN_EXE_vestibule"));
+        let settings = &self.settings;
+        self.running = Some(Running::start(program, &self.log, |command| {
+            command.envs(settings.iter().map(|(name, value)| (name, value)));
+            command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+        }));
+    }
+
+    /// Runs, and is ready.
+    pub async fn started(mut self) -> Self {
+        self.start();
+        self.ready().await;
+        self
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub async fn ready(&self) {
+        eventually(&format!("an instance is ready; see {}", self.log.display()), async || {
+            let answer = reqwest::get(format!("{}/readyz", self.url())).await.ok()?;
+            (answer.status() == StatusCode::OK).then_some(())
+        })
+        .await;
+    }
+
+    pub fn tell_to_stop(&self) {
+        self.running.as_ref().unwrap().signal(Signal::TERM);
+    }
+
+    /// Its exit code, once it has ended.
+    pub async fn ended(&mut self) -> Option<i32> {
+        self.running.as_mut().unwrap().ended().await
+    }
+
+    /// Runs one of its commands, with the same settings.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+        command.env_clear().envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command.current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).output().unwrap()
+    }
+
+    /// Its log.
+    pub fn said(&self) -> String {
+        self.running.as_ref().unwrap().said()
+    }
+}
