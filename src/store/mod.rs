@@ -3,6 +3,7 @@
 //! Races are closed here, in the statements, and show as [`Error::Raced`]: nothing was written
 //! and the same call can be made again.
 
+mod copy;
 pub mod directory;
 pub mod error;
 pub mod event_counts;

@@ -1,10 +1,11 @@
-//! Made-up rows, many at once, by `COPY` (PostgreSQL, "COPY", its text format).
+//! Made-up rows, many at once.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use sqlx::{Connection, PgConnection, PgPool};
 
 use super::Error;
+use super::copy::Rows;
 
 /// A table that is filled, parents before children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,25 +55,14 @@ impl Table {
 /// Some thousand rows of all tables that belong together.
 #[derive(Debug, Default)]
 pub struct Batch {
-    lines: [String; Table::ALL.len()],
+    tables: [Rows; Table::ALL.len()],
     rows: [usize; Table::ALL.len()],
 }
 
 impl Batch {
     /// Adds a row; `None` is NULL.
     pub fn push(&mut self, table: Table, values: &[Option<&dyn Display>]) {
-        let line = &mut self.lines[table as usize];
-        for (number, value) in values.iter().enumerate() {
-            if number > 0 {
-                line.push('\t');
-            }
-            // Writing to a string does not fail.
-            let _ = match value {
-                Some(value) => write!(Escaped(line), "{value}"),
-                None => line.write_str("\\N"),
-            };
-        }
-        line.push('\n');
+        self.tables[table as usize].push(values);
         self.rows[table as usize] += 1;
     }
 
@@ -80,24 +70,6 @@ impl Batch {
     #[must_use]
     pub const fn rows(&self, table: Table) -> usize {
         self.rows[table as usize]
-    }
-}
-
-/// A text with what `COPY` reads as more than itself escaped.
-struct Escaped<'a>(&'a mut String);
-
-impl Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for character in text.chars() {
-            match character {
-                '\\' => self.0.push_str("\\\\"),
-                '\t' => self.0.push_str("\\t"),
-                '\n' => self.0.push_str("\\n"),
-                '\r' => self.0.push_str("\\r"),
-                other => self.0.push(other),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -109,9 +81,7 @@ pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
     for table in Table::ALL {
-        let mut copy = transaction.copy_in_raw(table.copy()).await?;
-        copy.send(batch.lines[table as usize].as_bytes()).await?;
-        copy.finish().await?;
+        batch.tables[table as usize].send(&mut transaction, table.copy()).await?;
     }
     Ok(transaction.commit().await?)
 }
