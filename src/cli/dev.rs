@@ -16,13 +16,13 @@ pub(super) enum Command {
     /// Print an `id_token` of the development identity provider
     ///
     /// The server must be running: it is asked for the token.
-    #[command(after_help = "Example:\n  vestibule dev token --email ada@example.com")]
+    #[command(after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Token(Token),
     /// Fill the development database with made-up people
     ///
     /// A running server keeps running; without one, its database is started for this. With
     /// `DATABASE_URL`, that database is filled. Running it again adds as many more.
-    #[command(after_help = "Example:\n  vestibule dev seed --users 1000000")]
+    #[command(after_help = after_help!("Example:\n  vestibule dev seed --users 1000000"))]
     Seed(Seed),
 }
 

@@ -11,7 +11,7 @@ use crate::service::keys::{self, Key, Rotate};
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Print the keys: id, state, and when what happens to them (UTC)
-    #[command(after_help = "States:
+    #[command(after_help = after_help!("States:
   next       published, signs later
   signing    signs
   verifying  signs no more, published until the last token that it signed has expired
@@ -19,15 +19,15 @@ pub(super) enum Command {
   expired    no valid token of it is left; a running instance deletes it
 
 Example:
-  vestibule keys list")]
+  vestibule keys list"))]
     List,
     /// Announce the next key before its time, or replace all keys in an emergency
     ///
     /// Running instances pick up the change within 30 seconds.
-    #[command(after_help = "Examples:
+    #[command(after_help = after_help!("Examples:
   vestibule keys rotate        a new key is published now and signs in `keys.announce` seconds
   vestibule keys rotate --now  a key has leaked: every access token issued until now becomes invalid,
-                               and clients refresh theirs")]
+                               and clients refresh theirs"))]
     Rotate(RotateArguments),
 }
 

@@ -3,7 +3,15 @@
 //! Exit codes: 0 when all went well, 1 when it did not (one line on standard error says why),
 //! 2 when the arguments are wrong.
 
+/// What stands behind a command's help: its examples, and how it ends.
+macro_rules! after_help {
+    ($examples:literal) => {
+        concat!($examples, "\n\nExit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")
+    };
+}
+
 mod check;
+mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod health;
@@ -22,14 +30,14 @@ use clap::{Parser, Subcommand};
 use crate::config::LogFormat;
 use crate::telemetry;
 
-type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Sign in with an identity provider's token.
 #[derive(Parser)]
 #[command(
     name = "vestibule",
     version,
-    after_help = "Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments."
+    after_help = after_help!("Examples:\n  vestibule\n  vestibule help check")
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -39,9 +47,12 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Serve the API (what is done without a command, too)
+    #[command(after_help = after_help!("Example:\n  ROCKET_PROFILE=release vestibule serve"))]
     Serve,
     /// Bring the database's schema up to date, and stop
-    #[command(after_help = "Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")]
+    #[command(
+        after_help = after_help!("Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")
+    )]
     Migrate,
     /// Look whether everything is set up as the service needs it: database, schema, keys, providers
     #[command(after_help = check::HELP)]
@@ -50,16 +61,20 @@ enum Command {
     #[command(after_help = health::HELP)]
     Health,
     /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
+    #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
     /// The keys that sign access tokens
-    #[command(subcommand)]
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule keys list"))]
     Keys(keys::Command),
     /// Who may use the admin pages
-    #[command(subcommand)]
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule staff list"))]
     Staff(staff::Command),
+    /// Print what lets a shell complete these commands
+    #[command(after_help = completions::HELP)]
+    Completions(completions::Completions),
     /// Things for development
     #[cfg(all(feature = "dev", debug_assertions))]
-    #[command(subcommand)]
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Dev(dev::Command),
 }
 
@@ -80,23 +95,47 @@ pub fn run() -> ExitCode {
         Command::Prune => prune::run(),
         Command::Keys(command) => keys::run(command),
         Command::Staff(command) => staff::run(command),
+        Command::Completions(completions) => completions::run(&completions),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("vestibule: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(done.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(done: Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        eprintln!("vestibule: {error}");
+        ExitCode::FAILURE
+    })
 }
 
 /// Runs a future on as many threads as `workers` says.
-fn block_on(workers: usize, future: impl Future<Output = Result>) -> Result {
+fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers.max(1))
         .enable_all()
         .build()?
         .block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_says_how_it_is_used_and_how_it_ends() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path}{}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{path} has no example");
+            assert!(help.contains("\nExit codes: 0 "), "{path} does not say how it ends");
+            for below in command.get_subcommands() {
+                check(below, &format!("{path} "));
+            }
+        }
+        Arguments::command().debug_assert();
+        check(&Arguments::command(), "");
+    }
 }

@@ -11,7 +11,7 @@ use crate::service::{self, staff::Changed};
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Let someone use the admin pages, or change what they may do
-    #[command(after_help = "Example:\n  vestibule staff add grace@example.com --role support")]
+    #[command(after_help = after_help!("Example:\n  vestibule staff add grace@example.com --role support"))]
     Add {
         /// Address that the identity provider vouches for when they sign in
         email: String,
@@ -20,11 +20,13 @@ pub(super) enum Command {
         role: RoleName,
     },
     /// Take it away again, and end their sessions at once
+    #[command(after_help = after_help!("Example:\n  vestibule staff remove grace@example.com"))]
     Remove {
         /// The member's address
         email: String,
     },
     /// Show who may use the admin pages
+    #[command(after_help = after_help!("Example:\n  vestibule staff list"))]
     List,
 }
 

@@ -1,0 +1,27 @@
+//! `vestibule completions`
+
+use std::io::{self, Write};
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Arguments, Result};
+
+pub(super) const HELP: &str = after_help!(
+    "Examples:
+  vestibule completions bash > /etc/bash_completion.d/vestibule
+  vestibule completions zsh > ~/.zfunc/_vestibule
+  vestibule completions fish > ~/.config/fish/completions/vestibule.fish"
+);
+
+#[derive(Args)]
+pub(super) struct Completions {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(super) fn run(completions: &Completions) -> Result {
+    let mut script = Vec::new();
+    clap_complete::generate(completions.shell, &mut Arguments::command(), "vestibule", &mut script);
+    Ok(io::stdout().write_all(&script)?)
+}
