@@ -2,6 +2,7 @@
 
 pub mod check;
 mod drain;
+pub mod import;
 pub mod keys;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;

@@ -87,9 +87,10 @@ fn fill(users: u32) -> Result {
     let chance = Uuid::new_v4().as_u64_pair().0;
     super::block_on(1, async move {
         service::migrate(&config).await?;
-        let mut progress = Progress::new("users", u64::from(users));
+        let mut progress = Progress::new("users", Some(u64::from(users)));
         let batches = seed::Seed::new(users, chance);
-        let written = service::seed::fill(&config, batches, |users| progress.add(users as u64)).await?;
+        let written =
+            service::seed::fill(&config, batches, |users| progress.add(users as u64, users as u64)).await?;
         let took = progress.finish();
         println!(
             "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",

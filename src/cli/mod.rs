@@ -1,7 +1,7 @@
 //! The command line, one file a subcommand.
 //!
 //! Exit codes: 0 when all went well, 1 when it did not (one line on standard error says why),
-//! 2 when the arguments are wrong.
+//! 2 when the arguments are wrong, 3 when an import refused rows.
 
 /// What stands behind a command's help: its examples, and how it ends.
 macro_rules! after_help {
@@ -15,9 +15,9 @@ mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod health;
+mod import;
 mod keys;
 mod migrate;
-#[cfg(all(feature = "dev", debug_assertions))]
 mod progress;
 mod prune;
 mod serve;
@@ -37,7 +37,7 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[command(
     name = "vestibule",
     version,
-    after_help = after_help!("Examples:\n  vestibule\n  vestibule help check")
+    after_help = after_help!("Examples:\n  vestibule\n  vestibule help import")
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -60,6 +60,9 @@ enum Command {
     /// Ask the service that runs on this machine whether it is ready
     #[command(after_help = health::HELP)]
     Health,
+    /// Bring in users who existed elsewhere, from CSV or JSON lines
+    #[command(long_about = import::ABOUT, after_help = import::HELP)]
+    Import(import::Import),
     /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
@@ -92,6 +95,7 @@ pub fn run() -> ExitCode {
         Command::Migrate => migrate::run(),
         Command::Check => check::run(),
         Command::Health => health::run(),
+        Command::Import(import) => return ended(import::run(import)),
         Command::Prune => prune::run(),
         Command::Keys(command) => keys::run(command),
         Command::Staff(command) => staff::run(command),

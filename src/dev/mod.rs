@@ -93,6 +93,17 @@ pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error>
     })
 }
 
+/// The same, and nothing at all in the `release` profile.
+///
+/// # Errors
+/// See [`Error`].
+pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development), Error> {
+    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+        return Ok((figment, Development::default()));
+    }
+    prepare_beside(figment)
+}
+
 fn prepare_with(
     mut figment: Figment,
     start: impl FnOnce(Options) -> Result<(String, Option<Postgres>), postgres::Error>,

@@ -251,10 +251,13 @@ fn check_nonce(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> 
 fn subject(claims: &Object) -> Result<&str, Refusal> {
     claims
         .str("sub")
-        .filter(|sub| {
-            (1..=MAX_SUBJECT_LENGTH).contains(&sub.len()) && sub.bytes().all(|b| b.is_ascii_graphic())
-        })
+        .filter(|sub| is_subject(sub))
         .ok_or(Refusal::new(Reason::InvalidToken, "`sub` must be 1 to 255 visible ASCII characters"))
+}
+
+/// Whether a text can be a `sub`.
+pub(super) fn is_subject(text: &str) -> bool {
+    (1..=MAX_SUBJECT_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// `hd`, not the address's suffix, says which organisation an account belongs to.
@@ -288,14 +291,15 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 }
 
 /// A name fit to show: no control characters, no surrounding blanks, of bounded length.
-fn display_name(text: &str) -> Option<String> {
+pub(super) fn display_name(text: &str) -> Option<String> {
     let clean: String = text.chars().filter(|c| !c.is_control()).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-fn picture(text: &str) -> Option<String> {
+/// A picture's address fit to be put into a page.
+pub(super) fn picture(text: &str) -> Option<String> {
     let sound = text.starts_with("https://")
         && text.len() <= MAX_PICTURE_LENGTH
         && text.bytes().all(|b| b.is_ascii_graphic());

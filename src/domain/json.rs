@@ -36,6 +36,11 @@ impl Object {
         self.0.contains_key(name)
     }
 
+    /// The names of its members.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// The member's value when it is a string.
     #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {

@@ -37,7 +37,7 @@ pub struct EventRow {
     pub ip: Option<String>,
     /// Member of staff who did it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, and to what role.
+    /// The member of staff whose access changed, and to what role; of an import, how much it brought.
     pub about: Option<String>,
     /// Where an identity, or all of a user by a merge, came from.
     pub from_user: Option<String>,
@@ -151,7 +151,8 @@ impl Filter {
         let mut query = QueryBuilder::new(
             "SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id, host(e.ip) AS ip, e.actor,
                     coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
+                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
+                                     (e.detail->>'identities') || ' identities'), '') AS about,
                     e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
              FROM (",
         );

@@ -11,6 +11,7 @@ pub mod event_log;
 pub mod events;
 mod for_once;
 pub mod identities;
+pub mod import;
 pub mod listing;
 pub mod look_after;
 pub mod migrations;

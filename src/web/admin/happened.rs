@@ -20,7 +20,7 @@ pub(super) struct Happened {
     user_id: Option<Uuid>,
     ip: Option<String>,
     actor: Option<String>,
-    /// The member of staff whose access changed.
+    /// The member of staff whose access changed, or how much an import brought.
     about: Option<String>,
     /// Another user whom it happened to as well.
     other: Option<Other>,
@@ -110,6 +110,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "user_disabled" => "Disabled by staff",
         "user_enabled" => "Enabled by staff",
         "sessions_ended" => "Signed out everywhere by staff",
+        "users_imported" => "Imported users from a file",
         "user_viewed" => "Looked at the user",
         "users_viewed" => "Looked at the list of users",
         "users_exported" => "Exported the list of users",

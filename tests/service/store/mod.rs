@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod events;
+mod import;
 mod instances;
 mod keys;
 mod keys_command;

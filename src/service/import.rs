@@ -1,0 +1,306 @@
+//! Users who existed elsewhere, from a file: read on one thread, written by some connections at once.
+
+mod csv;
+mod json;
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use sqlx::PgPool;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use self::csv::Csv;
+use self::json::Json;
+use super::database;
+use crate::clock;
+use crate::config::Config;
+use crate::domain::email::Email;
+use crate::domain::import::{Person, Refused, Rules};
+use crate::session::import::{Done, Import};
+use crate::store;
+
+/// Rows of a transaction. Whoever signs in as one of them meanwhile waits for it: a fraction of a second.
+const BATCH: usize = 10_000;
+/// Connections that write. Which of them a row goes to is decided by who it is, so that rows of one person are
+/// written in their order.
+const WRITERS: usize = 2;
+/// Batches that are read ahead for each of them.
+const AHEAD: usize = 2;
+/// Longest row, in bytes.
+const LONGEST: usize = 1 << 20;
+/// Bytes that are read at a time.
+const BLOCK: usize = 1 << 18;
+/// What the audit names.
+const ACTOR: &str = "the command line";
+
+/// Why an import stops. What it has reported stays.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Reading it fails.
+    #[error("the file cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// Whoever is told cannot take it.
+    #[error("the refused rows cannot be written down: {0}")]
+    Tell(#[source] io::Error),
+    /// It says nothing of its columns.
+    #[error("the first line has to name the columns: {0}; see `vestibule import --help`")]
+    Header(String),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] super::Error),
+    /// The database failed in the middle.
+    #[error("{0}; what was imported until now stays, and the same command goes on from there")]
+    Store(#[from] store::Error),
+    /// A bug.
+    #[error("a part of the import stopped; what was imported until now stays")]
+    Stopped,
+}
+
+impl Error {
+    fn header(why: &str) -> Self {
+        Self::Header(why.to_owned())
+    }
+}
+
+/// How people are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 4180, with a header.
+    Csv,
+    /// An object a line.
+    JsonLines,
+}
+
+/// What there is to tell while it goes on.
+#[derive(Debug)]
+pub enum News {
+    /// Columns or members that have no meaning here.
+    Ignored(Vec<String>),
+    /// A row that is not imported.
+    Refused {
+        /// The line it begins on, the first being 1.
+        line: u64,
+        /// Why.
+        why: Refused,
+    },
+    /// Rows that are written, or were found there.
+    Done {
+        /// How many.
+        rows: u64,
+        /// Bytes of the file up to there.
+        position: u64,
+    },
+}
+
+/// What became of a file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows that were read.
+    pub read: u64,
+    /// Rows that were imported.
+    pub imported: u64,
+    /// Users that were created by them.
+    pub users: u64,
+    /// Identities that were created by them.
+    pub identities: u64,
+    /// Rows of which everything was there already.
+    pub already: u64,
+    /// Rows that were refused.
+    pub refused: u64,
+}
+
+/// A row of a file.
+struct Row {
+    line: u64,
+    person: Result<Person, Refused>,
+    /// Bytes up to its end.
+    position: u64,
+}
+
+/// Rows, one after the other.
+trait Rows {
+    fn next(&mut self) -> io::Result<Option<Row>>;
+
+    /// Columns and members without a meaning, each once.
+    fn ignored(&mut self) -> Vec<String>;
+}
+
+/// Rows on their way into the database.
+struct Batch {
+    rows: Vec<(u64, Person)>,
+    position: u64,
+}
+
+/// What the parts tell the whole.
+enum Heard {
+    Ignored(Vec<String>),
+    Refused(u64, Refused),
+    Done(Done, u64),
+}
+
+/// Imports a file.
+///
+/// # Errors
+/// See [`Error`]. A row that is refused is none.
+pub async fn import(
+    config: &Config,
+    input: impl Read + Send + 'static,
+    format: Format,
+    mut tell: impl FnMut(News) -> io::Result<()>,
+) -> Result<Summary, Error> {
+    super::migrate(config).await?;
+    let pool = database(config).await?;
+    let rules = Rules { providers: config.providers.keys().cloned().collect(), now: clock::now() };
+    let event = Uuid::now_v7();
+    let (heard, mut hear) = channel(1024);
+    let mut writers = JoinSet::new();
+    let mut queues = Vec::new();
+    for _ in 0..WRITERS {
+        let (queue, batches) = channel(AHEAD);
+        queues.push(queue);
+        writers.spawn(write(pool.clone(), event, batches, heard.clone()));
+    }
+    let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &queues, &heard));
+    let mut summary = Summary::default();
+    while let Some(heard) = hear.recv().await {
+        for news in summary.hear(heard) {
+            tell(news).map_err(Error::Tell)?;
+        }
+    }
+    while let Some(written) = writers.join_next().await {
+        written.map_err(|_| Error::Stopped)??;
+    }
+    summary.read = reader.await.map_err(|_| Error::Stopped)??;
+    if summary.imported > 0 {
+        store::import::analyze(&pool).await?;
+    }
+    pool.close().await;
+    Ok(summary)
+}
+
+impl Summary {
+    /// Adds up, and passes on.
+    fn hear(&mut self, heard: Heard) -> Vec<News> {
+        match heard {
+            Heard::Ignored(names) => vec![News::Ignored(names)],
+            Heard::Refused(line, why) => {
+                self.refused += 1;
+                vec![News::Refused { line, why }]
+            }
+            Heard::Done(done, position) => {
+                self.imported += done.imported;
+                self.users += done.users;
+                self.identities += done.identities;
+                self.already += done.already;
+                self.refused += done.refused.len() as u64;
+                let rows = done.imported + done.already + done.refused.len() as u64;
+                let refused = done.refused.into_iter().map(|(line, why)| News::Refused { line, why });
+                refused.chain([News::Done { rows, position }]).collect()
+            }
+        }
+    }
+}
+
+/// Reads to the end, or until nobody writes any more; answers how many rows there were.
+fn read(
+    input: impl Read,
+    format: Format,
+    rules: Rules,
+    queues: &[Sender<Batch>],
+    heard: &Sender<Heard>,
+) -> Result<u64, Error> {
+    let input = without_mark(input)?;
+    match format {
+        Format::Csv => deal(&mut Csv::open(input, rules)?, queues, heard),
+        Format::JsonLines => deal(&mut Json::new(input, rules), queues, heard),
+    }
+}
+
+/// A text without the mark that some programs put before it (Unicode, "byte order mark").
+fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    let mut first = Vec::new();
+    input.by_ref().take(MARK.len() as u64).read_to_end(&mut first)?;
+    if first == MARK {
+        first.clear();
+    }
+    Ok(BufReader::with_capacity(BLOCK, Cursor::new(first).chain(input)))
+}
+
+/// Deals rows out to the writers.
+fn deal(rows: &mut impl Rows, queues: &[Sender<Batch>], heard: &Sender<Heard>) -> Result<u64, Error> {
+    let hasher = RandomState::new();
+    let mut batches: Vec<Vec<(u64, Person)>> = queues.iter().map(|_| Vec::with_capacity(BATCH)).collect();
+    let (mut read, mut position) = (0, 0);
+    loop {
+        let row = rows.next()?;
+        let ignored = rows.ignored();
+        // Who does not listen any more has failed, and says why.
+        if !ignored.is_empty() && heard.blocking_send(Heard::Ignored(ignored)).is_err() {
+            return Ok(read);
+        }
+        let Some(row) = row else { break };
+        (read, position) = (read + 1, row.position);
+        let person = match row.person {
+            Ok(person) => person,
+            Err(why) => {
+                if heard.blocking_send(Heard::Refused(row.line, why)).is_err() {
+                    return Ok(read);
+                }
+                continue;
+            }
+        };
+        let number = usize::try_from(whose(&hasher, &person) % queues.len() as u64).unwrap_or_default();
+        batches[number].push((row.line, person));
+        if batches[number].len() == BATCH {
+            let rows = std::mem::replace(&mut batches[number], Vec::with_capacity(BATCH));
+            if queues[number].blocking_send(Batch { rows, position }).is_err() {
+                return Ok(read);
+            }
+        }
+    }
+    for (rows, queue) in batches.into_iter().zip(queues) {
+        if queue.blocking_send(Batch { rows, position }).is_err() {
+            break;
+        }
+    }
+    Ok(read)
+}
+
+/// The same number for rows of the same person.
+fn whose(hasher: &RandomState, person: &Person) -> u64 {
+    match (person.id, &person.email, person.identities.first()) {
+        (Some(id), ..) => hasher.hash_one(id),
+        (None, Some(email), _) => hasher.hash_one(Email::folded(email)),
+        (None, None, Some(identity)) => hasher.hash_one((&identity.provider, &identity.subject)),
+        (None, None, None) => 0,
+    }
+}
+
+/// Writes what it is given, until there is no more.
+async fn write(
+    pool: PgPool,
+    event: Uuid,
+    mut batches: Receiver<Batch>,
+    heard: Sender<Heard>,
+) -> Result<(), store::Error> {
+    let mut import = Import::new(&pool, event, ACTOR);
+    let mut last = 0;
+    while let Some(Batch { rows, position }) = batches.recv().await {
+        last = position;
+        let mut done = import.bring_in(rows).await?;
+        // A few may wait for more rows, as many as there is room for may not.
+        while import.waiting() > BATCH {
+            let _ = heard.send(Heard::Done(done, position)).await;
+            done = import.bring_in(Vec::new()).await?;
+        }
+        let _ = heard.send(Heard::Done(done, position)).await;
+    }
+    while import.waiting() > 0 {
+        let done = import.bring_in(Vec::new()).await?;
+        let _ = heard.send(Heard::Done(done, last)).await;
+    }
+    Ok(())
+}
