@@ -123,10 +123,10 @@ fn text<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
     value.map(|value| value as &dyn Display)
 }
 
-async fn judge(connection: &mut PgConnection) -> Result<Judged, Error> {
+async fn judge(transaction: &mut PgConnection) -> Result<Judged, Error> {
     // The tables are new each time, so that there is nothing to prepare for another.
     let rows: Vec<(String, i64, Vec<i32>, i64)> =
-        sqlx::query_as(include_str!("import.sql")).persistent(false).fetch_all(connection).await?;
+        sqlx::query_as(include_str!("import.sql")).persistent(false).fetch_all(transaction).await?;
     let mut judged = Judged::default();
     for (verdict, count, numbers, identities) in rows {
         let (count, numbers) =

@@ -36,7 +36,9 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKEN", &token), ("no_proxy", "*")])
         .env("SIGN_IN", format!("{}/api/v1/auth/oauth/idp", app.url))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .current_dir(&folder);
+        .env("PYTHONPATH", &folder)
+        // It leaves a folder of its own behind.
+        .current_dir(env!("CARGO_TARGET_TMPDIR"));
     // It takes its time, and the service answers on this runtime.
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
