@@ -19,6 +19,11 @@ const ENOUGH: u64 = 8 * 1024;
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
+    if figment.find_value("tls").is_ok_and(|tls| tls.as_dict().is_some()) {
+        return Err(
+            "with `tls`, the service speaks no plain HTTP here; ask its public address for /readyz".into()
+        );
+    }
     let unreadable = |_| "configuration: `address` or `port` cannot be read; `vestibule check` says why";
     let address = figment.extract_inner("address").map_err(unreadable)?;
     let port = figment.extract_inner("port").map_err(unreadable)?;

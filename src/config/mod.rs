@@ -14,6 +14,7 @@ mod root;
 mod session;
 mod sources;
 mod text;
+mod tls;
 
 use std::collections::BTreeMap;
 

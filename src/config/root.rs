@@ -15,12 +15,12 @@ use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
-use super::{Error, text};
+use super::{Error, text, tls};
 use crate::domain::address::secure;
 use crate::secret::Secret;
 
 /// Rocket's own keys (its configuration guide, "Overview"), and those of its companions.
-const ROCKET_KEYS: [&str; 19] = [
+const ROCKET_KEYS: [&str; 18] = [
     "address",
     "port",
     "workers",
@@ -38,7 +38,6 @@ const ROCKET_KEYS: [&str; 19] = [
     "template_dir",
     "databases",
     "profile",
-    "mtls",
     "proxy_proto_header",
 ];
 const OUR_KEYS: [&str; 13] = [
@@ -105,11 +104,7 @@ impl Root {
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         let all: Dict = figment.extract().map_err(|e| Error::from_figment(&e))?;
         known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS])?;
-        // Rocket is built without TLS, and would serve in plain text what somebody thinks is sealed.
-        if let Some(key) = ["tls", "mtls"].into_iter().find(|key| all.contains_key(*key)) {
-            let remedy = "remove it, and put a proxy in front that ends TLS";
-            return Err(Error::at(figment, key, "cannot be used: this program does not end TLS", remedy));
-        }
+        tls::check(figment, &all)?;
         if let Some(Value::Dict(_, databases)) = all.get("databases") {
             known(figment, "databases.", databases, &[&["vestibule"]])?;
             if let Some(Value::Dict(_, ours)) = databases.get("vestibule") {
@@ -120,7 +115,7 @@ impl Root {
     }
 }
 
-fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
+pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
     let unknown = dict.keys().find(|key| !lists.iter().any(|list| list.contains(&key.as_str())));
     unknown.map_or(Ok(()), |key| {
         Err(Error::at(

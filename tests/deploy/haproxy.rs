@@ -6,20 +6,15 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use reqwest::{Certificate, ClientBuilder};
+use reqwest::ClientBuilder;
 
+use crate::certificate::{Certificate, HOST};
 use crate::tools::{Running, eventually, free_port, program, shipped};
 use crate::vestibule::Vestibule;
 
-/// The name in its certificate.
-pub const HOST: &str = "id.example.com";
-
 pub struct HaProxy {
     pub address: SocketAddr,
-    /// Its certificate (PEM).
-    pub certificate: String,
+    pub certificate: Certificate,
     admin: PathBuf,
     _running: Running,
 }
@@ -28,11 +23,9 @@ impl HaProxy {
     /// Before these two instances, where there is HAProxy.
     pub fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
         let program = program("haproxy")?;
-        let certified = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
-        let certificate = pem("CERTIFICATE", certified.cert.der());
-        let both = certificate.clone() + &pem("PRIVATE KEY", &certified.signing_key.serialize_der());
+        let certificate = Certificate::new();
         let pem = folder.join("vestibule.pem");
-        fs::write(&pem, both).unwrap();
+        fs::write(&pem, format!("{}{}", certificate.text, certificate.key)).unwrap();
         let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
         let text = shipped(
             "haproxy.cfg",
@@ -60,11 +53,7 @@ impl HaProxy {
 
     /// A client that knows it.
     pub fn client(&self) -> ClientBuilder {
-        let certificate = Certificate::from_pem(self.certificate.as_bytes()).unwrap();
-        reqwest::Client::builder()
-            .tls_certs_only([certificate])
-            .resolve(HOST, self.address)
-            .timeout(std::time::Duration::from_secs(20))
+        self.certificate.client(self.address)
     }
 
     /// Waits until it sends requests to that many instances.
@@ -76,13 +65,6 @@ impl HaProxy {
         })
         .await;
     }
-}
-
-/// RFC 7468.
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<_> = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line)).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 fn command(socket: &Path, line: &str) -> Option<String> {

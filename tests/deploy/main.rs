@@ -11,6 +11,7 @@ compile_error!("the tests use the development parts; run them without --release 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod certificate;
 mod drain;
 mod haproxy;
 mod patroni;
@@ -18,5 +19,6 @@ mod pgbouncer;
 mod phone;
 mod rolling;
 mod slow;
+mod tls;
 mod tools;
 mod vestibule;
