@@ -1,7 +1,7 @@
 //! The service as it is shipped: the program itself, in the `release` profile, behind and beside the
 //! programs of a deployment, with the files in `deploy/` (only addresses and paths are others).
 //!
-//! It takes HAProxy, PgBouncer, Patroni and etcd; `.ci/run` installs them. A test that lacks what it
+//! It takes HAProxy, nginx, PgBouncer, Patroni and etcd; `.ci/run` installs them. A test that lacks what it
 //! needs says so.
 
 #[cfg(not(all(feature = "dev", debug_assertions)))]
@@ -14,10 +14,12 @@ mod support;
 mod certificate;
 mod drain;
 mod haproxy;
+mod nginx;
 mod patroni;
 mod pgbouncer;
 mod phone;
 mod rolling;
+mod settings;
 mod slow;
 mod tls;
 mod tools;

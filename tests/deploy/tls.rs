@@ -1,4 +1,4 @@
-//! Whoever ends TLS, HAProxy or the service itself: cookies are for TLS only, and nobody is somebody else.
+//! Whoever ends TLS, a proxy or the service itself: cookies are for TLS only, and nobody is somebody else.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::certificate::{Certificate, HOST};
 use crate::haproxy::HaProxy;
+use crate::nginx::Nginx;
 use crate::phone;
 use crate::support::cluster::Database;
 use crate::support::provider::Provider;
@@ -71,6 +72,20 @@ async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
     let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
     proxy.sees(2).await;
     let client = proxy.client().local_address(HERE.parse().ok()).build().unwrap();
+    nobody_is_somebody_else(&client, &proxy.url(), &provider).await;
+    cookies_are_for_tls_only(&client, &proxy.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_nginx_it_is_the_same() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("nginx"), Database::create().await);
+    let provider = Arc::new(Provider::start().await);
+    let instance =
+        || instance(&folder, &database, &provider).with("ROCKET_TRUSTED_PROXIES", "127.0.0.1").started();
+    let instances = [instance().await, instance().await];
+    let Some(proxy) = Nginx::start(&folder, &[&instances[0], &instances[1]]).await else { return };
+    let client = proxy.certificate.client(proxy.address).local_address(HERE.parse().ok()).build().unwrap();
     nobody_is_somebody_else(&client, &proxy.url(), &provider).await;
     cookies_are_for_tls_only(&client, &proxy.url()).await;
 }

@@ -18,11 +18,17 @@ pub struct Vestibule {
 }
 
 impl Vestibule {
+    /// An instance that does not run yet, and knows no setting but its port.
+    pub fn bare(folder: &Path) -> Self {
+        let port = free_port();
+        let log = folder.join(format!("vestibule-{port}.log"));
+        let bare = Self { port, settings: Vec::new(), log, running: None };
+        bare.with("ROCKET_PORT", &port.to_string()).with("ROCKET_PROFILE", "release")
+    }
+
     /// An instance that does not run yet.
     pub fn new(folder: &Path, database: &str, tokeninfo: &str) -> Self {
-        let port = free_port();
-        let settings = [
-            ("ROCKET_PROFILE", "release"),
+        [
             ("ROCKET_PUBLIC_URL", "https://id.example.com"),
             ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
             ("ROCKET_WORKERS", "2"),
@@ -32,10 +38,9 @@ impl Vestibule {
             ("IDP_ISSUERS", token::ISSUER),
             ("IDP_TOKENINFO_URL", tokeninfo),
             ("IDP_TOKEN_FORMAT", "jwt"),
-        ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let log = folder.join(format!("vestibule-{port}.log"));
-        Self { port, settings, log, running: None }.with("ROCKET_PORT", &port.to_string())
+        ]
+        .into_iter()
+        .fold(Self::bare(folder), |instance, (name, value)| instance.with(name, value))
     }
 
     /// With another setting.

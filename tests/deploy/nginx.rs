@@ -1,0 +1,66 @@
+//! nginx with `deploy/nginx.conf`, on loopback.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::certificate::{Certificate, HOST};
+use crate::tools::{Running, eventually, free_port, program, shipped};
+use crate::vestibule::Vestibule;
+
+pub struct Nginx {
+    pub address: SocketAddr,
+    pub certificate: Certificate,
+    _running: Running,
+}
+
+impl Nginx {
+    /// Before these two instances, where there is nginx.
+    pub async fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
+        let program = program("nginx")?;
+        let certificate = Certificate::new();
+        let [text, key] = [("vestibule.pem", &certificate.text), ("vestibule.key", &certificate.key)].map(
+            |(name, content)| {
+                let file = folder.join(name);
+                fs::write(&file, content).unwrap();
+                file
+            },
+        );
+        let port = free_port();
+        let site = shipped(
+            "nginx.conf",
+            &[
+                ("listen 443 ssl", &format!("listen 127.0.0.1:{port} ssl")),
+                ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
+                ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
+                ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
+                ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
+            ],
+        );
+        // What a distribution has around it, in a place of its own.
+        let place = folder.display();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {place}/{name};"))
+            .concat();
+        let text = format!(
+            "daemon off; pid {place}/nginx.pid; error_log stderr; events {{ }}
+             http {{ access_log off; {temporary} {site} }}"
+        );
+        let file = folder.join("nginx.conf");
+        fs::write(&file, text).unwrap();
+        let log = folder.join("nginx.log");
+        let running = Running::start_as_server(&program, &log, |command| {
+            command.args(["-e", "stderr", "-c"]).arg(&file);
+        });
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        eventually(&format!("nginx listens; see {}", log.display()), async || {
+            tokio::net::TcpStream::connect(address).await.ok()
+        })
+        .await;
+        Some(Self { address, certificate, _running: running })
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{HOST}:{}", self.address.port())
+    }
+}
