@@ -13,12 +13,16 @@ use crate::support::token;
 use crate::tools::{alone, eventually, folder};
 use crate::vestibule::Vestibule;
 
+/// Seconds; the default is less, and this machine may be busy.
+const DRAIN: u64 = 5;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes() {
     let _alone = alone().await;
     let (folder, database) = (folder("drain"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
-    let mut instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url()).started().await;
+    let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
+    let mut instance = instance.with("ROCKET_DRAIN", &DRAIN.to_string()).started().await;
     let url = instance.url();
     // One connection that is kept, and used by one request after the other.
     let kept = Client::builder().pool_max_idle_per_host(1).build().unwrap();
@@ -51,13 +55,13 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
     assert!(String::from_utf8_lossy(&health.stdout).contains("shutting_down"));
     phone::read(&kept, &url, &session, "/api/v1/me").await.expect("the connection that is kept works");
     phone::refresh(&Client::new(), &url, &session).await.expect("a new connection works");
-    assert!(told.elapsed() < Duration::from_secs(2), "all that within the drain");
+    assert!(told.elapsed() < Duration::from_secs(DRAIN), "all that within the drain");
     // What came before and is answered late, is answered.
     gate.release();
     in_flight.await.unwrap().expect("what was in flight is answered");
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
     let took = told.elapsed();
-    assert!((2..9).contains(&took.as_secs()), "{took:?}");
+    assert!((DRAIN..DRAIN + 7).contains(&took.as_secs()), "{took:?}");
     let health = instance.run(&["health"]);
     assert_eq!(health.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&health.stderr).contains("is the service running here?"));

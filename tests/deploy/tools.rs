@@ -147,10 +147,10 @@ pub async fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().await
 }
 
-/// Tries until it works out, for a minute.
+/// Tries until it works out, for two minutes.
 pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_mins(1) {
+    while begun.elapsed() < Duration::from_mins(2) {
         if let Some(done) = attempt().await {
             return done;
         }
