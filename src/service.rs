@@ -144,7 +144,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
     let times = telemetry::database::times();
-    let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone());
+    let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone(), &refusals);
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     let figment = config.figment.join(("template_dir", templates::dir()));

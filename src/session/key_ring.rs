@@ -128,6 +128,13 @@ impl KeyRing {
     pub fn failures(&self) -> u64 {
         self.0.failures.load(Ordering::Relaxed)
     }
+
+    /// Seconds by which this machine's clock was ahead of the database's when the keys were loaded, the
+    /// way between them included.
+    #[must_use]
+    pub fn ahead_of_database(&self) -> i64 {
+        self.0.current().ahead_of_database()
+    }
 }
 
 impl Shared {

@@ -19,7 +19,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedSignIn>,
-    dropped: Arc<AtomicU64>,
+    unrecorded: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -29,9 +29,15 @@ impl Refusals {
     #[must_use]
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let writer = tokio::spawn(write(pool, waiting, dropped.clone()));
-        Self { queue, dropped, writer: Mutex::new(Some(writer)) }
+        let unrecorded = Arc::new(AtomicU64::new(0));
+        let writer = tokio::spawn(write(pool, waiting, unrecorded.clone()));
+        Self { queue, unrecorded, writer: Mutex::new(Some(writer)) }
+    }
+
+    /// Refusals since the start that were too many for the queue, or that the database did not take.
+    #[must_use]
+    pub fn unrecorded(&self) -> Arc<AtomicU64> {
+        self.unrecorded.clone()
     }
 
     /// The task that empties the queue, for whoever waits for the last refusals to be written. It
@@ -43,23 +49,26 @@ impl Refusals {
     /// Takes a refusal, or counts it as dropped when the queue is full.
     pub fn record(&self, refusal: RefusedSignIn) {
         if self.queue.try_send(refusal).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.unrecorded.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, dropped: Arc<AtomicU64>) {
+async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, unrecorded: Arc<AtomicU64>) {
     let mut batch = Vec::with_capacity(BATCH);
     let mut told = 0;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = record_refusals(&pool, &batch).await {
-            tracing::warn!(lost = batch.len(), error = %error, "refused sign-ins could not be recorded");
+            let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+            tracing::warn!(lost, error = %error, "refused sign-ins could not be recorded");
+            unrecorded.fetch_add(lost, Ordering::Relaxed);
+            told += lost;
         }
         batch.clear();
-        let dropped = dropped.load(Ordering::Relaxed);
-        if dropped > told {
-            tracing::warn!(dropped = dropped - told, "refused sign-ins were too many to record");
-            told = dropped;
+        let dropped = unrecorded.load(Ordering::Relaxed) - told;
+        if dropped > 0 {
+            tracing::warn!(dropped, "refused sign-ins were too many to record");
+            told += dropped;
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the service counts, for Prometheus: requests, sign-ins, refreshes, rate limits, and what
-//! providers and the pool of connections say of themselves. No label names a person or an address.
+//! What the service counts, for Prometheus: requests, problems, sign-ins, refreshes, rate limits, and
+//! what providers, the signing keys and the pool of connections say of themselves. No label names a
+//! person or an address.
 
 mod readings;
 
@@ -10,21 +11,26 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
 
-use self::readings::{Calls, Keys, Pool};
+use self::readings::{Calls, Keys, Pool, Unrecorded};
 use super::problem::{Kind, Problem};
+use crate::clock;
 use crate::provider::Providers;
 use crate::session::KeyRing;
+use crate::session::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::telemetry::database::Times;
 
 /// Upper bounds of the histograms of requests, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// The outcome of a refresh that went well.
+const ROTATED: &str = "rotated";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -50,14 +56,31 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    error: &'static str,
+}
+
 /// How a sign-in ended well, kept with its request.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedIn(pub &'static str);
 
+/// A request that has no answer yet, kept with it.
+#[derive(Debug)]
+struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// The counters.
 pub struct Metrics {
     registry: Registry,
+    in_flight: Gauge,
     requests: Family<RequestLabels, Counter>,
+    problems: Family<ErrorLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     sign_ins: Family<SignInLabels, Counter>,
     refreshes: Family<OutcomeLabels, Counter>,
@@ -67,14 +90,33 @@ pub struct Metrics {
 impl Metrics {
     /// Counters that have counted nothing, beside the readings of what those know of themselves.
     #[must_use]
-    pub fn new(pool: PgPool, database: &Times, keys: KeyRing, providers: Providers) -> Self {
-        let mut registry = Registry::with_prefix("vestibule");
-        let requests = Family::default();
+    pub fn new(
+        pool: PgPool,
+        database: &Times,
+        keys: KeyRing,
+        providers: Providers,
+        refusals: &Refusals,
+    ) -> Self {
+        let mut whole = Registry::default();
+        // By the name that it has wherever Prometheus looks.
+        let started: Gauge = Gauge::default();
+        started.set(clock::now());
+        whole.register_with_unit(
+            "process_start_time",
+            "When the program was started",
+            Unit::Seconds,
+            started,
+        );
+        let registry = whole.sub_registry_with_prefix("vestibule");
+        let in_flight = Gauge::default();
+        let (requests, problems) = (Family::default(), Family::default());
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
         let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The running program", build);
+        registry.register("requests_in_flight", "Requests that have no answer yet", in_flight.clone());
         registry.register("requests", "Requests by route and status", requests.clone());
+        registry.register("problems", "Requests that failed, by error", problems.clone());
         registry.register_with_unit(
             "request_duration",
             "Time from a request's arrival to its answer",
@@ -99,7 +141,29 @@ impl Metrics {
         registry.register_collector(Box::new(Pool(pool)));
         registry.register_collector(Box::new(Keys(keys)));
         registry.register_collector(Box::new(Calls(providers)));
-        Self { registry, requests, durations, sign_ins, refreshes, limited }
+        registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
+        let metrics =
+            Self { registry: whole, in_flight, requests, problems, durations, sign_ins, refreshes, limited };
+        metrics.begin();
+        metrics
+    }
+
+    /// Writes down a zero for what is rare and matters: the first time is seen as a step only from there.
+    fn begin(&self) {
+        for error in Kind::all().map(|kind| kind.entry().error) {
+            drop(self.problems.get_or_create(&ErrorLabels { error }));
+        }
+        for outcome in NotRefreshed::ALL.map(NotRefreshed::name).into_iter().chain([ROTATED]) {
+            drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
+        }
+    }
+
+    /// Counts a request that arrives as one without an answer, for as long as it is there.
+    pub fn arrived(&self, request: &Request<'_>) {
+        request.local_cache(|| {
+            self.in_flight.inc();
+            InFlight(self.in_flight.clone())
+        });
     }
 
     /// Counts a request that is answered.
@@ -114,6 +178,12 @@ impl Metrics {
             }
             _ => 0,
         };
+        // Not to be ready is what that one was asked for.
+        if let Some(problem) = problem
+            && route != "/readyz"
+        {
+            self.problems.get_or_create(&ErrorLabels { error: problem.kind.entry().error }).inc();
+        }
         if problem.is_some_and(|problem| problem.kind == Kind::RateLimited) {
             self.limited.get_or_create(&RouteLabels { route: route.clone() }).inc();
         }
@@ -156,7 +226,7 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
 }
 
 fn refresh(problem: Option<&Problem>) -> &'static str {
-    let Some(problem) = problem else { return "rotated" };
+    let Some(problem) = problem else { return ROTATED };
     let why = NotRefreshed::ALL.into_iter().find(|why| problem.log.as_deref() == Some(why.name()));
     why.filter(|_| problem.kind == Kind::InvalidRefreshToken)
         .map_or(problem.kind.entry().error, NotRefreshed::name)

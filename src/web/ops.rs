@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rocket::http::{ContentType, Status};
 use rocket::request::{FromRequest, Outcome, Request};
+use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
@@ -68,6 +69,22 @@ struct Readiness {
     keys: &'static str,
 }
 
+impl<'r> Responder<'r, 'static> for Readiness {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let Self { service, database, migrations, keys } = self;
+        let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
+        let mut status = Status::Ok;
+        if !ready {
+            // Nobody made a mistake, and the log and the metrics are to say so.
+            let problem = Problem::new(Kind::ServiceUnavailable, "the service is not ready");
+            let why =
+                format!("service: {service}, database: {database}, migrations: {migrations}, keys: {keys}");
+            status = problem.logged(why).keep(request).status();
+        }
+        (status, Json(self)).respond_to(request)
+    }
+}
+
 /// Whether the service can sign people in, and will for a while
 #[utoipa::path(
     get,
@@ -81,7 +98,7 @@ struct Readiness {
               Problems<Nothing>),
 )]
 #[get("/readyz")]
-async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> (Status, Json<Readiness>) {
+async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> Readiness {
     let (database, migrations) = match timeout(PATIENCE, migrations::are_applied(db.pool())).await {
         Ok(Ok(true)) => ("ok", "ok"),
         Ok(Ok(false)) => ("ok", "missing"),
@@ -90,17 +107,13 @@ async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> (Status
     };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
     let service = if drain.has_begun() { "shutting_down" } else { "ok" };
-    let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
-    let status = if ready { Status::Ok } else { Status::ServiceUnavailable };
-    (status, Json(Readiness { service, database, migrations, keys }))
+    Readiness { service, database, migrations, keys }
 }
 
 /// The service cannot sign people in: there is no database yet.
 #[get("/readyz")]
-const fn not_ready() -> (Status, Json<Readiness>) {
-    let readiness =
-        Readiness { service: "starting", database: "failed", migrations: "unknown", keys: "none" };
-    (Status::ServiceUnavailable, Json(readiness))
+const fn not_ready() -> Readiness {
+    Readiness { service: "starting", database: "failed", migrations: "unknown", keys: "none" }
 }
 
 /// Somebody in a network that may read the metrics. They name nobody, but say how busy one is and

@@ -71,6 +71,9 @@ impl Fairing for RequestLog {
 
     async fn on_request(&self, request: &mut Request<'_>, _: &mut Data<'_>) {
         RequestId::of(request);
+        if let Some(metrics) = request.rocket().state::<Metrics>() {
+            metrics.arrived(request);
+        }
     }
 
     async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {

@@ -75,6 +75,10 @@ impl Keys {
         self.entries().map(|entry| entry.key.jwk.clone()).collect()
     }
 
+    pub fn ahead_of_database(&self) -> i64 {
+        self.loaded_here.saturating_sub(self.loaded.unix_timestamp())
+    }
+
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.loaded >= other.loaded
     }

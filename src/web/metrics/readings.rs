@@ -1,6 +1,8 @@
 //! What is read off when somebody asks, and not counted before.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -64,7 +66,25 @@ impl Collector for Keys {
         let help = "Reloads of the signing keys that failed, since the last one that did not";
         gauge(&mut encoder, "signing_key_reload_failures", help, failures)?;
         let published = i64::try_from(self.0.published().len()).unwrap_or(i64::MAX);
-        gauge(&mut encoder, "signing_keys", "Signing keys that are published", published)
+        gauge(&mut encoder, "signing_keys", "Signing keys that are published", published)?;
+        let help = "How far this machine's clock was ahead of the database's when the keys were last loaded";
+        let unit = Some(&Unit::Seconds);
+        encoder
+            .encode_descriptor("clock_ahead_of_database", help, unit, MetricType::Gauge)?
+            .encode_gauge(&self.0.ahead_of_database())
+    }
+}
+
+/// Refused sign-ins that are in no list of events.
+#[derive(Debug)]
+pub(super) struct Unrecorded(pub Arc<AtomicU64>);
+
+impl Collector for Unrecorded {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let help = "Refused sign-ins that were too many to record, or that the database did not take";
+        encoder
+            .encode_descriptor("unrecorded_refusals", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, u64>(&self.0.load(Ordering::Relaxed), None)
     }
 }
 

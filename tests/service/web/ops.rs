@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::app::{Answer, App};
-use crate::support::token::claims;
+use crate::support::process::eventually;
+use crate::support::token::{claims, now, opaque};
 
 async fn ask(app: &App, path: &str) -> Answer {
     app.send(Method::GET, path, None, "").await
@@ -47,6 +48,9 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_sign_ins_total{provider=\"\",outcome=\"provider_not_found\"} 1",
         "vestibule_refreshes_total{outcome=\"rotated\"} 1",
         "vestibule_refreshes_total{outcome=\"unknown\"} 1",
+        "vestibule_refreshes_total{outcome=\"replayed\"} 0",
+        "vestibule_problems_total{error=\"invalid_refresh_token\"} 1",
+        "vestibule_problems_total{error=\"internal_error\"} 0",
         "vestibule_requests_total{method=\"POST\",route=\"/api/v1/auth/refresh\",status=\"200\"} 1",
         "vestibule_request_duration_seconds_count{route=\"/api/v1/auth/refresh\"} 2",
         "vestibule_provider_calls_total{provider=\"idp\",outcome=\"answered\"} 2",
@@ -54,6 +58,7 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_provider_breaker_open{provider=\"second\"} 0.0",
         "vestibule_database_connections_max 16",
         "vestibule_signing_key_reload_failures 0",
+        "vestibule_unrecorded_refusals_total 0",
         "# EOF",
     ] {
         assert!(metrics.text.lines().any(|known| known == line), "{line}: {}", metrics.text);
@@ -61,6 +66,51 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
     for secret in ["ada", "no-such", "127.0.0.1", &signed_in.refresh_token(), &signed_in.user_id()] {
         assert!(!metrics.text.contains(secret), "{secret}: {}", metrics.text);
     }
+}
+
+/// The number behind a name in the metrics.
+async fn metric(app: &App, name: &str) -> i64 {
+    let metrics = ask(app, "/metrics").await.text;
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
+    let before = now();
+    let app = App::start().await;
+    let (one, another) =
+        (claims("subject-of-ada", "ada@example.com"), claims("subject-of-bob", "bob@example.com"));
+    let gate = app.provider.hold();
+    let asked = async |requests: i64| {
+        eventually("that many are under way", async || {
+            (metric(&app, "vestibule_requests_in_flight").await == requests).then_some(())
+        })
+        .await;
+    };
+    let watched = async {
+        // Two that wait for the provider, and the one that asks.
+        asked(3).await;
+        gate.release();
+    };
+    tokio::join!(app.sign_in(&one), app.sign_in(&another), watched);
+    asked(1).await;
+    let started = metric(&app, "process_start_time_seconds").await;
+    assert!((before..=now()).contains(&started), "{started}");
+    // One clock, and the way to the database: whole seconds may turn on it.
+    let ahead = metric(&app, "vestibule_clock_ahead_of_database_seconds").await;
+    assert!((0..=now() - before + 1).contains(&ahead), "{ahead}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_that_the_database_does_not_take_are_counted() {
+    let app = App::start().await;
+    sqlx::query("ALTER TABLE events RENAME TO gone").execute(&app.database.pool).await.unwrap();
+    app.post("idp", &json!({ "id_token": opaque() })).await;
+    eventually("it is counted", async || {
+        (metric(&app, "vestibule_unrecorded_refusals_total").await == 1).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
