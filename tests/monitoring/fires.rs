@@ -1,0 +1,143 @@
+//! The night it misbehaves, in some seconds: the provider, the database and the program itself go away and
+//! come back, and Prometheus says so.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::client::post;
+use crate::cluster::{Database, cluster};
+use crate::process::{Process, eventually, free_port};
+use crate::prometheus::{Prometheus, is_here};
+use crate::provider::{Behaviour, Provider};
+use crate::token::{claims, opaque};
+
+/// Between two requests of one phone.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The way to a database, which can be cut.
+struct Way {
+    there: PathBuf,
+    link: PathBuf,
+    url: String,
+}
+
+impl Way {
+    async fn to(database: &Database) -> Self {
+        let there = cluster().await.socket_dir().to_owned();
+        let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        let encoded = |path: &Path| path.to_str().unwrap().replace('/', "%2F");
+        let url = database.url.replace(&encoded(&there), &encoded(&link));
+        assert_ne!(url, database.url);
+        let way = Self { there, link, url };
+        way.mend();
+        way
+    }
+
+    fn mend(&self) {
+        symlink(&self.there, &self.link).unwrap();
+    }
+
+    /// Nobody comes through any more, and whoever has come is sent away.
+    async fn cut(&self, database: &Database) {
+        fs::remove_file(&self.link).unwrap();
+        let away = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        // One connection for all of it, or the pool's own would send each other away.
+        let mut own = database.pool.acquire().await.unwrap();
+        // Somebody may be on the way in.
+        eventually("all are gone", async || {
+            let gone: i64 = sqlx::query_scalar(away).fetch_one(&mut *own).await.unwrap();
+            (gone == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        // It may be cut.
+        let _ = fs::remove_file(&self.link);
+    }
+}
+
+/// Phones that go on whatever they are answered, and the proxy that asks whether it is ready.
+fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
+    let mut traffic = JoinSet::new();
+    for number in 0..4 {
+        let (url, token) = (url.to_owned(), opaque());
+        provider.accept(&token, claims(&format!("subject-{number}"), &format!("{number}@example.com")));
+        traffic.spawn(async move {
+            loop {
+                let body = json!({ "id_token": token });
+                let answer = post(&url, "/api/v1/auth/oauth/idp", &body).await;
+                let refresh = answer.map(|(_, answer)| answer["refresh_token"].clone()).unwrap_or_default();
+                let body = json!({ "refresh_token": refresh.as_str().unwrap_or("none") });
+                // Whatever becomes of it is what Prometheus is to see.
+                let _ = post(&url, "/api/v1/auth/refresh", &body).await;
+                let _ = reqwest::get(format!("{url}/readyz")).await;
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+    }
+    traffic
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
+    if !is_here() {
+        return;
+    }
+    // One database for each instance, so that one can lose its own.
+    let (database, another, provider) =
+        (Database::create().await, Database::create().await, Provider::start().await);
+    let way = Way::to(&database).await;
+    let unlimited = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
+    let start = |port, url: &str| Process::start(port, url, &provider.tokeninfo_url(), &unlimited);
+    let ports = [free_port(), free_port()];
+    let instances = ports.map(|port| format!("127.0.0.1:{port}"));
+    let (one, two) = (start(ports[0], &way.url), start(ports[1], &another.url));
+    for service in [&one, &two] {
+        service.answers("/readyz", 200).await;
+    }
+    let prometheus = Prometheus::watch([&instances[0], &instances[1]]).await;
+    let traffic = (traffic(&one.url, &provider), traffic(&two.url, &provider));
+    eventually("both are watched", async || {
+        let targets = prometheus.ask("targets?state=active").await;
+        let targets = targets["activeTargets"].as_array().unwrap();
+        (targets.len() == 2 && targets.iter().all(|target| target["health"] == "up")).then_some(())
+    })
+    .await;
+    // Good times, for longer than an alert takes.
+    provider.until(|counts| counts.calls >= 80).await;
+    for alert in ["Down", "NotReady", "DatabaseFailing", "ProviderFailing"] {
+        let firing = prometheus.firing(&format!("Vestibule{alert}"), "instance").await;
+        assert!(firing.is_empty(), "{alert}: {firing:?}");
+    }
+
+    provider.behave(Behaviour::status(503));
+    prometheus.fires("VestibuleProviderFailing", "provider", "idp").await;
+    provider.behave(Behaviour::Usual);
+    prometheus.is_silent("VestibuleProviderFailing").await;
+
+    way.cut(&database).await;
+    prometheus.fires("VestibuleDatabaseFailing", "instance", &instances[0]).await;
+    prometheus.fires("VestibuleNotReady", "instance", &instances[0]).await;
+    way.mend();
+    for alert in ["VestibuleDatabaseFailing", "VestibuleNotReady"] {
+        prometheus.is_silent(alert).await;
+    }
+
+    // Dropped is killed.
+    drop(two);
+    prometheus.fires("VestibuleDown", "instance", &instances[1]).await;
+    let two = start(ports[1], &another.url);
+    prometheus.is_silent("VestibuleDown").await;
+    two.answers("/readyz", 200).await;
+    drop(traffic);
+}

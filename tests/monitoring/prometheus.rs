@@ -1,0 +1,151 @@
+//! Debian's Prometheus with what is in `deploy/prometheus`, in a hurry.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::missing;
+use crate::process::{eventually, free_port};
+
+/// What in the files takes minutes, and what it takes here.
+const SHORTER: [(&str, &str); 5] = [
+    ("[1m]", "[4s]"),
+    ("[5m]", "[6s]"),
+    ("for: 1m", "for: 1s"),
+    ("for: 2m", "for: 1s"),
+    ("for: 5m", "for: 1s"),
+];
+
+/// Whether Prometheus and its tool are there; says so where they are not.
+pub fn is_here() -> bool {
+    let runs = |name: &str| {
+        let mut program = Command::new(name);
+        program.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        program.status().is_ok_and(|status| status.success())
+    };
+    let here = ["prometheus", "promtool"].into_iter().all(runs);
+    if !here {
+        missing::skip("prometheus is not installed");
+    }
+    here
+}
+
+/// A file of `deploy`.
+pub fn shipped(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(path)
+}
+
+/// `promtool` has nothing against it.
+pub fn promtool(arguments: &[&str], file: &Path) {
+    let output = Command::new("promtool").args(arguments).arg(file).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&said));
+}
+
+/// A text with one part replaced, which has to be there.
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}: {text}");
+    text.replace(from, to)
+}
+
+/// A running Prometheus, killed when it is dropped.
+pub struct Prometheus {
+    child: Child,
+    url: String,
+    folder: PathBuf,
+}
+
+impl Prometheus {
+    /// Watches the programs at these two addresses, by the configuration and the alerts that are shipped.
+    pub async fn watch(instances: [&str; 2]) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prometheus-{}", Uuid::now_v7()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut alerts = fs::read_to_string(shipped("prometheus/alerts.yml")).unwrap();
+        for (long, short) in SHORTER {
+            alerts = replaced(&alerts, long, short);
+        }
+        fs::write(folder.join("alerts.yml"), alerts).unwrap();
+        let mut configuration = fs::read_to_string(shipped("prometheus/prometheus.yml")).unwrap();
+        for (from, to) in [
+            ("scrape_interval: 15s", "scrape_interval: 500ms"),
+            ("evaluation_interval: 15s", "evaluation_interval: 250ms"),
+            ("vestibule-1.internal:8000", instances[0]),
+            ("vestibule-2.internal:8000", instances[1]),
+        ] {
+            configuration = replaced(&configuration, from, to);
+        }
+        fs::write(folder.join("prometheus.yml"), configuration).unwrap();
+        let address = format!("127.0.0.1:{}", free_port());
+        let child = Command::new("prometheus")
+            .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
+            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let prometheus = Self { child, url: format!("http://{address}"), folder };
+        eventually("Prometheus is ready", async || {
+            let answer = reqwest::get(format!("{}/-/ready", prometheus.url)).await.ok()?;
+            answer.status().is_success().then_some(())
+        })
+        .await;
+        prometheus
+    }
+
+    /// What its API says about it.
+    pub async fn ask(&self, path: &str) -> Value {
+        let answer = reqwest::get(format!("{}/api/v1/{path}", self.url)).await.unwrap();
+        let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert_eq!(answer["status"], "success", "{path}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// The rules that it goes by.
+    pub async fn rules(&self) -> Vec<Value> {
+        let groups = self.ask("rules").await;
+        let groups = groups["groups"].as_array().unwrap();
+        groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+    }
+
+    /// The values of one label of the alerts of that name that fire.
+    pub async fn firing(&self, name: &str, label: &str) -> BTreeSet<String> {
+        let alerts = self.ask("alerts").await;
+        let alerts = alerts["alerts"].as_array().unwrap().iter();
+        let ours = alerts.filter(|it| it["labels"]["alertname"] == name && it["state"] == "firing");
+        ours.map(|alert| alert["labels"][label].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Waits until alerts of that name fire for this value of the label, and for no other.
+    pub async fn fires(&self, name: &str, label: &str, value: &str) {
+        eventually(&format!("{name} fires for {value}"), async || {
+            (self.firing(name, label).await == BTreeSet::from([value.to_owned()])).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until none of that name fires.
+    pub async fn is_silent(&self, name: &str) {
+        eventually(&format!("{name} ends"), async || {
+            self.firing(name, "alertname").await.is_empty().then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // It may have ended already; its log says why.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            eprintln!("Prometheus: {log}");
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
