@@ -254,6 +254,29 @@ fn what_the_program_prints_is_in_the_runbook_to_the_letter() {
     }
 }
 
+#[test]
+fn every_alert_has_its_section_and_every_section_its_alert() {
+    let rules = read("deploy/prometheus/alerts.yml");
+    let behind = |word: &str| -> Vec<String> {
+        rules.lines().filter_map(|line| line.trim().strip_prefix(word)).map(str::to_owned).collect()
+    };
+    let alerts = behind("- alert: ");
+    assert!(alerts.len() > 10, "they are found");
+    let links = alerts.iter().map(|name| format!("{RUNBOOK}#{}", name.to_lowercase()));
+    assert_eq!(behind("runbook_url: "), links.collect::<Vec<_>>(), "each links to its section");
+    let page = prose(&root().join(RUNBOOK));
+    let (_, rest) = page.split_once("\n## Alerts\n").expect("it is there");
+    let sections = rest.split("\n## ").next().unwrap().split("\n### ").skip(1);
+    let sections: Vec<_> = sections.map(|section| section.split_once('\n').unwrap()).collect();
+    let names: Vec<_> = sections.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, alerts, "in the same order");
+    for (name, text) in sections {
+        for part in ["Means:", "Users notice", "Look at", "Do:", "Worry"] {
+            assert!(text.contains(&format!("\n**{part}**")), "{name} lacks: {part}");
+        }
+    }
+}
+
 /// Issues tokens of our shape with a key of its own, and shows them to `verify`, which stands above it.
 const ISSUER: &str = r#"
 import http.server, json, threading, time
