@@ -17,7 +17,7 @@ const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 const STATEMENT: &str = "sqlx::query";
 const ACQUIRED: &str = "sqlx::pool::acquire";
 
-/// Seconds of this process, from [`layer`] on.
+/// Seconds of this process, from the start of its logging on.
 #[derive(Debug)]
 pub struct Times {
     /// From the wish for a connection to having one.
