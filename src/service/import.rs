@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use sqlx::PgPool;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -23,8 +24,10 @@ use crate::store;
 
 /// Rows of a transaction. Whoever signs in as one of them meanwhile waits for it: a fraction of a second.
 const BATCH: usize = 10_000;
-/// Connections that write. Which of them a row goes to is decided by who it is, so that rows of one person are
-/// written in their order.
+/// The same in bytes of the file, for rows that are long.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Connections that write. Which of them a row goes to is decided by whom it is about, so that rows with one address
+/// are written in their order.
 const WRITERS: usize = 2;
 /// Batches that are read ahead for each of them.
 const AHEAD: usize = 2;
@@ -127,10 +130,35 @@ trait Rows {
     fn ignored(&mut self) -> Vec<String>;
 }
 
-/// Rows on their way into the database.
+/// Rows on their way into the database, by their lines.
 struct Batch {
     rows: Vec<(u64, Person)>,
+    /// What they take in the file.
+    bytes: u64,
+    /// Bytes of the file up to the last of them.
     position: u64,
+}
+
+impl Batch {
+    fn new() -> Self {
+        Self { rows: Vec::with_capacity(BATCH), bytes: 0, position: 0 }
+    }
+
+    fn add(&mut self, line: u64, person: Person, bytes: u64, position: u64) {
+        self.rows.push((line, person));
+        (self.bytes, self.position) = (self.bytes + bytes, position);
+    }
+
+    const fn is_full(&self) -> bool {
+        self.rows.len() >= BATCH || self.bytes >= BATCH_BYTES
+    }
+}
+
+/// What a writer is asked for.
+enum Job {
+    Write(Batch),
+    /// To leave no row waiting, and to say so.
+    Finish(oneshot::Sender<()>),
 }
 
 /// What the parts tell the whole.
@@ -158,9 +186,9 @@ pub async fn import(
     let mut writers = JoinSet::new();
     let mut queues = Vec::new();
     for _ in 0..WRITERS {
-        let (queue, batches) = channel(AHEAD);
+        let (queue, jobs) = channel(AHEAD);
         queues.push(queue);
-        writers.spawn(write(pool.clone(), event, batches, heard.clone()));
+        writers.spawn(write(pool.clone(), event, jobs, heard.clone()));
     }
     let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &queues, &heard));
     let mut summary = Summary::default();
@@ -173,8 +201,11 @@ pub async fn import(
         written.map_err(|_| Error::Stopped)??;
     }
     summary.read = reader.await.map_err(|_| Error::Stopped)??;
-    if summary.imported > 0 {
-        store::import::analyze(&pool).await?;
+    if summary.imported > 0
+        && let Err(error) = store::import::analyze(&pool).await
+    {
+        // Everybody is there all the same, and PostgreSQL will come round to it by itself.
+        tracing::warn!(%error, "the planner does not know of the new users yet; run ANALYZE users, identities");
     }
     pool.close().await;
     Ok(summary)
@@ -208,7 +239,7 @@ fn read(
     input: impl Read,
     format: Format,
     rules: Rules,
-    queues: &[Sender<Batch>],
+    queues: &[Sender<Job>],
     heard: &Sender<Heard>,
 ) -> Result<u64, Error> {
     let input = without_mark(input)?;
@@ -229,78 +260,121 @@ fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
     Ok(BufReader::with_capacity(BLOCK, Cursor::new(first).chain(input)))
 }
 
-/// Deals rows out to the writers.
-fn deal(rows: &mut impl Rows, queues: &[Sender<Batch>], heard: &Sender<Heard>) -> Result<u64, Error> {
-    let hasher = RandomState::new();
-    let mut batches: Vec<Vec<(u64, Person)>> = queues.iter().map(|_| Vec::with_capacity(BATCH)).collect();
-    let (mut read, mut position) = (0, 0);
+/// Deals rows out to the writers, in batches of a writer's own rows.
+///
+/// Rows without an address may be about somebody whom another writer has: they wait until all rows before them are
+/// written, and those behind them wait for them.
+struct Dealer<'a> {
+    queues: &'a [Sender<Job>],
+    hasher: RandomState,
+    with_address: Vec<Batch>,
+    without: Vec<Batch>,
+    position: u64,
+}
+
+/// The writers have stopped, and say why.
+struct Gone;
+
+impl<'a> Dealer<'a> {
+    fn new(queues: &'a [Sender<Job>]) -> Self {
+        let batches = || queues.iter().map(|_| Batch::new()).collect();
+        Self { queues, hasher: RandomState::new(), with_address: batches(), without: batches(), position: 0 }
+    }
+
+    fn add(&mut self, line: u64, person: Person, position: u64) -> Result<(), Gone> {
+        let bytes = position.saturating_sub(self.position);
+        self.position = position;
+        let whose = match (&person.email, person.id, person.identities.first()) {
+            (Some(email), ..) => self.hasher.hash_one(Email::folded(email)),
+            (None, Some(id), _) => self.hasher.hash_one(id),
+            (None, None, identity) => self.hasher.hash_one(identity.map(|it| (&it.provider, &it.subject))),
+        };
+        let number = usize::try_from(whose % self.queues.len() as u64).unwrap_or_default();
+        if person.email.is_none() {
+            self.without[number].add(line, person, bytes, position);
+            return if self.without[number].is_full() { self.flush() } else { Ok(()) };
+        }
+        let batch = &mut self.with_address[number];
+        batch.add(line, person, bytes, position);
+        if batch.is_full() {
+            let batch = std::mem::replace(batch, Batch::new());
+            self.queues[number].blocking_send(Job::Write(batch)).map_err(|_| Gone)?;
+        }
+        Ok(())
+    }
+
+    /// Has everything written, and waits for it.
+    fn flush(&mut self) -> Result<(), Gone> {
+        for batches in [&mut self.with_address, &mut self.without] {
+            for (batch, queue) in batches.iter_mut().zip(self.queues) {
+                let batch = std::mem::replace(batch, Batch::new());
+                queue.blocking_send(Job::Write(batch)).map_err(|_| Gone)?;
+            }
+            let written = self.queues.iter().map(|queue| {
+                let (say, hear) = oneshot::channel();
+                queue.blocking_send(Job::Finish(say)).map(|()| hear)
+            });
+            for written in written.collect::<Vec<_>>() {
+                written.map_err(|_| Gone)?.blocking_recv().map_err(|_| Gone)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads all rows; answers how many there were.
+fn deal(rows: &mut impl Rows, queues: &[Sender<Job>], heard: &Sender<Heard>) -> Result<u64, Error> {
+    let mut dealer = Dealer::new(queues);
+    let mut read = 0;
     loop {
         let row = rows.next()?;
         let ignored = rows.ignored();
         // Who does not listen any more has failed, and says why.
         if !ignored.is_empty() && heard.blocking_send(Heard::Ignored(ignored)).is_err() {
-            return Ok(read);
+            break;
         }
-        let Some(row) = row else { break };
-        (read, position) = (read + 1, row.position);
-        let person = match row.person {
-            Ok(person) => person,
-            Err(why) => {
-                if heard.blocking_send(Heard::Refused(row.line, why)).is_err() {
-                    return Ok(read);
-                }
-                continue;
-            }
+        let Some(Row { line, person, position }) = row else {
+            let _ = dealer.flush();
+            break;
         };
-        let number = usize::try_from(whose(&hasher, &person) % queues.len() as u64).unwrap_or_default();
-        batches[number].push((row.line, person));
-        if batches[number].len() == BATCH {
-            let rows = std::mem::replace(&mut batches[number], Vec::with_capacity(BATCH));
-            if queues[number].blocking_send(Batch { rows, position }).is_err() {
-                return Ok(read);
-            }
-        }
-    }
-    for (rows, queue) in batches.into_iter().zip(queues) {
-        if queue.blocking_send(Batch { rows, position }).is_err() {
+        read += 1;
+        let gone = match person {
+            Ok(person) => dealer.add(line, person, position).is_err(),
+            Err(why) => heard.blocking_send(Heard::Refused(line, why)).is_err(),
+        };
+        if gone {
             break;
         }
     }
     Ok(read)
 }
 
-/// The same number for rows of the same person.
-fn whose(hasher: &RandomState, person: &Person) -> u64 {
-    match (person.id, &person.email, person.identities.first()) {
-        (Some(id), ..) => hasher.hash_one(id),
-        (None, Some(email), _) => hasher.hash_one(Email::folded(email)),
-        (None, None, Some(identity)) => hasher.hash_one((&identity.provider, &identity.subject)),
-        (None, None, None) => 0,
-    }
-}
-
 /// Writes what it is given, until there is no more.
 async fn write(
     pool: PgPool,
     event: Uuid,
-    mut batches: Receiver<Batch>,
+    mut jobs: Receiver<Job>,
     heard: Sender<Heard>,
 ) -> Result<(), store::Error> {
     let mut import = Import::new(&pool, event, ACTOR);
-    let mut last = 0;
-    while let Some(Batch { rows, position }) = batches.recv().await {
-        last = position;
-        let mut done = import.bring_in(rows).await?;
-        // A few may wait for more rows, as many as there is room for may not.
-        while import.waiting() > BATCH {
-            let _ = heard.send(Heard::Done(done, position)).await;
-            done = import.bring_in(Vec::new()).await?;
+    let mut reached = 0;
+    while let Some(job) = jobs.recv().await {
+        // A few rows may wait for more, and no more than there is room for.
+        let (rows, most, say) = match job {
+            Job::Write(batch) => {
+                reached = batch.position.max(reached);
+                (batch.rows, BATCH, None)
+            }
+            Job::Finish(say) => (Vec::new(), 0, Some(say)),
+        };
+        if !rows.is_empty() {
+            let _ = heard.send(Heard::Done(import.bring_in(rows).await?, reached)).await;
         }
-        let _ = heard.send(Heard::Done(done, position)).await;
-    }
-    while import.waiting() > 0 {
-        let done = import.bring_in(Vec::new()).await?;
-        let _ = heard.send(Heard::Done(done, last)).await;
+        while import.waiting() > most {
+            let _ = heard.send(Heard::Done(import.bring_in(Vec::new()).await?, reached)).await;
+        }
+        // Nobody waits for it who has gone.
+        let _ = say.map(|say| say.send(()));
     }
     Ok(())
 }

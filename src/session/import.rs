@@ -39,6 +39,8 @@ pub struct Import<'a> {
     actor: &'a str,
     /// Rows that wait for those that they repeat.
     waiting: Vec<(u64, Person)>,
+    /// Whether nobody of the last batch was there, so that nobody of the next may be.
+    unseen: bool,
     hasher: RandomState,
 }
 
@@ -46,7 +48,7 @@ impl<'a> Import<'a> {
     /// Begins. What is brought in is counted in the event of that id.
     #[must_use]
     pub fn new(pool: &'a PgPool, event: Uuid, actor: &'a str) -> Self {
-        Self { pool, event, actor, waiting: Vec::new(), hasher: RandomState::new() }
+        Self { pool, event, actor, waiting: Vec::new(), unseen: false, hasher: RandomState::new() }
     }
 
     /// Brings in rows, each with its line. Those that repeat earlier ones may wait for the next call.
@@ -57,7 +59,15 @@ impl<'a> Import<'a> {
         let mut batch = std::mem::take(&mut self.waiting);
         batch.extend(rows);
         let (lines, arrivals) = self.arrivals(batch);
-        let judged = retrying!(import::bring_in(self.pool, &arrivals, self.event, self.actor))?;
+        let (pool, event, actor) = (self.pool, self.event, self.actor);
+        // Where it fails, nothing was written, or what was is found there.
+        let guess =
+            if self.unseen { import::bring_in(pool, &arrivals, true, event, actor).await.ok() } else { None };
+        let judged = match guess {
+            Some(judged) => judged,
+            None => retrying!(import::bring_in(pool, &arrivals, false, event, actor))?,
+        };
+        self.unseen = judged.already + judged.linked == 0 && judged.refused.is_empty();
         let mut later = judged.later.iter().copied().peekable();
         for (number, (line, arrival)) in lines.iter().zip(arrivals).enumerate() {
             if later.next_if_eq(&number).is_some() {

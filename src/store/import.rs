@@ -1,8 +1,9 @@
 //! Users who existed elsewhere, written many at once.
 //!
-//! A batch is copied into tables of its own transaction and judged there; see `import.sql`. It is all or nothing,
-//! and the same batch again finds everybody there already.
+//! A batch is judged by one statement (`import.sql`), and who is to be created is copied into the tables by the
+//! same transaction. It is all or nothing, and the same batch again finds everybody there already.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use sqlx::{Connection, Executor, PgConnection, PgPool};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::Error;
 use super::copy::Rows;
 use crate::domain::email::Email;
-use crate::domain::import::{Person, Refused};
+use crate::domain::import::{Identity, Person, Refused};
 
 /// Somebody to bring in.
 #[derive(Debug)]
@@ -40,36 +41,65 @@ pub struct Judged {
     pub later: Vec<usize>,
 }
 
-/// Tables for one transaction. The addresses' collation is that of the columns that they are looked up in.
-const TABLES: &str = r#"
-SET LOCAL jit = off;
-SET LOCAL statement_timeout = '10min';
-SET LOCAL lock_timeout = '1min';
-CREATE TEMPORARY TABLE arriving (
-    number integer, repeats boolean, given_id uuid, new_id uuid, email text COLLATE "C", email_verified boolean,
-    name text, picture text, created_at timestamptz, disabled boolean, identities bigint
-) ON COMMIT DROP;
-CREATE TEMPORARY TABLE arriving_identities (
-    number integer, id uuid, provider text, subject text, email text, email_verified boolean
-) ON COMMIT DROP"#;
+/// What is to be done with a row.
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    Create,
+    /// It is this user's.
+    Link(Uuid),
+    Nothing,
+}
+
+/// What is to be done with a batch.
+#[derive(Debug)]
+struct Plans {
+    rows: Vec<Plan>,
+    /// Identities of rows to link that are there, by their places in the batch.
+    known: HashSet<usize>,
+}
+
+/// For a transaction that takes longer than a request, and looks up row by row.
+const PATIENCE: &str =
+    "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; SET LOCAL jit = off";
+const USERS: &str =
+    "COPY users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, imported_at)
+    FROM STDIN";
+const IDENTITIES: &str =
+    "COPY identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
+                     updated_at)
+    FROM STDIN";
 
 /// Brings people in, and adds their number to the event of that id.
+///
+/// `unseen` takes it that nothing of them is there, and looks nothing up. Whoever is there after all shows as a
+/// race, as somebody who comes at the same time does.
 ///
 /// # Errors
 /// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
 pub async fn bring_in(
     pool: &PgPool,
     arrivals: &[Arrival],
+    unseen: bool,
     event: Uuid,
     actor: &str,
 ) -> Result<Judged, Error> {
-    let (people, identities) = rows(arrivals);
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
-    transaction.execute(TABLES).await?;
-    people.send(&mut transaction, "COPY pg_temp.arriving FROM STDIN").await?;
-    identities.send(&mut transaction, "COPY pg_temp.arriving_identities FROM STDIN").await?;
-    let judged = judge(&mut transaction).await?;
+    transaction.execute(PATIENCE).await?;
+    let (mut judged, plans) =
+        if unseen { assume(arrivals) } else { judge(&mut transaction, arrivals).await? };
+    let linked: Vec<_> = plans.rows.iter().filter_map(|plan| plan.user()).collect();
+    let ours = if linked.is_empty() { HashSet::new() } else { touch(&mut transaction, &linked).await? };
+    let (users, identities) = {
+        let now = timestamp(now(&mut transaction).await?);
+        rows(arrivals, &plans, &ours, &now, &mut judged)
+    };
+    if judged.users > 0 {
+        users.send(&mut transaction, USERS).await?;
+    }
+    if judged.identities > 0 {
+        identities.send(&mut transaction, IDENTITIES).await?;
+    }
     if judged.users + judged.identities > 0 {
         record(&mut transaction, event, actor, &judged).await?;
     }
@@ -77,38 +107,169 @@ pub async fn bring_in(
     Ok(judged)
 }
 
-/// The arrivals as they are copied.
-fn rows(arrivals: &[Arrival]) -> (Rows, Rows) {
-    let (mut people, mut identities) = (Rows::default(), Rows::default());
-    for (number, Arrival { person, repeats }) in arrivals.iter().enumerate() {
-        let created = person.created_at.map(|at| format!("{} {}+00", at.date(), at.time()));
-        let (id, count) = (new_id(person.created_at), person.identities.len());
-        people.push(&[
-            Some(&number),
-            Some(repeats),
-            text(person.id.as_ref()),
-            Some(&id),
-            text(person.email.as_ref().map(Email::folded).as_ref()),
-            Some(&person.email_verified),
-            text(person.name.as_ref()),
-            text(person.picture.as_ref()),
-            text(created.as_ref()),
-            Some(&person.disabled),
-            Some(&count),
-        ]);
-        for identity in &person.identities {
-            let id = new_id(person.created_at);
-            identities.push(&[
-                Some(&number),
-                Some(&id),
-                Some(&identity.provider),
-                Some(&identity.subject),
-                text(identity.email.as_ref().map(Email::as_given).as_ref()),
-                Some(&identity.email_verified),
-            ]);
+impl Plan {
+    const fn user(self) -> Option<Uuid> {
+        match self {
+            Self::Link(user) => Some(user),
+            Self::Create | Self::Nothing => None,
         }
     }
-    (people, identities)
+}
+
+/// What there is to do where nobody is there.
+fn assume(arrivals: &[Arrival]) -> (Judged, Plans) {
+    let plan = |arrival: &Arrival| if arrival.repeats { Plan::Nothing } else { Plan::Create };
+    let plans = Plans { rows: arrivals.iter().map(plan).collect(), known: HashSet::new() };
+    let numbered = arrivals.iter().enumerate();
+    let later = numbered.filter_map(|(number, arrival)| arrival.repeats.then_some(number)).collect();
+    (Judged { later, ..Judged::default() }, plans)
+}
+
+async fn judge(connection: &mut PgConnection, arrivals: &[Arrival]) -> Result<(Judged, Plans), Error> {
+    fn each<T>(arrivals: &[Arrival], read: impl Fn(&Arrival) -> T) -> Vec<T> {
+        arrivals.iter().map(read).collect()
+    }
+    let identities = || {
+        let numbered = (1_i64..).zip(arrivals);
+        numbered.flat_map(|(number, arrival)| arrival.person.identities.iter().map(move |it| (number, it)))
+    };
+    let emails = each(arrivals, |it| it.person.email.as_ref().map(|email| email.folded().to_owned()));
+    let verdicts = sqlx::query_file!(
+        "src/store/import.sql",
+        &each(arrivals, |it| it.person.id) as &[Option<Uuid>],
+        &emails as &[Option<String>],
+        &each(arrivals, |it| it.person.email_verified),
+        &each(arrivals, |it| it.repeats),
+        &each(arrivals, |it| i64::try_from(it.person.identities.len()).unwrap_or(i64::MAX)),
+        &identities().map(|(number, _)| number).collect::<Vec<_>>(),
+        &identities().map(|(_, it)| it.provider.clone()).collect::<Vec<_>>(),
+        &identities().map(|(_, it)| it.subject.clone()).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await?;
+    // PostgreSQL counts from 1.
+    let place = |number: i64| usize::try_from(number - 1).unwrap_or(usize::MAX);
+    let mut judged = Judged::default();
+    let mut plans = Plans { rows: vec![Plan::Create; arrivals.len()], known: HashSet::new() };
+    for verdict in verdicts {
+        plans.known.extend(verdict.known.into_iter().map(place));
+        let numbers: Vec<_> = verdict.numbers.into_iter().map(place).collect();
+        for number in &numbers {
+            plans.rows[*number] = Plan::Nothing;
+        }
+        let refused = match verdict.verdict.as_str() {
+            "already" => {
+                judged.already = numbers.len() as u64;
+                continue;
+            }
+            "linked" => {
+                for (number, user) in numbers.into_iter().zip(verdict.people) {
+                    plans.rows[number] = Plan::Link(user);
+                }
+                continue;
+            }
+            "later" => {
+                judged.later = numbers;
+                continue;
+            }
+            "id_of_another" => Refused::IdOfAnother,
+            "email_of_another" => Refused::EmailOfAnother,
+            "identity_of_another" => Refused::IdentityOfAnother,
+            "not_ours" => Refused::NotOurs,
+            "unproven" => Refused::Unproven,
+            other => return Err(Error::unexpected(other)),
+        };
+        judged.refused.extend(numbers.into_iter().map(|number| (number, refused.clone())));
+    }
+    Ok((judged, plans))
+}
+
+/// Marks users as changed by the import, those who still are as one left them; answers who that is.
+async fn touch(connection: &mut PgConnection, users: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
+    let ours = sqlx::query_scalar!(
+        "UPDATE users SET updated_at = now(), imported_at = now()
+         WHERE id = ANY ($1) AND imported_at = updated_at AND last_seen_on IS NULL
+         RETURNING id",
+        users,
+    );
+    Ok(ours.fetch_all(connection).await?.into_iter().collect())
+}
+
+/// The time of the transaction.
+async fn now(connection: &mut PgConnection) -> Result<OffsetDateTime, Error> {
+    Ok(sqlx::query_scalar!(r#"SELECT now() AS "now!""#).fetch_one(connection).await?)
+}
+
+/// What is to be copied into the tables, and the count of it.
+fn rows(
+    arrivals: &[Arrival],
+    plans: &Plans,
+    ours: &HashSet<Uuid>,
+    now: &str,
+    judged: &mut Judged,
+) -> (Rows, Rows) {
+    let (mut users, mut identities) = (Rows::default(), Rows::default());
+    let mut place = 0;
+    for (number, (Arrival { person, .. }, plan)) in arrivals.iter().zip(&plans.rows).enumerate() {
+        let places = place..;
+        place += person.identities.len();
+        let created = person.created_at.map_or_else(|| now.to_owned(), timestamp);
+        let id = match plan {
+            Plan::Nothing => continue,
+            // Somebody signed in as them since the judgement.
+            Plan::Link(user) if !ours.contains(user) => {
+                judged.later.push(number);
+                continue;
+            }
+            Plan::Link(user) => {
+                judged.linked += 1;
+                *user
+            }
+            Plan::Create => {
+                judged.users += 1;
+                let id = person.id.unwrap_or_else(|| new_id(person.created_at));
+                user(&mut users, id, person, &created, now);
+                id
+            }
+        };
+        for (given, place) in person.identities.iter().zip(places) {
+            if !plans.known.contains(&place) {
+                judged.identities += 1;
+                identity(&mut identities, id, person, given, &created, now);
+            }
+        }
+    }
+    judged.later.sort_unstable();
+    (users, identities)
+}
+
+fn user(rows: &mut Rows, id: Uuid, person: &Person, created: &str, now: &str) {
+    rows.push(&[
+        Some(&id),
+        text(person.email.as_ref().map(Email::folded).as_ref()),
+        Some(&person.email_verified),
+        text(person.name.as_ref()),
+        text(person.picture.as_ref()),
+        Some(&created),
+        Some(&now),
+        text(person.disabled.then_some(now).as_ref()),
+        Some(&now),
+    ]);
+}
+
+fn identity(rows: &mut Rows, user: Uuid, person: &Person, identity: &Identity, created: &str, now: &str) {
+    rows.push(&[
+        Some(&new_id(person.created_at)),
+        Some(&user),
+        Some(&identity.provider),
+        Some(&identity.subject),
+        text(identity.email.as_ref().map(Email::as_given).as_ref()),
+        Some(&identity.email_verified),
+        text(person.name.as_ref()),
+        text(person.picture.as_ref()),
+        Some(&created),
+        Some(&now),
+    ]);
 }
 
 /// Ids tell the time (UUID version 7, RFC 9562 §5.7), by which the newest users are found.
@@ -119,49 +280,14 @@ fn new_id(created: Option<OffsetDateTime>) -> Uuid {
     })
 }
 
-fn text<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
-    value.map(|value| value as &dyn Display)
+/// A time as PostgreSQL reads it.
+fn timestamp(at: OffsetDateTime) -> String {
+    let at = at.to_utc();
+    format!("{} {}+00", at.date(), at.time())
 }
 
-async fn judge(transaction: &mut PgConnection) -> Result<Judged, Error> {
-    // The tables are new each time, so that there is nothing to prepare for another.
-    let rows: Vec<(String, i64, Vec<i32>, i64)> =
-        sqlx::query_as(include_str!("import.sql")).persistent(false).fetch_all(transaction).await?;
-    let mut judged = Judged::default();
-    for (verdict, count, numbers, identities) in rows {
-        let (count, numbers) =
-            (count.unsigned_abs(), numbers.into_iter().filter_map(|n| usize::try_from(n).ok()));
-        judged.identities = identities.unsigned_abs();
-        let refused = match verdict.as_str() {
-            "created" => {
-                judged.users = count;
-                continue;
-            }
-            "linked" => {
-                judged.linked = count;
-                continue;
-            }
-            "already" => {
-                judged.already = count;
-                continue;
-            }
-            "later" => {
-                judged.later = numbers.collect();
-                continue;
-            }
-            "id_of_another" => Refused::IdOfAnother,
-            "email_of_another" => Refused::EmailOfAnother,
-            "identity_of_another" => Refused::IdentityOfAnother,
-            "not_ours" => Refused::NotOurs,
-            "unproven" => Refused::Unproven,
-            other => return Err(Error::unexpected(other)),
-        };
-        judged.refused.extend(numbers.map(|number| (number, refused.clone())));
-    }
-    // In the order of the file, so that those that come again do so in theirs.
-    judged.refused.sort_unstable_by_key(|(number, _)| *number);
-    judged.later.sort_unstable();
-    Ok(judged)
+fn text<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
+    value.map(|value| value as &dyn Display)
 }
 
 /// One event an import, however many batches it has: each adds its own.

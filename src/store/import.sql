@@ -1,21 +1,31 @@
--- Judges the people of `arriving`, creates those whom nothing speaks against, and links what a user of an
--- earlier batch brings besides: one statement. Answers how many rows met which end, and, of those that were not
--- done, their numbers.
+-- What to do with each row of a batch of arriving users. Nothing is written: whoever is to be created is copied
+-- into the tables next, by the same transaction, and somebody who comes in between shows as a unique violation
+-- (users_pkey, users_email_key, identities_provider_subject_key), after which the batch is judged again.
 --
---   created              there is a user now
---   linked               a user of an earlier import has one more identity now
---   already              all of it was there
+--   $1 ids, none where a new one does   $2 addresses, folded     $3 whether verified
+--   $4 whether an earlier row of the batch has the same id, address or identity
+--   $5 how many identities the row has; these are   $6 whose (the place of the row)  $7 providers  $8 subjects
+--
+-- Answers the verdicts with the places of their rows, from 1, and the users that they are about:
+--
+--   already              all of it is there
+--   linked               a user of an earlier import gets what the row has besides
 --   id_of_another …      refused, see domain/import.rs
---   later                an earlier row of the batch has the same id, address or identity (`repeats`); once that
---                        one is written, there is something to judge by
+--   later                like an earlier row: once that one is written, there is something to judge by
 --
--- A user is the row's by its id if it has one, else by its address if it has one, else by its identity.
--- Somebody who signs in at the same time shows as a unique violation (users_email_key,
--- identities_provider_subject_key, users_pkey); then nothing is written, and the next run sees them. Each row
--- looks up what it needs by index (OFFSET 0 keeps it from becoming a join), however many users there are.
-WITH owned AS MATERIALIZED (
-    SELECT n.*, (SELECT i.user_id FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject) AS owner
-    FROM arriving_identities n
+-- Rows without a verdict are to be created. `known` are the identities of linked rows, by place, that are there.
+--
+-- A row is the user's who has its id if it has one, else its address if it has one, else its identity. It looks up
+-- what it needs by index (OFFSET 0 keeps it from becoming a join), however many users there are.
+WITH arriving AS MATERIALIZED (
+    SELECT given_id, email COLLATE "C" AS email, email_verified, repeats, identities, number
+    FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[], $5::bigint[])
+         WITH ORDINALITY AS a (given_id, email, email_verified, repeats, identities, number)
+),
+owned AS MATERIALIZED (
+    SELECT n.number, n.place,
+           (SELECT i.user_id FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject) AS owner
+    FROM unnest($6::bigint[], $7::text[], $8::text[]) WITH ORDINALITY AS n (number, provider, subject, place)
 ),
 known AS MATERIALIZED (
     SELECT number, array_agg(owner) AS owners, count(*) AS count FROM owned WHERE owner IS NOT NULL GROUP BY number
@@ -27,11 +37,11 @@ found AS MATERIALIZED (
     FROM arriving a LEFT JOIN known k ON k.number = a.number
 ),
 judged AS MATERIALIZED (
-    SELECT f.*, p.id AS person,
+    SELECT f.number, p.id AS person,
            CASE
                WHEN f.given_id IS NOT NULL AND f.same_id IS NULL AND f.holder IS NOT NULL THEN 'email_of_another'
                WHEN f.owners IS NOT NULL AND (p.id = ALL (f.owners)) IS NOT TRUE THEN 'identity_of_another'
-               WHEN p.id IS NULL THEN CASE WHEN f.repeats THEN 'later' ELSE 'created' END
+               WHEN p.id IS NULL THEN CASE WHEN f.repeats THEN 'later' END
                -- Their address may have followed a provider since; an identity tells that it is them.
                WHEN f.owners IS NULL AND f.email IS NOT NULL AND p.email IS DISTINCT FROM f.email THEN 'id_of_another'
                WHEN NOT f.news THEN 'already'
@@ -40,7 +50,8 @@ judged AS MATERIALIZED (
                -- By its address alone, a row is only theirs where both are verified.
                WHEN f.given_id IS NULL AND f.email IS NOT NULL AND f.owners IS NULL
                     AND NOT (f.email_verified AND p.email_verified) THEN 'unproven'
-               ELSE CASE WHEN f.repeats THEN 'later' ELSE 'linked' END
+               WHEN f.repeats THEN 'later'
+               ELSE 'linked'
            END AS verdict
     FROM found f
     LEFT JOIN LATERAL (
@@ -54,37 +65,11 @@ judged AS MATERIALIZED (
                      END
         OFFSET 0
     ) AS p ON true
-),
-created_users AS (
-    INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, imported_at)
-    SELECT coalesce(given_id, new_id), email, email_verified, name, picture, coalesce(created_at, now()), now(),
-           CASE WHEN disabled THEN now() END, now()
-    FROM judged WHERE verdict = 'created'
-),
--- Whoever has signed in since the judgement is theirs alone.
-extended_users AS (
-    UPDATE users u SET updated_at = now(), imported_at = now()
-    WHERE u.id = ANY (ARRAY(SELECT person FROM judged WHERE verdict = 'linked'))
-          AND u.imported_at = u.updated_at AND u.last_seen_on IS NULL
-    RETURNING u.id
-),
-done AS MATERIALIZED (
-    SELECT number, coalesce(person, given_id, new_id) AS user_id, name, picture, created_at,
-           CASE
-               WHEN verdict = 'linked' AND person NOT IN (SELECT id FROM extended_users) THEN 'later'
-               ELSE verdict
-           END AS verdict
-    FROM judged
-),
-created_identities AS (
-    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at, updated_at)
-    SELECT o.id, d.user_id, o.provider, o.subject, o.email, o.email_verified, d.name, d.picture,
-           coalesce(d.created_at, now()), now()
-    FROM done d JOIN owned o ON o.number = d.number
-    WHERE d.verdict IN ('created', 'linked') AND o.owner IS NULL
-    RETURNING 1
 )
-SELECT verdict, count(*) AS count,
-       coalesce(array_agg(number) FILTER (WHERE verdict NOT IN ('created', 'linked', 'already')), '{}') AS numbers,
-       (SELECT count(*) FROM created_identities) AS identities
-FROM done GROUP BY verdict
+SELECT verdict AS "verdict!", array_agg(number ORDER BY number) AS "numbers!",
+       coalesce(array_agg(person ORDER BY number) FILTER (WHERE verdict = 'linked'), '{}') AS "people!",
+       ARRAY(
+           SELECT o.place FROM owned o
+           WHERE o.owner IS NOT NULL AND o.number IN (SELECT j.number FROM judged j WHERE j.verdict = 'linked')
+       ) AS "known!"
+FROM judged WHERE verdict IS NOT NULL GROUP BY verdict

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use vestibule::store::event_log::{self, Filter, What};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
@@ -153,6 +154,9 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
             .unwrap();
     let told = r#"{"users": 4, "identities": 5}"#;
     assert_eq!(events, [("users_imported".into(), "the command line".into(), told.into())]);
+    let filter = Filter { what: What::Staff, ..Filter::default() };
+    let audit = event_log::page(&database.pool, &filter, None, 10).await.unwrap();
+    assert_eq!(audit[0].about.as_deref(), Some("4 users, 5 identities"));
     let ids = "SELECT count(*) FROM users WHERE email = 'grace@example.com' AND id < '017e1400-0000-7000-8000-000000000000'";
     assert_eq!(database.count(ids).await, 1, "a new id tells the time of the sign-up");
 
@@ -182,12 +186,9 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
         ("b@example.com,elsewhere,1,", "`provider` is not one that is configured (idp, second)"),
         (&long, "is longer than 1048576 bytes"),
         ("c@example.com,idp,1,", ""),
-        ("d@example.com,idp,1,", "its identity belongs to another user"),
+        (",idp,1,", ""),
         ("e@example.com,,,00000000-0000-4000-8000-000000000001", ""),
-        (
-            "f@example.com,,,00000000-0000-4000-8000-000000000001",
-            "its `id` is that of a user with another address",
-        ),
+        (",idp,2,00000000-0000-4000-8000-000000000001", ""),
         ("E@example.com,,,00000000-0000-4000-8000-000000000001", ""),
         (
             "e@example.com,,,00000000-0000-4000-8000-000000000002",
@@ -212,14 +213,23 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     ));
     let ended = import(&database, &file("rows.csv", rows)).await;
     assert_eq!(ended.refused, expected);
-    assert_eq!((ended.code, ended.imported, ended.already), (Some(3), sound, 1), "{ended:?}");
-    assert_eq!(database.rows().await[..2], [4, 1]);
+    assert_eq!((ended.code, ended.imported + ended.already), (Some(3), sound + 1), "{ended:?}");
+    assert_eq!(database.rows().await[..2], [4, 2]);
+
+    // Of people who are there.
+    let rows = "email,provider,subject,id\nd@example.com,idp,1,\n\
+        f@example.com,,,00000000-0000-4000-8000-000000000001\n,idp,1,00000000-0000-4000-8000-000000000003\n";
+    let ended = import(&database, &file("contradicting.csv", rows)).await;
+    assert_eq!(ended.counts(), (Some(3), 0, 0, 3), "{ended:?}");
+    assert_eq!(ended.why(2), "its identity belongs to another user");
+    assert_eq!(ended.why(3), "its `id` is that of a user with another address");
+    assert_eq!(ended.why(4), "its identity belongs to another user");
 
     let lines = [
         r#"{"email":"g@example.com"}"#,
         r#"{"email":"h@example.com","email":"i@example.com"}"#,
         r#"{"identities":[{"provider":"idp","subject":"2","subject":"3"}]}"#,
-        r#"{"identities":[{"provider":"idp","subject":"2"},{"provider":"idp","subject":"2"}]}"#,
+        r#"{"identities":[{"provider":"idp","subject":"3"},{"provider":"idp","subject":"3"}]}"#,
         r#"{"email":"#,
         r#"["h@example.com"]"#,
         r#"{"email":["h@example.com"]}"#,
