@@ -38,7 +38,7 @@ address is taken for proved: its owner is linked to the imported user at the fir
 anybody's: when its owner arrives, what came with it is removed.
 
 Nobody who is there already is changed, and nothing is added to anybody who has signed in. So the same file can be
-imported again: rows that are there are counted as such, at a multiple of the speed of new ones. That is also how to go
+imported again: rows that are there are counted as such, about twice as fast as new ones. That is also how to go
 on after an import that was interrupted; each row is wholly there or not at all.
 
 A row that is not sound is not imported, and does not keep the others from it: its line and the reason are written
