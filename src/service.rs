@@ -183,8 +183,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     Ok(rocket)
 }
 
-/// Serves until told to stop (see [`drain`]), and closes the pool once the last request is answered and
-/// the last refusal written.
+/// Serves until told to stop (how is `service/drain.rs`), and closes the pool once the last request is
+/// answered and the last refusal written.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.
