@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Result;
 use crate::config;
 
-pub(super) const HELP: &str = "For containers that hold no shell and no curl:
+pub(super) const HELP: &str = "Example, for containers that hold no shell and no curl:
   HEALTHCHECK CMD [\"/vestibule\", \"health\"]
 
 Exit codes: 0 it is ready, 1 it is not, or nobody answers.";
