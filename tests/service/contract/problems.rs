@@ -33,10 +33,18 @@ const PROMISED: [(u16, &str); 22] = [
     (503, "service_unavailable"),
 ];
 
-/// A page's text as a reader sees it.
+/// A page's text as a reader sees it, with what is shown as code between backticks.
 fn unescaped(page: &Answer) -> String {
-    let named =
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#x27;", "'"), ("&#x2F;", "/"), ("&amp;", "&")];
+    let named = [
+        ("<code>", "`"),
+        ("</code>", "`"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&#x2F;", "/"),
+        ("&amp;", "&"),
+    ];
     named.iter().fold(page.text.clone(), |text, (entity, character)| text.replace(entity, character))
 }
 
@@ -75,6 +83,7 @@ async fn every_error_has_a_page_that_explains_it() {
     for entry in catalogue() {
         let page = app.send(Method::GET, &format!("/problems/{}", entry.error), None, "").await;
         assert_html(&page);
+        assert!(!page.text.contains('`'), "{}", page.text);
         let text = unescaped(&page);
         for part in [entry.error, entry.title, entry.cause, entry.remedy, &entry.status.to_string()] {
             assert!(text.contains(part), "{}: {part}", entry.error);
