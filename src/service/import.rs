@@ -1,31 +1,26 @@
 //! Users who existed elsewhere, from a file: read on one thread, written by some connections at once.
 
 mod csv;
+mod dealer;
 mod json;
 
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use sqlx::PgPool;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use self::csv::Csv;
+use self::dealer::{BATCH, Dealer, Job};
 use self::json::Json;
 use super::database;
 use crate::clock;
 use crate::config::Config;
-use crate::domain::email::Email;
 use crate::domain::import::{Person, Refused, Rules};
 use crate::session::import::{Done, Import};
 use crate::store;
 
-/// Rows of a transaction. Whoever signs in as one of them meanwhile waits for it: a fraction of a second.
-const BATCH: usize = 10_000;
-/// The same in bytes of the file, for rows that are long.
-const BATCH_BYTES: u64 = 16 << 20;
 /// Connections that write. Which of them a row goes to is decided by whom it is about, so that rows with one address
 /// are written in their order.
 const WRITERS: usize = 2;
@@ -130,37 +125,6 @@ trait Rows {
     fn ignored(&mut self) -> Vec<String>;
 }
 
-/// Rows on their way into the database, by their lines.
-struct Batch {
-    rows: Vec<(u64, Person)>,
-    /// What they take in the file.
-    bytes: u64,
-    /// Bytes of the file up to the last of them.
-    position: u64,
-}
-
-impl Batch {
-    fn new() -> Self {
-        Self { rows: Vec::with_capacity(BATCH), bytes: 0, position: 0 }
-    }
-
-    fn add(&mut self, line: u64, person: Person, bytes: u64, position: u64) {
-        self.rows.push((line, person));
-        (self.bytes, self.position) = (self.bytes + bytes, position);
-    }
-
-    const fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH || self.bytes >= BATCH_BYTES
-    }
-}
-
-/// What a writer is asked for.
-enum Job {
-    Write(Batch),
-    /// To leave no row waiting, and to say so.
-    Finish(oneshot::Sender<()>),
-}
-
 /// What the parts tell the whole.
 enum Heard {
     Ignored(Vec<String>),
@@ -258,68 +222,6 @@ fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
         first.clear();
     }
     Ok(BufReader::with_capacity(BLOCK, Cursor::new(first).chain(input)))
-}
-
-/// Deals rows out to the writers, in batches of a writer's own rows.
-///
-/// Rows without an address may be about somebody whom another writer has: they wait until all rows before them are
-/// written, and those behind them wait for them.
-struct Dealer<'a> {
-    queues: &'a [Sender<Job>],
-    hasher: RandomState,
-    with_address: Vec<Batch>,
-    without: Vec<Batch>,
-    position: u64,
-}
-
-/// The writers have stopped, and say why.
-struct Gone;
-
-impl<'a> Dealer<'a> {
-    fn new(queues: &'a [Sender<Job>]) -> Self {
-        let batches = || queues.iter().map(|_| Batch::new()).collect();
-        Self { queues, hasher: RandomState::new(), with_address: batches(), without: batches(), position: 0 }
-    }
-
-    fn add(&mut self, line: u64, person: Person, position: u64) -> Result<(), Gone> {
-        let bytes = position.saturating_sub(self.position);
-        self.position = position;
-        let whose = match (&person.email, person.id, person.identities.first()) {
-            (Some(email), ..) => self.hasher.hash_one(Email::folded(email)),
-            (None, Some(id), _) => self.hasher.hash_one(id),
-            (None, None, identity) => self.hasher.hash_one(identity.map(|it| (&it.provider, &it.subject))),
-        };
-        let number = usize::try_from(whose % self.queues.len() as u64).unwrap_or_default();
-        if person.email.is_none() {
-            self.without[number].add(line, person, bytes, position);
-            return if self.without[number].is_full() { self.flush() } else { Ok(()) };
-        }
-        let batch = &mut self.with_address[number];
-        batch.add(line, person, bytes, position);
-        if batch.is_full() {
-            let batch = std::mem::replace(batch, Batch::new());
-            self.queues[number].blocking_send(Job::Write(batch)).map_err(|_| Gone)?;
-        }
-        Ok(())
-    }
-
-    /// Has everything written, and waits for it.
-    fn flush(&mut self) -> Result<(), Gone> {
-        for batches in [&mut self.with_address, &mut self.without] {
-            for (batch, queue) in batches.iter_mut().zip(self.queues) {
-                let batch = std::mem::replace(batch, Batch::new());
-                queue.blocking_send(Job::Write(batch)).map_err(|_| Gone)?;
-            }
-            let written = self.queues.iter().map(|queue| {
-                let (say, hear) = oneshot::channel();
-                queue.blocking_send(Job::Finish(say)).map(|()| hear)
-            });
-            for written in written.collect::<Vec<_>>() {
-                written.map_err(|_| Gone)?.blocking_recv().map_err(|_| Gone)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Reads all rows; answers how many there were.
