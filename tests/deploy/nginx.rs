@@ -42,8 +42,9 @@ impl Nginx {
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {place}/{name};"))
             .concat();
+        // In one process: the workers of a master that is killed would stay.
         let text = format!(
-            "daemon off; pid {place}/nginx.pid; error_log stderr; events {{ }}
+            "daemon off; master_process off; pid {place}/nginx.pid; error_log stderr; events {{ }}
              http {{ access_log off; {temporary} {site} }}"
         );
         let file = folder.join("nginx.conf");
