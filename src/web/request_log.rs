@@ -1,6 +1,6 @@
 //! One line a request, and the id that ties the line, the answer and the event together.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::Header;
@@ -86,10 +86,10 @@ impl Fairing for RequestLog {
         if let Some(metrics) = request.rocket().state::<Metrics>() {
             metrics.observe(request, status, took);
         }
-        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let ms = millis(took);
         let request_id = id.as_str();
-        let provider_ms =
-            Asked::of(request).map(|asked| u64::try_from(asked.took.as_millis()).unwrap_or(u64::MAX));
+        let provider_ms = Asked::of(request).map(|asked| millis(asked.took));
         if status < 400 {
             tracing::info!(request_id, method, route, status, ms, provider_ms, "request");
             return;
