@@ -140,10 +140,7 @@ impl<'r> FromRequest<'r> for Observer {
     }
 }
 
-/// There is nothing to see for whoever is not an [`Observer`].
-enum NotObserver {}
-
-impl Fails for NotObserver {
+impl Fails for Observer {
     fn kinds() -> impl Iterator<Item = Kind> {
         [Kind::NotFound].into_iter()
     }
@@ -159,7 +156,7 @@ impl Fails for NotObserver {
     tag = "Operation",
     responses((status = 200, description = "The metrics.", body = String,
                content_type = "application/openmetrics-text",
-               example = "# HELP vestibule_build The running program.\n…\n# EOF\n"), Problems<NotObserver>),
+               example = "# HELP vestibule_build The running program.\n…\n# EOF\n"), Problems<Observer>),
 )]
 #[get("/metrics")]
 fn metrics(_observer: Observer, metrics: &State<Metrics>) -> Result<(ContentType, String), Status> {

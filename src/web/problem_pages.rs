@@ -5,7 +5,7 @@ use rocket::{Route, get, routes};
 use serde::Serialize;
 use utoipa::OpenApi;
 
-use super::openapi::problems::{Fails, Nothing, Problems};
+use super::openapi::problems::{Missing, Nothing, Problems};
 use super::problem::{Entry, Kind, Problem};
 use super::templates::{Html, html};
 
@@ -44,15 +44,6 @@ fn index() -> Html {
     html("problems", Context { entries: Kind::all().map(Kind::entry).collect() })
 }
 
-/// No error has that name.
-enum NoSuchError {}
-
-impl Fails for NoSuchError {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound].into_iter()
-    }
-}
-
 /// What one error means, and what to do about it
 ///
 /// A problem's `type` leads here.
@@ -64,7 +55,7 @@ impl Fails for NoSuchError {
     params(("error" = String, Path, description = "The error's name.", example = "audience_mismatch")),
     responses((status = 200, description = "A page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"),
-              Problems<NoSuchError>),
+              Problems<Missing>),
 )]
 #[get("/<error>")]
 fn page(error: &str) -> Result<Html, Problem> {

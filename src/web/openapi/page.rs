@@ -11,7 +11,7 @@ use rocket::response::{self, Responder, Response};
 use rocket::{Route, get, routes};
 use utoipa_swagger_ui::Config;
 
-use super::problems::{Fails, Nothing, Problems};
+use super::problems::{Missing, Nothing, Problems};
 use crate::web::problem::{Kind, Problem};
 
 /// The viewer makes styles as it goes, and draws its icons from `data:` addresses.
@@ -70,15 +70,6 @@ const fn page() -> Part {
     Part::new(include_str!("../../../static/docs.html"), ContentType::HTML)
 }
 
-/// There is no such part.
-enum NoPart {}
-
-impl Fails for NoPart {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound].into_iter()
-    }
-}
-
 /// What the page is made of
 #[utoipa::path(
     get,
@@ -89,7 +80,7 @@ impl Fails for NoPart {
     responses(
         (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,
          example = ".swagger-ui{…}"),
-        Problems<NoPart>,
+        Problems<Missing>,
     ),
 )]
 #[get("/docs/<part>")]
@@ -102,7 +93,7 @@ fn part(part: &str) -> Result<Part, Problem> {
     };
     let file = utoipa_swagger_ui::serve(part, Arc::new(Config::from("/api/v1/openapi.json")));
     match file {
-        Ok(Some(file)) => Ok(Part { body: Cow::Owned(file.bytes.into_owned()), content_type }),
+        Ok(Some(file)) => Ok(Part { body: file.bytes, content_type }),
         _ => Err(Problem::internal().logged("the viewer of the API's description is not in this build")),
     }
 }

@@ -43,6 +43,16 @@ impl Fails for Nothing {
     }
 }
 
+/// Nothing is there by the name that was asked for.
+#[derive(Debug)]
+pub enum Missing {}
+
+impl Fails for Missing {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [Kind::NotFound].into_iter()
+    }
+}
+
 /// What any route can answer, whatever its guards.
 pub const ANYWHERE: [Kind; 1] = [Kind::InternalError];
 
