@@ -27,7 +27,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
     ("jiff", &["web"]),
     ("tera", &["web"]),
     ("sqlx", &["service", "session", "store", "telemetry", "web"]),
-    ("reqwest", &["dev", "provider"]),
+    ("reqwest", &["cli", "dev", "provider"]),
 ];
 
 /// Every source file's lines of code, by the room it belongs to.
