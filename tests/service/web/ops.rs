@@ -63,7 +63,9 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
     ] {
         assert!(metrics.text.lines().any(|known| known == line), "{line}: {}", metrics.text);
     }
-    for secret in ["ada", "no-such", "127.0.0.1", &signed_in.refresh_token(), &signed_in.user_id()] {
+    for secret in
+        ["ada@", "subject-of", "no-such", "127.0.0.1", &signed_in.refresh_token(), &signed_in.user_id()]
+    {
         assert!(!metrics.text.contains(secret), "{secret}: {}", metrics.text);
     }
 }
