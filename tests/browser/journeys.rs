@@ -44,9 +44,9 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
         window.see("Ada’s phone (Android 16)").await;
 
         let why = "Why sign this person out everywhere?";
-        window.act(why, "", "Sign out everywhere").await;
+        window.act(why, "", "Sign this person out everywhere").await;
         assert!(window.text().await.contains("Ada’s phone (Android 16)"), "the browser asks for a reason");
-        window.act(why, "Lost the phone", "Sign out everywhere").await;
+        window.act(why, "Lost the phone", "Sign this person out everywhere").await;
         window.see("Nowhere at the moment.").await;
         window.see("Reason: Lost the phone").await;
 
