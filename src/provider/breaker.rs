@@ -64,9 +64,14 @@ enum Inner {
     HalfOpen,
 }
 
+/// Which time between two openings a call was let through in. What becomes of it says nothing about another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Era(u64);
+
 #[derive(Debug)]
 struct Memory {
     inner: Inner,
+    era: Era,
     consecutive: u32,
     /// When calls ended, and whether well.
     calls: VecDeque<(Instant, bool)>,
@@ -79,7 +84,7 @@ pub(super) struct Breaker(Mutex<Memory>);
 impl Breaker {
     pub fn new() -> Self {
         let calls = VecDeque::with_capacity(REMEMBERED);
-        Self(Mutex::new(Memory { inner: Inner::Closed, consecutive: 0, calls }))
+        Self(Mutex::new(Memory { inner: Inner::Closed, era: Era::default(), consecutive: 0, calls }))
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -95,32 +100,43 @@ impl Breaker {
         }
     }
 
+    /// For how long it will let nothing through.
+    pub fn open_for(&self, now: Instant) -> Option<Duration> {
+        match self.memory().inner {
+            Inner::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
+            Inner::Closed | Inner::HalfOpen => None,
+        }
+    }
+
     /// Lets a call through, which then has to be judged, or says how long there will be none.
-    pub fn admit(&self, now: Instant) -> Result<(), Duration> {
+    pub fn admit(&self, now: Instant) -> Result<Era, Duration> {
         let mut memory = self.memory();
         match memory.inner {
-            Inner::Closed => Ok(()),
+            Inner::Closed => Ok(memory.era),
             Inner::Open { until } if now < until => Err(until - now),
             Inner::Open { .. } => {
                 memory.inner = Inner::HalfOpen;
-                Ok(())
+                Ok(memory.era)
             }
             Inner::HalfOpen => Err(Duration::from_secs(1)),
         }
     }
 
-    /// Takes note of how a call ended. Answers the new state when that is another one.
-    pub fn judge(&self, verdict: Verdict, now: Instant) -> Option<State> {
+    /// Takes note of how a call of that era ended. Answers the new state when that is another one.
+    pub fn judge(&self, era: Era, verdict: Verdict, now: Instant) -> Option<State> {
         let mut memory = self.memory();
+        // Whoever was let through before it opened has nothing to say any more.
+        if era != memory.era {
+            return None;
+        }
         match (&memory.inner, verdict) {
-            // Whoever was let through before it opened has nothing to say any more.
             (Inner::Open { .. }, _) | (Inner::Closed, Verdict::Abandoned) => None,
             (Inner::HalfOpen, Verdict::Abandoned) => {
                 memory.inner = Inner::Open { until: now };
                 None
             }
             (Inner::HalfOpen, Verdict::Answered) => {
-                *memory = Memory { inner: Inner::Closed, consecutive: 0, calls: VecDeque::new() };
+                memory.inner = Inner::Closed;
                 Some(State::Closed)
             }
             (Inner::HalfOpen, Verdict::Failed(wish)) => {
@@ -151,6 +167,7 @@ impl Memory {
     fn open(&mut self, wish: Option<Duration>, now: Instant) {
         let time = wish.unwrap_or(OPEN).clamp(OPEN, LONGEST);
         self.inner = Inner::Open { until: now + time };
+        self.era.0 += 1;
         self.consecutive = 0;
         self.calls.clear();
     }
@@ -173,9 +190,13 @@ mod tests {
 
     fn fail(breaker: &Breaker, times: u32, now: Instant) {
         for _ in 0..times {
-            breaker.admit(now).unwrap();
-            breaker.judge(FAILED, now);
+            end(breaker, FAILED, now);
         }
+    }
+
+    /// A call that is let through and ends at once.
+    fn end(breaker: &Breaker, verdict: Verdict, now: Instant) -> Option<State> {
+        breaker.judge(breaker.admit(now).unwrap(), verdict, now)
     }
 
     #[test]
@@ -185,10 +206,11 @@ mod tests {
         assert_eq!(breaker.state(start), State::Closed);
         fail(&breaker, 1, start);
         assert_eq!((breaker.state(start), breaker.admit(start)), (State::Open, Err(OPEN)));
+        assert_eq!((breaker.open_for(start), breaker.open_for(start + OPEN)), (Some(OPEN), None));
         let later = start + OPEN;
-        assert_eq!(breaker.admit(later), Ok(()));
+        let probe = breaker.admit(later).unwrap();
         assert!(breaker.admit(later).is_err(), "one probe at a time");
-        assert_eq!(breaker.judge(Verdict::Answered, later), Some(State::Closed));
+        assert_eq!(breaker.judge(probe, Verdict::Answered, later), Some(State::Closed));
         fail(&breaker, 4, later);
         assert_eq!(breaker.state(later), State::Closed, "what was before is forgotten");
     }
@@ -198,13 +220,11 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
         let later = start + OPEN;
-        breaker.admit(later).unwrap();
-        breaker.judge(FAILED, later);
+        end(&breaker, FAILED, later);
         assert_eq!(breaker.state(later), State::Open);
         let later = later + OPEN;
-        breaker.admit(later).unwrap();
-        breaker.judge(Verdict::Abandoned, later);
-        assert_eq!(breaker.admit(later), Ok(()));
+        end(&breaker, Verdict::Abandoned, later);
+        assert!(breaker.admit(later).is_ok());
     }
 
     #[test]
@@ -212,25 +232,41 @@ mod tests {
         let (breaker, now) = (Breaker::new(), Instant::now());
         for call in 0..20 {
             assert_eq!(breaker.state(now), State::Closed, "{call}");
-            breaker.admit(now).unwrap();
-            breaker.judge(if call % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            end(&breaker, if call % 2 == 0 { Verdict::Answered } else { FAILED }, now);
         }
         assert_eq!(breaker.state(now), State::Open);
     }
 
     #[test]
-    fn what_was_long_ago_does_not_count_and_late_verdicts_change_nothing() {
+    fn what_was_long_ago_does_not_count() {
         let (breaker, start) = (Breaker::new(), Instant::now());
         for second in 0..100 {
             let now = start + Duration::from_secs(4 * second);
-            breaker.judge(if second % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            end(&breaker, if second % 2 == 0 { Verdict::Answered } else { FAILED }, now);
         }
         let now = start + Duration::from_secs(400);
         assert_eq!(breaker.state(now), State::Closed, "too few calls for a rate");
-        breaker.judge(Verdict::Answered, now);
-        fail(&breaker, 5, now);
-        assert_eq!(breaker.judge(Verdict::Answered, now), None);
-        assert_eq!(breaker.state(now), State::Open);
+    }
+
+    #[test]
+    fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
+        let (breaker, start) = (Breaker::new(), Instant::now());
+        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap()).collect();
+        fail(&breaker, 5, start);
+        assert_eq!(breaker.judge(slow[0], Verdict::Answered, start), None);
+        assert_eq!(breaker.state(start), State::Open);
+        let later = start + OPEN;
+        let probe = breaker.admit(later).unwrap();
+        assert_eq!(breaker.judge(slow[1], FAILED, later), None);
+        assert_eq!(
+            breaker.judge(probe, Verdict::Answered, later),
+            Some(State::Closed),
+            "it is the probe's to say"
+        );
+        for late in &slow {
+            assert_eq!(breaker.judge(*late, FAILED, later), None);
+        }
+        assert_eq!(breaker.state(later), State::Closed);
     }
 
     #[test]
@@ -238,7 +274,7 @@ mod tests {
         for (wish, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)] {
             let (breaker, now) = (Breaker::new(), Instant::now());
             for _ in 0..5 {
-                breaker.judge(Verdict::Failed(Some(Duration::from_secs(wish))), now);
+                end(&breaker, Verdict::Failed(Some(Duration::from_secs(wish))), now);
             }
             assert_eq!(breaker.admit(now), Err(expected));
         }

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::answer::Unavailable;
-use super::breaker::{Breaker, State, Verdict};
+use super::breaker::{Breaker, Era, State, Verdict};
 use crate::clock;
 
 /// Longest wait for a place.
@@ -28,6 +28,7 @@ pub(super) struct Gate {
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
     _place: SemaphorePermit<'a>,
+    era: Era,
     verdict: Verdict,
 }
 
@@ -52,8 +53,8 @@ impl Gate {
     /// There is none in time, or the breaker is open.
     pub async fn enter(&self) -> Result<Pass<'_>, Unavailable> {
         // While it is open nobody even waits.
-        if self.breaker.state(Instant::now()) == State::Open {
-            self.breaker.admit(Instant::now()).map_err(open)?;
+        if let Some(wait) = self.breaker.open_for(Instant::now()) {
+            return Err(open(wait));
         }
         let full = || Unavailable::after("no_place", spread(1, 3));
         let place = if let Ok(place) = self.places.try_acquire() {
@@ -63,8 +64,8 @@ impl Gate {
             let place = timeout(WAIT, self.places.acquire()).await;
             place.map_err(|_| full())?.map_err(|_| full())?
         };
-        self.breaker.admit(Instant::now()).map_err(open)?;
-        Ok(Pass { gate: self, _place: place, verdict: Verdict::Abandoned })
+        let era = self.breaker.admit(Instant::now()).map_err(open)?;
+        Ok(Pass { gate: self, _place: place, era, verdict: Verdict::Abandoned })
     }
 }
 
@@ -90,7 +91,7 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        match self.gate.breaker.judge(self.verdict, Instant::now()) {
+        match self.gate.breaker.judge(self.era, self.verdict, Instant::now()) {
             Some(State::Open) => tracing::warn!(
                 provider = self.gate.name,
                 "the identity provider fails; it is left alone, and asked again in some seconds"
