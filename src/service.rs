@@ -1,7 +1,7 @@
 //! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
 
 pub mod check;
-mod drain;
+pub mod drain;
 pub mod import;
 pub mod keys;
 #[cfg(all(feature = "dev", debug_assertions))]
@@ -9,12 +9,16 @@ pub mod seed;
 pub mod staff;
 pub mod waiting;
 
+use std::time::Duration;
+
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
 use sqlx::migrate::MigrateError;
 use sqlx::{ConnectOptions, Connection, PgPool};
+use tokio::time::timeout;
 
+use self::drain::Stop;
 use crate::config::Config;
 use crate::provider::{ClientError, Providers};
 use crate::session;
@@ -34,10 +38,14 @@ use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
 #[cfg(feature = "otlp")]
 use crate::web::traces::RequestTraces;
-use crate::web::{admin, api, catcher, exact_path, ops, problem_pages, templates, well_known};
+use crate::web::{admin, api, catcher, deadline, exact_path, ops, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
+
+/// Longest time for what is left to do once the last request is answered: whoever told the service to stop
+/// kills it when it takes too long.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
 const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_timeout = '2s', the same for statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
@@ -148,10 +156,8 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
     tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
     tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
     let figment = config.figment.join(("template_dir", templates::dir()));
-    let drain = Drain::default();
     let rocket = rocket::custom(drain::take_over(figment))
-        .attach(drain::fairing(drain.clone(), config.drain))
-        .manage(drain)
+        .manage(Drain::of(config.drain))
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
@@ -168,10 +174,10 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .attach(exact_path::fairing())
         .attach(RateLimitFields)
         .attach(templates::fairing())
-        .mount("/", ops::routes())
-        .mount("/api/v1", api::routes())
-        .mount("/.well-known", well_known::routes())
-        .mount("/admin", admin::routes())
+        .mount("/", deadline::routes(ops::routes()))
+        .mount("/api/v1", deadline::routes(api::routes()))
+        .mount("/.well-known", deadline::routes(well_known::routes()))
+        .mount("/admin", deadline::routes(admin::routes()))
         .register("/admin", admin::catchers())
         .mount("/problems", problem_pages::routes())
         .register("/", catcher::catchers());
@@ -184,15 +190,17 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
 }
 
 /// Serves until told to stop (how is `service/drain.rs`), and closes the pool once the last request is
-/// answered and the last refusal written.
+/// answered and the last refusal written, or there is no more time for that.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.
 pub async fn launch(
     rocket: Rocket<Build>,
+    stop: Stop,
     lifted_off: impl FnOnce(&Rocket<rocket::Orbit>) + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let rocket: Rocket<Ignite> = rocket
+        .attach(drain::fairing(stop))
         .attach(AdHoc::on_liftoff("lifted off", |rocket| Box::pin(async move { lifted_off(rocket) })))
         .ignite()
         .await
@@ -202,12 +210,19 @@ pub async fn launch(
     #[cfg(feature = "otlp")]
     let traces = rocket.state::<Traces>().cloned();
     drop(rocket.launch().await.map_err(Box::new)?);
-    if let Some(writer) = refusals {
-        // A panic there is in the log already; what matters is that it has ended.
-        let _ = writer.await;
-    }
-    if let Some(pool) = pool {
-        pool.close().await;
+    let end = async {
+        if let Some(writer) = refusals {
+            // A panic there is in the log already; what matters is that it has ended.
+            let _ = writer.await;
+        }
+        if let Some(pool) = pool {
+            pool.close().await;
+        }
+    };
+    if timeout(PATIENCE, end).await.is_err() {
+        tracing::warn!(
+            "the database did not take the last refused sign-ins in time; the service stops without"
+        );
     }
     #[cfg(feature = "otlp")]
     if let Some(traces) = traces {

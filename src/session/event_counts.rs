@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
+use crate::store::deadline::in_time;
 use crate::store::error::Error;
 use crate::store::event_counts::count;
 
@@ -15,7 +16,7 @@ const PAUSE: Duration = Duration::from_mins(5);
 /// # Errors
 /// See [`Error`]; what was counted before stays so.
 pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
-    while count(pool).await? {}
+    while in_time(count(pool)).await? {}
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use self::keys::Keys;
 use super::key_rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
 use crate::secret::Secret;
+use crate::store::deadline::in_time;
 use crate::{clock, config};
 
 /// Shortest time between two reloads that unknown key ids ask for: anyone can send one.
@@ -166,7 +167,7 @@ impl Shared {
     }
 
     async fn load(&self) -> Result<(), Error> {
-        let stored = self.rotation.tend().await?;
+        let stored = in_time(self.rotation.tend()).await?;
         let known = self.current();
         let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), Some(&known))?);
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);

@@ -8,6 +8,7 @@ use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::store::deadline::in_time;
 use crate::store::events::{RefusedSignIn, record_refusals};
 
 /// Refusals that may wait.
@@ -58,7 +59,7 @@ async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, unrecor
     let mut batch = Vec::with_capacity(BATCH);
     let mut told = 0;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
-        if let Err(error) = record_refusals(&pool, &batch).await {
+        if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
             tracing::warn!(lost, error = %error, "refused sign-ins could not be recorded");
             unrecorded.fetch_add(lost, Ordering::Relaxed);

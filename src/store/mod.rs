@@ -4,6 +4,7 @@
 //! and the same call can be made again.
 
 mod copy;
+pub mod deadline;
 pub mod directory;
 pub mod error;
 pub mod event_counts;

@@ -14,6 +14,7 @@ use sqlx::{ConnectOptions, Connection, Postgres};
 
 use super::openapi::problems::Fails;
 use super::problem::Kind;
+use crate::store::deadline;
 
 /// The service's database, `[default.databases.vestibule]`.
 #[derive(Debug, Database)]
@@ -138,7 +139,8 @@ impl Settings {
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
                 Box::pin(async move { Ok(meta.idle_for < idle || connection.ping().await.is_ok()) })
-            });
+            })
+            .after_release(|connection, _| Box::pin(deadline::returns(connection)));
         Ok(options.connect_lazy_with(self.connect_options()?))
     }
 }

@@ -5,6 +5,7 @@ pub mod admin;
 pub mod api;
 pub mod catcher;
 pub mod database;
+pub mod deadline;
 pub mod drain;
 pub mod exact_path;
 pub mod forwarded;

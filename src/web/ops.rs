@@ -8,7 +8,6 @@ use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
-use tokio::time::timeout;
 use utoipa::{OpenApi, ToSchema};
 
 use super::database::Db;
@@ -19,6 +18,7 @@ use super::openapi::problems::{Fails, Nothing, Problems};
 use super::problem::{Kind, Problem};
 use crate::config::Observers;
 use crate::session::KeyRing;
+use crate::store::deadline::within;
 use crate::store::migrations;
 
 /// Longest wait for the database. Whoever asks does so every few seconds.
@@ -99,11 +99,11 @@ impl<'r> Responder<'r, 'static> for Readiness {
 )]
 #[get("/readyz")]
 async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> Readiness {
-    let (database, migrations) = match timeout(PATIENCE, migrations::are_applied(db.pool())).await {
-        Ok(Ok(true)) => ("ok", "ok"),
-        Ok(Ok(false)) => ("ok", "missing"),
-        Ok(Err(_)) => ("failed", "unknown"),
-        Err(_) => ("no answer in time", "unknown"),
+    let (database, migrations) = match within(PATIENCE, migrations::are_applied(db.pool())).await {
+        Some(Ok(true)) => ("ok", "ok"),
+        Some(Ok(false)) => ("ok", "missing"),
+        Some(Err(_)) => ("failed", "unknown"),
+        None => ("no answer in time", "unknown"),
     };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
     let service = if drain.has_begun() { "shutting_down" } else { "ok" };

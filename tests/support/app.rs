@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use vestibule::config::{self, Config};
 use vestibule::service;
+use vestibule::service::drain::Stop;
 use vestibule::session::KeyRing;
 
 use super::cluster::Database;
@@ -110,7 +111,7 @@ impl App {
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
         let routes = rocket.routes().map(|route| (route.method, route.uri.path().to_owned())).collect();
         let (lifted_off, running) = oneshot::channel();
-        let served = tokio::spawn(service::launch(rocket, move |rocket| {
+        let served = tokio::spawn(service::launch(rocket, Stop::listen().unwrap(), move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
         }));
         let Ok((address, port, shutdown)): Result<(IpAddr, u16, _), _> = running.await else {

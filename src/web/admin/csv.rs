@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 
 use crate::clock;
 use crate::store;
+use crate::store::deadline::in_time;
 
 /// What the file ends with when the rest of the rows cannot be read. HTTP has a way to say that a body broke
 /// off, but Rocket ends one that fails as if it were whole, so the file itself must not look it: the quote
@@ -43,7 +44,7 @@ impl Csv {
         let first = lines([vec![header], rows.next().await?].concat());
         let rest = stream::unfold(Some(rows), |rows| async move {
             let mut rows = rows?;
-            match rows.next().await {
+            match in_time(rows.next()).await {
                 Ok(batch) if batch.is_empty() => None,
                 Ok(batch) => Some((lines(batch), Some(rows))),
                 Err(error) => {

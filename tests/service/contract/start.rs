@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use url::Url;
 use uuid::Uuid;
+use vestibule::store::migrations;
 
 use crate::support::cluster::{Database, cluster};
-use crate::support::process::{Process, free_port};
+use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::{claims, opaque};
 
@@ -52,6 +53,24 @@ async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
     service.answers("/livez", 200).await;
     service.terminate();
     assert!(service.ended().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_request_stops() {
+    let database = Database::create().await;
+    let (url, appears) = unreachable(&database).await;
+    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    service.answers("/livez", 200).await;
+    let mut other = database.pool.acquire().await.unwrap();
+    let turn = migrations::take_turn(&mut other).await.unwrap();
+    appears();
+    eventually("it waits for its turn", async || {
+        service.log().contains("another instance brings the schema up to date").then_some(())
+    })
+    .await;
+    service.terminate();
+    assert!(service.ended().await.success());
+    turn.rollback().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,5 @@
 //! Providers and clients that fail.
 
 mod clients;
+mod database;
 mod provider;

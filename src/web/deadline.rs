@@ -1,0 +1,35 @@
+//! No request without an answer: whatever a handler waits for, the client has waited long enough at some time.
+
+use rocket::route::{Handler, Outcome};
+use rocket::{Data, Request, Route};
+
+use super::problem::{Kind, Problem};
+use crate::store::deadline::{self, LIMIT};
+
+/// A route's own handler.
+#[derive(Clone)]
+struct InTime(Box<dyn Handler>);
+
+/// The same routes, each with an answer within [`LIMIT`].
+#[must_use]
+pub fn routes(routes: Vec<Route>) -> Vec<Route> {
+    let bounded = |mut route: Route| {
+        route.handler = Box::new(InTime(route.handler));
+        route
+    };
+    routes.into_iter().map(bounded).collect()
+}
+
+#[rocket::async_trait]
+impl Handler for InTime {
+    async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
+        let answer = deadline::within(LIMIT, self.0.handle(request, data)).await;
+        answer.unwrap_or_else(|| {
+            let problem = Problem {
+                retry_after: Some(1),
+                ..Problem::new(Kind::ServiceUnavailable, "the service could not do it in time")
+            };
+            Outcome::Error(problem.logged("gave up waiting").keep(request).status())
+        })
+    }
+}
