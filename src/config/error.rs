@@ -42,7 +42,10 @@ impl Error {
             Kind::Message(message) => (path, message.lines().next().unwrap_or("cannot be read").into()),
             _ => (path, "cannot be read".into()),
         };
-        Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy: "mend or remove it".into() }
+        // What knows better says so behind the problem.
+        let (problem, remedy) = problem.split_once("; ").unwrap_or((&problem, "mend or remove it"));
+        let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
+        Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy }
     }
 }
 

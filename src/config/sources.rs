@@ -2,7 +2,8 @@
 //! `ROCKET_*`, `DATABASE_URL`, `IDP_*`, and the files that `DATABASE_URL_FILE` and
 //! `ROCKET_SECRET_KEY_FILE` name, as containers and systemd hand secrets over.
 
-use std::{env, fs};
+use std::path::Path;
+use std::{env, fs, io};
 
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Map, Value};
@@ -24,6 +25,7 @@ pub fn defaults() -> Figment {
 #[must_use]
 pub fn figment() -> Figment {
     defaults()
+        .merge(Variables::new("ROCKET_CONFIG", config_file))
         .merge(Toml::file(Env::var_or("ROCKET_CONFIG", "Rocket.toml")).nested())
         .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG", "SECRET_KEY_FILE"]).global())
         .merge(Variables::new("DATABASE_URL", || Ok(database_url(env::var("DATABASE_URL").ok()))))
@@ -59,12 +61,29 @@ impl Provider for Variables {
 fn in_file(variable: &str) -> Result<Option<String>, String> {
     let Some(path) = env::var_os(format!("{variable}_FILE")) else { return Ok(None) };
     if env::var_os(variable).is_some() {
-        return Err(format!("is set beside {variable}"));
+        return Err(format!("is set beside {variable}; keep one of the two"));
     }
     match fs::read_to_string(path).map(|text| text.trim().to_owned()) {
-        Ok(text) if text.is_empty() => Err("names an empty file".into()),
+        Ok(text) if text.is_empty() => Err("names an empty file; put the secret into it".into()),
         Ok(text) => Ok(Some(text)),
-        Err(error) => Err(format!("names a file that cannot be read ({error})")),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("names a file that cannot be read ({error}); correct the path or the file's permissions")
+}
+
+/// That there is a file where `ROCKET_CONFIG` says so: without one, everything in it would be left at its
+/// default without a word.
+fn config_file() -> Result<Dict, String> {
+    let Some(path) = env::var_os("ROCKET_CONFIG") else { return Ok(Dict::new()) };
+    let here = env::current_dir().map_err(|error| unreadable(&error))?;
+    let read = |folder: &Path| fs::read_to_string(folder.join(&path));
+    match read(&here) {
+        // It may be in any folder above, like `Rocket.toml` itself.
+        Err(error) if !here.ancestors().skip(1).any(|folder| read(folder).is_ok()) => Err(unreadable(&error)),
+        _ => Ok(Dict::new()),
     }
 }
 

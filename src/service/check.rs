@@ -125,7 +125,7 @@ async fn stored(
             (true, false) => State::Good(format!("{what}, on this machine")),
             (false, false) => State::doubtful(
                 format!("{what}, on another machine and not encrypted"),
-                "add sslmode=verify-full to DATABASE_URL",
+                "add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own",
             ),
         },
     );

@@ -1,6 +1,7 @@
 //! What the service does while its database cannot be reached at the start: it answers that it lives and is not
 //! ready, and tries again. Afterwards, the pool does so by itself.
 
+use std::io::ErrorKind;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,9 @@ async fn reach(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
 /// Whether it may help to wait. A wrong password, for one, stays wrong.
 fn may_pass(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
+        // What TLS does not like, such as a certificate of an authority that is not known.
+        sqlx::Error::Io(error) => error.kind() != ErrorKind::InvalidData,
+        sqlx::Error::PoolTimedOut => true,
         // PostgreSQL, appendix A: it starts or stops, has too many connections, or lost this one.
         sqlx::Error::Database(error) => {
             error.code().is_some_and(|code| ["57P", "53", "08"].iter().any(|class| code.starts_with(class)))

@@ -1,6 +1,6 @@
 //! What a statement's failure means to the caller.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A statement that did not do its work. Nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +76,16 @@ impl From<sqlx::Error> for Error {
 }
 
 /// Decides whether a failed statement is worth another run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Retries {
     failures: u32,
+    since: Instant,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { failures: 0, since: Instant::now() }
+    }
 }
 
 impl Retries {
@@ -86,6 +93,9 @@ impl Retries {
     const ATTEMPTS: u32 = 8;
     /// The same where the database itself is at odds.
     const ATTEMPTS_IN_CONFLICT: u32 = 4;
+    /// For how long one looks for a connection that does not break: a pooler without a server to lend lets each
+    /// attempt wait.
+    const PATIENCE: Duration = Duration::from_secs(2);
 
     /// Waits a little when another run can help.
     ///
@@ -93,7 +103,11 @@ impl Retries {
     /// The error itself, when it cannot.
     pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         self.failures += 1;
-        let transient = matches!(error, Error::Raced(_) | Error::Disconnected(_));
+        let transient = match error {
+            Error::Raced(_) => true,
+            Error::Disconnected(_) => self.since.elapsed() < Self::PATIENCE,
+            Error::Unavailable(_) | Error::Broken(_) => false,
+        };
         let attempts = if error.is_conflict() { Self::ATTEMPTS_IN_CONFLICT } else { Self::ATTEMPTS };
         if !transient || self.failures >= attempts {
             return Err(error);
@@ -119,3 +133,19 @@ macro_rules! retrying {
     }};
 }
 pub(crate) use retrying;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_broken_connection_is_replaced_at_once_or_not_at_all() {
+        let broke = || Error::Disconnected(sqlx::Error::Protocol("query_wait_timeout".into()));
+        let mut quick = Retries::default();
+        assert!(quick.after(broke()).await.is_ok());
+        let long_ago = Instant::now().checked_sub(Retries::PATIENCE).unwrap();
+        let mut slow = Retries { failures: 0, since: long_ago };
+        assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is nobody's fault");
+        assert!(slow.after(broke()).await.is_err());
+    }
+}

@@ -119,7 +119,7 @@ impl Settings {
         );
         if !self.is_here()? && !sealed {
             tracing::warn!(
-                "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL"
+                "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own"
             );
         }
         Ok(())

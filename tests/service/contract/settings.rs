@@ -201,6 +201,11 @@ fn a_mistake_in_the_file_is_named_with_the_file() {
     assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["client_secret", "Rocket.toml"]);
     std::fs::write(&file, "not toml").unwrap();
     assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["Rocket.toml"]);
+    std::fs::remove_file(&file).unwrap();
+    assert_refused(
+        &[("ROCKET_CONFIG", file.to_str().unwrap())],
+        &["environment variable ROCKET_CONFIG names a file that cannot be read", "correct the path"],
+    );
 }
 
 #[test]
@@ -231,9 +236,12 @@ fn the_database_and_the_secret_key_may_be_in_files() {
     assert_sound(&files);
     for variable in ["DATABASE_URL", "ROCKET_SECRET_KEY"] {
         let file = format!("{variable}_FILE");
-        assert_refused(&[(&file, key)], &[&file, "is set beside"]);
-        assert_refused(&[(variable, "-"), (&file, "/nonexistent")], &[&file, "cannot be read"]);
-        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty"]);
+        assert_refused(&[(&file, key)], &[&file, "is set beside", "keep one of the two"]);
+        assert_refused(
+            &[(variable, "-"), (&file, "/nonexistent")],
+            &[&file, "cannot be read", "correct the path"],
+        );
+        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty", "put the secret into it"]);
     }
     // What is in the file is judged as if it were in the variable.
     assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", key)], &["DATABASE_URL_FILE"]);

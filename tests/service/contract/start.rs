@@ -4,6 +4,8 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 use uuid::Uuid;
 use vestibule::store::migrations;
@@ -11,6 +13,7 @@ use vestibule::store::migrations;
 use crate::support::cluster::{Database, cluster};
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
+use crate::support::tls::SelfSigned;
 use crate::support::token::{claims, opaque};
 
 /// The address of a database whose server is not there until the second value, a link to it, is made.
@@ -71,6 +74,30 @@ async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_reque
     service.terminate();
     assert!(service.ended().await.success());
     turn.rollback().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
+    let certificate = SelfSigned::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = certificate.url().replace("https://", "");
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            // PostgreSQL, "SSL Session Encryption": the client asks, and a server that has TLS says so.
+            client.read_exact(&mut [0; 8]).await.unwrap();
+            client.write_all(b"S").await.unwrap();
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            let _ = copy_bidirectional(&mut client, &mut server).await;
+        }
+    });
+    let url = format!("postgres://vestibule@localhost:{port}/vestibule?sslmode=verify-full");
+    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+    assert_eq!(certificate.handshakes(), 1);
+    for words in ["the database cannot be used", "UnknownIssuer", "check DATABASE_URL"] {
+        assert!(service.log().contains(words), "{words}: {}", service.log());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
