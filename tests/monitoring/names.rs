@@ -13,7 +13,7 @@ use crate::process::{Process, eventually, free_port};
 use crate::prometheus::{Prometheus, is_here, promtool, shipped};
 use crate::promql::{grouped_by, selectors};
 use crate::provider::{Behaviour, Provider};
-use crate::token::{claims, with};
+use crate::token::{claims, opaque, with};
 
 /// What Prometheus itself adds.
 const ADDED: [&str; 2] = ["job", "instance"];
@@ -39,7 +39,7 @@ fn samples(page: &str) -> Samples {
 /// The metrics of a service that has done a bit of everything.
 async fn of_a_varied_life() -> String {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let settings = [("ROCKET_RATE_LIMIT", "{sign_in_per_minute=9}")];
+    let settings = [("ROCKET_RATE_LIMIT", "{sign_in_per_minute=11}"), ("IDP_VERIFY_CACHE", "60s")];
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
     service.answers("/readyz", 200).await;
     service.answers("/livez", 200).await;
@@ -56,6 +56,13 @@ async fn of_a_varied_life() -> String {
     ] {
         assert_eq!(sign_in(&service.url, &provider, claims, &more).await.0, expected);
     }
+    let token = opaque();
+    provider.accept(&token, ada());
+    for _ in 0..2 {
+        let body = json!({ "id_token": token });
+        assert_eq!(post(&service.url, "/api/v1/auth/oauth/idp", &body).await.unwrap().0, 200);
+    }
+    assert_eq!(post(&service.url, "/nowhere", &json!({})).await.unwrap().0, 404);
     provider.behave(Behaviour::status(400));
     assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "invalid_token");
     provider.behave(Behaviour::status(503));

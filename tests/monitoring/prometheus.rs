@@ -71,7 +71,8 @@ impl Prometheus {
         fs::write(folder.join("alerts.yml"), alerts).unwrap();
         let mut configuration = fs::read_to_string(shipped("prometheus/prometheus.yml")).unwrap();
         for (from, to) in [
-            ("scrape_interval: 15s", "scrape_interval: 500ms"),
+            // The job's own, since the job is what is copied.
+            ("\n    scrape_interval: 15s", "\n    scrape_interval: 500ms"),
             ("evaluation_interval: 15s", "evaluation_interval: 250ms"),
             ("vestibule-1.internal:8000", instances[0]),
             ("vestibule-2.internal:8000", instances[1]),
