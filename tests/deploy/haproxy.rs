@@ -22,22 +22,25 @@ pub struct HaProxy {
 impl HaProxy {
     /// Before these two instances, where there is HAProxy.
     pub fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
+        Self::start_with(folder, instances, &[])
+    }
+
+    /// The same, with some of the shipped settings replaced.
+    pub fn start_with(folder: &Path, instances: &[&Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
         let program = program("haproxy")?;
         let certificate = Certificate::new();
         let pem = folder.join("vestibule.pem");
         fs::write(&pem, format!("{}{}", certificate.text, certificate.key)).unwrap();
         let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
-        let text = shipped(
-            "haproxy.cfg",
-            &[
-                ("bind :80\n", &format!("bind 127.0.0.1:{plain}\n")),
-                ("bind :443 ", &format!("bind 127.0.0.1:{port} ")),
-                ("/etc/haproxy/vestibule.pem", pem.to_str().unwrap()),
-                ("/run/haproxy/admin.sock", admin.to_str().unwrap()),
-                ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
-                ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
-            ],
-        );
+        let own = [
+            ("bind :80\n", &*format!("bind 127.0.0.1:{plain}\n")),
+            ("bind :443 ", &format!("bind 127.0.0.1:{port} ")),
+            ("/etc/haproxy/vestibule.pem", pem.to_str().unwrap()),
+            ("/run/haproxy/admin.sock", admin.to_str().unwrap()),
+            ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
+            ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
+        ];
+        let text = shipped("haproxy.cfg", &[&own, changes].concat());
         let file = folder.join("haproxy.cfg");
         fs::write(&file, text).unwrap();
         let running = Running::start(&program, &folder.join("haproxy.log"), |command| {
@@ -56,14 +59,26 @@ impl HaProxy {
         self.certificate.client(self.address)
     }
 
-    /// Waits until it sends requests to that many instances.
+    /// Waits until it has found that many instances to be ready, and the others not to be.
     pub async fn sees(&self, instances: usize) {
         eventually("HAProxy finds the instances", async || {
             let state = command(&self.admin, "show stat")?;
-            let up = |line: &&str| line.starts_with("vestibule,vestibule") && line.contains(",UP,");
-            (state.lines().filter(up).count() == instances).then_some(())
+            let servers = state.lines().filter(|line| line.starts_with("vestibule,vestibule"));
+            let ready: Option<Vec<_>> = servers.map(readiness).collect();
+            (ready?.into_iter().filter(|ready| *ready).count() == instances).then_some(())
         })
         .await;
+    }
+}
+
+/// Whether a server is ready, once that is certain: before anybody has asked it is up, too.
+fn readiness(line: &str) -> Option<bool> {
+    // By their names in the first line: `status` and `check_status`, with a star while the next one runs.
+    let fields: Vec<_> = line.split(',').collect();
+    match (fields[17], fields[36].trim_start_matches("* ")) {
+        ("UP", "L7OK") => Some(true),
+        ("DOWN", _) => Some(false),
+        _ => None,
     }
 }
 

@@ -17,6 +17,15 @@ pub struct Nginx {
 impl Nginx {
     /// Before these two instances, where there is nginx.
     pub async fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
+        Self::start_with(folder, instances, &[]).await
+    }
+
+    /// The same, with some of the shipped settings replaced.
+    pub async fn start_with(
+        folder: &Path,
+        instances: &[&Vestibule; 2],
+        changes: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = program("nginx")?;
         let certificate = Certificate::new();
         let [text, key] = [("vestibule.pem", &certificate.text), ("vestibule.key", &certificate.key)].map(
@@ -27,16 +36,14 @@ impl Nginx {
             },
         );
         let port = free_port();
-        let site = shipped(
-            "nginx.conf",
-            &[
-                ("listen 443 ssl", &format!("listen 127.0.0.1:{port} ssl")),
-                ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
-                ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
-                ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
-                ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
-            ],
-        );
+        let own = [
+            ("listen 443 ssl", &*format!("listen 127.0.0.1:{port} ssl")),
+            ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
+            ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
+            ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
+            ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
+        ];
+        let site = shipped("nginx.conf", &[&own, changes].concat());
         // What a distribution has around it, in a place of its own.
         let place = folder.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use reqwest::Client;
 use rocket::fairing::AdHoc;
@@ -15,6 +16,7 @@ use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 use vestibule::web::templates;
 
+use crate::outage::server;
 use crate::phone::Crowd;
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
@@ -24,6 +26,8 @@ use crate::support::token::CLIENT_ID;
 use crate::tools::{Running, alone, eventually, folder, free_port, program, shipped};
 use crate::vestibule::Vestibule;
 
+/// Longest wait for a database that is back.
+const BEARABLE: Duration = Duration::from_secs(5);
 const PREPARED: &str = "max_prepared_statements = 200\n";
 
 /// PgBouncer before one database.
@@ -197,4 +201,29 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let output = instance.run(&["check"]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("warn   pooler: drops the service's time limits; set them"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
+    let _alone = alone().await;
+    let Some((program, apart)) = pgbouncer() else { return };
+    if !apart {
+        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
+    }
+    let (folder, postgres) = (folder("pgbouncer-back"), server());
+    postgres.ensure_database("back").unwrap();
+    let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;
+    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
+    postgres.stop();
+    eventually("it is not ready", async || {
+        let answer = reqwest::get(format!("{}/readyz", instance.url())).await.unwrap();
+        (answer.status().as_u16() == 503).then_some(())
+    })
+    .await;
+    let _postgres = server();
+    let back = Instant::now();
+    instance.ready().await;
+    let found = back.elapsed();
+    println!("found after {found:?}");
+    assert!(found < BEARABLE, "{found:?}");
 }

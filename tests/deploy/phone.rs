@@ -22,7 +22,8 @@ pub async fn ask(request: RequestBuilder, what: &str) -> Result<Value, String> {
     good.ok_or_else(|| format!("{what}: {status} {text}"))
 }
 
-fn post(client: &Client, url: &str, path: &str, body: &Value) -> RequestBuilder {
+/// A request with JSON.
+pub fn post(client: &Client, url: &str, path: &str, body: &Value) -> RequestBuilder {
     client.post(format!("{url}{path}")).header("Content-Type", "application/json").body(body.to_string())
 }
 

@@ -1,0 +1,145 @@
+//! What everybody is told while no instance is ready, and that one which answers slowly is.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use vestibule::dev::postgres::{Options, Postgres};
+
+use crate::haproxy::HaProxy;
+use crate::nginx::Nginx;
+use crate::phone;
+use crate::support::provider::Provider;
+use crate::support::token;
+use crate::tools::{alone, eventually, folder};
+use crate::vestibule::Vestibule;
+
+/// How long the slow ones take to say that they are ready: longer than it is between two checks.
+const SLOWLY: Duration = Duration::from_millis(700);
+
+/// A server of the test's own, which can be stopped, with nothing in it.
+pub fn server() -> Postgres {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy-outage");
+    Postgres::start(Options { durable: false, ..Options::new(root) }).unwrap()
+}
+
+/// The service's own words, with the time to come back.
+async fn told_to_wait(answer: Response, status: u16, error: &str) {
+    assert_eq!(answer.status().as_u16(), status);
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    assert!(header("content-type").starts_with("application/problem+json"), "{answer:?}");
+    let seconds: u32 = header("retry-after").parse().unwrap();
+    assert!((1..=5).contains(&seconds), "{seconds}");
+    let problem: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    for member in ["type", "title", "status", "detail", "error", "request_id"] {
+        assert!(!problem[member].is_null(), "{member}: {problem}");
+    }
+    assert_eq!(problem["error"], error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
+    let _alone = alone().await;
+    let folder = folder("outage");
+    let postgres = server();
+    postgres.ensure_database("outage").unwrap();
+    let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
+    let instance = || {
+        Vestibule::new(&folder, &url, &provider.tokeninfo_url())
+            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
+            .started()
+    };
+    let instances = [instance().await, instance().await];
+    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
+    proxy.sees(2).await;
+    let client = proxy.client().build().unwrap();
+    let token = token::opaque();
+    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let session = phone::sign_in(&client, &proxy.url(), &token).await.unwrap();
+
+    postgres.stop();
+    proxy.sees(0).await;
+    let keys = client.get(format!("{}/.well-known/jwks.json", proxy.url()));
+    let keys = phone::ask(keys, "the keys").await.unwrap();
+    assert!(!keys["keys"].as_array().unwrap().is_empty(), "{keys}");
+    for (path, body) in [
+        ("/api/v1/auth/oauth/idp", json!({ "id_token": token })),
+        ("/api/v1/auth/refresh", json!({ "refresh_token": session["refresh_token"] })),
+    ] {
+        let answer = phone::post(&client, &proxy.url(), path, &body).send().await.unwrap();
+        told_to_wait(answer, 503, "service_unavailable").await;
+    }
+
+    let _postgres = server();
+    proxy.sees(2).await;
+    phone::refresh(&client, &proxy.url(), &session).await.expect("all is as it was");
+}
+
+/// Answers everybody with 200, but slowly.
+async fn dawdle(port: u16) {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        tokio::spawn(async move {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") && stream.read_buf(&mut request).await.is_ok_and(|n| n > 0)
+            {
+            }
+            tokio::time::sleep(SLOWLY).await;
+            // Whoever has gone needs no answer.
+            drop(
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await,
+            );
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_is_slow_to_say_that_it_is_ready_is_ready_to_haproxy() {
+    let _alone = alone().await;
+    let folder = folder("dawdle");
+    let instances = [Vestibule::bare(&folder), Vestibule::bare(&folder)];
+    for instance in &instances {
+        tokio::spawn(dawdle(instance.port));
+    }
+    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
+    proxy.sees(2).await;
+}
+
+/// A sign-in that the provider knows nothing of, yet.
+fn sign_in(client: &Client, url: &str) -> RequestBuilder {
+    phone::post(client, url, "/api/v1/auth/oauth/idp", &json!({ "id_token": token::opaque() }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_too_many_requests_under_way_is_told_so_by_nginx_as_apps_understand_it() {
+    let _alone = alone().await;
+    let folder = folder("many");
+    let postgres = server();
+    postgres.ensure_database("many").unwrap();
+    let (provider, url) = (Arc::new(Provider::start().await), postgres.url("many"));
+    let instance = || Vestibule::new(&folder, &url, &provider.tokeninfo_url()).started();
+    let instances = [instance().await, instance().await];
+    let few = [("limit_conn vestibule 1000;", "limit_conn vestibule 2;")];
+    let Some(proxy) = Nginx::start_with(&folder, &[&instances[0], &instances[1]], &few).await else { return };
+    let client = proxy.certificate.client(proxy.address).build().unwrap();
+    let gate = provider.hold();
+    let waiting = [(); 2].map(|()| tokio::spawn(sign_in(&client, &proxy.url()).send()));
+    gate.arrived(2).await;
+    let answer = sign_in(&client, &proxy.url()).send().await.unwrap();
+    told_to_wait(answer, 429, "rate_limited").await;
+    gate.release();
+    for answer in waiting {
+        let answer = answer.await.unwrap().unwrap();
+        assert_ne!(answer.status().as_u16(), 429, "those that were there before are served");
+    }
+    eventually("there is room again", async || {
+        let answer = sign_in(&client, &proxy.url()).send().await.unwrap();
+        (answer.status().as_u16() == 401).then_some(())
+    })
+    .await;
+}
