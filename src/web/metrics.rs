@@ -63,7 +63,17 @@ struct ErrorLabels {
 
 /// How a sign-in ended well, kept with its request.
 #[derive(Debug, Clone, Copy)]
-pub struct SignedIn(pub &'static str);
+pub struct SignedIn(&'static str);
+
+impl SignedIn {
+    /// A user was created.
+    pub const CREATED: Self = Self("created");
+    /// The identity was linked to a user.
+    pub const LINKED: Self = Self("linked");
+    /// The identity was known.
+    pub const KNOWN: Self = Self("signed_in");
+    const ALL: [Self; 3] = [Self::CREATED, Self::LINKED, Self::KNOWN];
+}
 
 /// A request that has no answer yet, kept with it.
 #[derive(Debug)]
@@ -140,21 +150,28 @@ impl Metrics {
         );
         registry.register_collector(Box::new(Pool(pool)));
         registry.register_collector(Box::new(Keys(keys)));
+        let names = providers.names();
         registry.register_collector(Box::new(Calls(providers)));
         registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
         let metrics =
             Self { registry: whole, in_flight, requests, problems, durations, sign_ins, refreshes, limited };
-        metrics.begin();
+        metrics.begin(&names);
         metrics
     }
 
-    /// Writes down a zero for what is rare and matters: the first time is seen as a step only from there.
-    fn begin(&self) {
+    /// Writes down a zero for what is rare and matters: the first time is seen as a step only from there, and
+    /// no success at all as none of a hundred rather than as nothing to be seen.
+    fn begin(&self, providers: &[String]) {
         for error in Kind::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&ErrorLabels { error }));
         }
         for outcome in NotRefreshed::ALL.map(NotRefreshed::name).into_iter().chain([ROTATED]) {
             drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
+        }
+        for provider in providers {
+            for SignedIn(outcome) in SignedIn::ALL {
+                drop(self.sign_ins.get_or_create(&SignInLabels { provider: provider.clone(), outcome }));
+            }
         }
     }
 
@@ -220,7 +237,7 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
     let provider = if known { name.to_owned() } else { String::new() };
     let outcome = match problem {
         Some(problem) => problem.kind.entry().error,
-        None => request.local_cache(|| SignedIn("signed_in")).0,
+        None => request.local_cache(|| SignedIn::KNOWN).0,
     };
     SignInLabels { provider, outcome }
 }

@@ -102,10 +102,10 @@ impl TokenResponse {
     /// The answer to a sign-in.
     pub(super) fn signed_in(signed_in: SignedIn, lifetimes: config::Session) -> Self {
         let SignedIn { outcome, user, identity, access_token, refresh_token } = signed_in;
-        let (status, outcome, name) = match outcome {
-            users::Outcome::Created => (Status::Created, Outcome::Created, "created"),
-            users::Outcome::Linked => (Status::Ok, Outcome::Linked, "linked"),
-            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, "signed_in"),
+        let (status, outcome, counted) = match outcome {
+            users::Outcome::Created => (Status::Created, Outcome::Created, metrics::SignedIn::CREATED),
+            users::Outcome::Linked => (Status::Ok, Outcome::Linked, metrics::SignedIn::LINKED),
+            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, metrics::SignedIn::KNOWN),
         };
         let body = serde_json::to_vec(&SignInBody {
             credential: Credential::new(access_token.expose(), refresh_token.expose(), lifetimes),
@@ -113,7 +113,7 @@ impl TokenResponse {
             user: user.into(),
             identity: identity.into(),
         });
-        Self { status, body, outcome: Some(metrics::SignedIn(name)) }
+        Self { status, body, outcome: Some(counted) }
     }
 
     /// The answer to a refresh.

@@ -44,6 +44,8 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_build_info{version=\"0.1.0\"} 1",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"signed_in\"} 1",
+        "vestibule_sign_ins_total{provider=\"idp\",outcome=\"linked\"} 0",
+        "vestibule_sign_ins_total{provider=\"second\",outcome=\"signed_in\"} 0",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"invalid_request\"} 1",
         "vestibule_sign_ins_total{provider=\"\",outcome=\"provider_not_found\"} 1",
         "vestibule_refreshes_total{outcome=\"rotated\"} 1",
