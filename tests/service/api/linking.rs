@@ -294,6 +294,26 @@ async fn each_setting_of_a_provider_decides_as_documented() {
     }
 }
 
+/// The limit of the setting that docs/threats.md tells of.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verified_user_of_a_provider_that_may_not_link_is_joined_by_one_that_may() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
+    let doubtful = at("second", "subject", "ada@example.com");
+    let first = app.sign_in_at("second", &doubtful).await;
+    let owner = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!((owner.outcome(), owner.user_id()), ("linked".into(), first.user_id()));
+    let again = app.sign_in_at("second", &doubtful).await;
+    assert_eq!((again.outcome(), again.user_id()), ("signed_in".into(), owner.user_id()), "both are in");
+
+    // What does not count as verified is out when the owner comes.
+    let unproven = unverified(at("second", "another", "bob@example.com"));
+    let first = app.sign_in_at("second", &unproven).await;
+    let owner = app.sign_in(&claims("bob", "bob@example.com")).await;
+    assert_eq!((owner.outcome(), owner.user_id()), ("linked".into(), first.user_id()));
+    let again = app.sign_in_at("second", &unproven).await;
+    assert_eq!((again.status.as_u16(), again.error().as_str()), (409, "link_required"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_identity_that_shall_not_be_created_is_not_found_even_where_it_could_be_linked() {
     let app = App::start().await;
