@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+
+use reqwest::Client;
 
 use crate::support::cluster::Database;
 use crate::tools::{Folder, alone, folder, shipped};
@@ -11,8 +14,8 @@ use crate::vestibule::Vestibule;
 const OWN: [(&str, &str); 2] =
     [("PUBLIC_URL", "https://id.example.com"), ("IDP_CLIENT_ID", "client.example")];
 
-/// Starts with these settings, and secrets in that folder.
-async fn starts(folder: &Path, database: &Database, settings: &[(String, String)]) {
+/// Writes the files of secrets into that folder.
+fn write_secrets(folder: &Path, database: &Database) {
     for (file, content) in [
         ("database_url", database.url.as_str()),
         ("secret_key", "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu"),
@@ -20,10 +23,21 @@ async fn starts(folder: &Path, database: &Database, settings: &[(String, String)
     ] {
         fs::write(folder.join(file), format!("{content}\n")).unwrap();
     }
+}
+
+/// Starts with these settings, and secrets in that folder, and knows those providers.
+async fn starts(folder: &Path, database: &Database, settings: &[(String, String)], providers: &[&str]) {
+    write_secrets(folder, database);
     let instance =
         settings.iter().fold(Vestibule::bare(folder), |instance, (name, value)| instance.with(name, value));
     let mut instance = instance.started().await;
     assert!(instance.run(&["health"]).status.success());
+    let known = providers.iter().map(|provider| (*provider, "unsupported_media_type"));
+    for (provider, error) in known.chain([("no-such", "provider_not_found")]) {
+        let url = format!("{}/api/v1/auth/oauth/{provider}", instance.url());
+        let answer = Client::new().post(url).send().await.unwrap().text().await.unwrap();
+        assert!(answer.contains(error), "{provider}: {answer}");
+    }
     instance.tell_to_stop();
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
 }
@@ -51,18 +65,70 @@ async fn what_compose_sets_is_enough() {
     let lines = environment.lines().map_while(|line| line.strip_prefix("      ")?.split_once(": "));
     let settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), substituted(value))).collect();
     assert!(settings.len() > 4, "{settings:?}");
-    starts(&folder, &database, &settings).await;
+    starts(&folder, &database, &settings, &["idp"]).await;
+}
+
+/// Starts with what the unit sets, with some of it replaced.
+async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&str]) {
+    let _alone = alone().await;
+    let (folder, database) = (folder("unit"), Database::create().await);
+    let text = shipped("vestibule.service", &[changes, &[("%d", place(&folder))]].concat());
+    fs::write(folder.join("rocket"), "[default.providers.apple]\npreset = \"apple\"\nclient_id = \"app\"\n")
+        .unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
+    let mut settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    assert_eq!(settings.len(), count, "{settings:?}");
+    // From the file of settings that its first lines describe.
+    settings.extend([("ROCKET_PUBLIC_URL", OWN[0].1), OWN[1]].map(|(n, v)| (n.to_owned(), v.to_owned())));
+    starts(&folder, &database, &settings, providers).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_unit_sets_is_enough() {
+    starts_as_unit(&[], 3, &["idp"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lines_of_the_unit_that_are_left_to_the_operator_do_what_they_say() {
+    starts_as_unit(&[("\n# Environment=", "\nEnvironment=")], 5, &["idp", "apple"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_the_unit_commands_are_given_their_settings_as_written() {
     let _alone = alone().await;
-    let (folder, database) = (folder("unit"), Database::create().await);
-    let text = shipped("vestibule.service", &[("%d", place(&folder))]);
-    let lines = text.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
-    let mut settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    assert_eq!(settings.len(), 3, "{settings:?}");
-    // From the file of settings that its first lines describe.
-    settings.extend([("ROCKET_PUBLIC_URL", OWN[0].1), OWN[1]].map(|(n, v)| (n.to_owned(), v.to_owned())));
-    starts(&folder, &database, &settings).await;
+    let (folder, database) = (folder("commands"), Database::create().await);
+    write_secrets(&folder, &database);
+    let own = OWN.map(|(name, value)| match name {
+        "PUBLIC_URL" => format!("ROCKET_{name}={value}\n"),
+        _ => format!("{name}={value}\n"),
+    });
+    // As the unit's first lines say.
+    let quoted = "ROCKET_RATE_LIMIT='{sign_in_per_minute=61, refresh_per_minute=601}'\n";
+    fs::write(folder.join("settings"), format!("{}{quoted}", own.concat())).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
+    let (_, section) = page.split_once("\n## Commands in a deployment\n").expect("it is there");
+    let block: Vec<_> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("    "))
+        .map_while(|line| line.strip_prefix("    "))
+        .collect();
+    let (check, lines) = block.split_last().unwrap();
+    assert_eq!(*check, "vestibule check");
+    let said = |command: &str| {
+        let script = lines.join("\n").replace("/etc/vestibule", place(&folder));
+        let program = Path::new(env!("CARGO_BIN_EXE_vestibule")).parent().unwrap().display();
+        let output = Command::new("sh")
+            .args(["-euc", &format!("{script}\n{command}")])
+            .env_clear()
+            .env("PATH", format!("{program}:/usr/bin:/bin"))
+            .env("ROCKET_PROFILE", "release")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    said("vestibule staff add ada@example.com --role admin");
+    assert!(said("vestibule staff list").contains("ada@example.com"));
+    assert_eq!(said("echo \"$DATABASE_URL\"").trim(), database.url);
+    assert!(said("env").contains("refresh_per_minute=601}"));
 }

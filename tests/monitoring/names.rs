@@ -151,6 +151,15 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
     promtool(&["check", "config"], &shipped("prometheus/prometheus.yml"));
     promtool(&["check", "rules"], &shipped("prometheus/alerts.yml"));
     promtool(&["test", "rules"], &shipped("prometheus/alerts.test.yml"));
+    // The job that a guide has.
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
+    let from = page.lines().skip_while(|line| !line.starts_with("    - job_name: "));
+    let job: Vec<_> = from.take_while(|line| line.starts_with("    ")).collect();
+    assert!(job.len() > 5, "it is found");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("job-{}.yml", Uuid::now_v7()));
+    fs::write(&file, format!("scrape_configs:\n{}\n", job.join("\n"))).unwrap();
+    promtool(&["check", "config"], &file);
+    fs::remove_file(file).unwrap();
     // What Grafana puts in, and then it is PromQL.
     let (expressions, _) = dashboard();
     let rules = expressions.iter().enumerate().map(|(number, expression)| {
