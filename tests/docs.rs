@@ -179,8 +179,10 @@ fn literal(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
 /// What a message consists of beside its `{placeholders}`.
 fn pieces(message: &str) -> Vec<&str> {
     let outside = message.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
+    // A problem and its remedy have columns of their own.
     outside
-        .map(|piece| piece.trim_matches([' ', '(', ')', '`', '/']))
+        .flat_map(|piece| piece.split("; "))
+        .map(|piece| piece.trim_matches([' ', '(', ')', '`', '/', ';']))
         .filter(|piece| piece.contains(' '))
         .collect()
 }
