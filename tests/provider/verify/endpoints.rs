@@ -283,17 +283,25 @@ async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_noti
     const DAYS: i64 = 2 * 24 * 60 * 60;
     for preset in PRESETS {
         for asked in asked(&preset) {
-            let house = House::of(preset).await;
-            let server = asked.server(&house);
-            for (later, connections) in [(0, 1), (DAYS, 2)] {
-                let token = welcome_after(&house, later);
-                house.recover();
-                server.die_on_reuse();
-                let verdict = house.verify_at(&token, NOW + later).await;
-                assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
-                assert_eq!(server.connections(), connections, "{} {asked:?}", preset.name);
+            let mut reused = false;
+            for _ in 0..50 {
+                let house = House::of(preset).await;
+                let server = asked.server(&house);
+                for later in [0, DAYS] {
+                    let token = welcome_after(&house, later);
+                    house.recover();
+                    server.die_on_reuse();
+                    let verdict = house.verify_at(&token, NOW + later).await;
+                    assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
+                }
+                // The client keeps a connection from some moment after the answer on; until then it opens
+                // another one.
+                reused = (server.connections(), server.calls()) == (2, 3);
+                if reused {
+                    break;
+                }
             }
-            assert_eq!(server.calls(), 3, "{} {asked:?}: one was not answered", preset.name);
+            assert!(reused, "{} {asked:?}: no connection died when it was used again", preset.name);
         }
     }
 }
