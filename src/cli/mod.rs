@@ -63,7 +63,8 @@ enum Command {
     /// Bring in users who existed elsewhere, from CSV or JSON lines
     #[command(long_about = import::ABOUT, after_help = import::HELP)]
     Import(import::Import),
-    /// Delete expired sessions and old events now (the service does it by itself, every ten minutes)
+    /// Delete expired sessions and old events, and what deleted people left, now (the service does it by itself, every
+    /// ten minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
     /// The keys that sign access tokens

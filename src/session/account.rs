@@ -3,6 +3,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::forget;
 use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
@@ -39,7 +40,8 @@ pub async fn unlink(
 }
 
 /// Deletes a user and all that is theirs. Answers whether there was one: somebody else may have deleted them or
-/// merged them into another user since the request was let in.
+/// merged them into another user since the request was let in. What others did with their addresses is forgotten
+/// here, or, where it is much, by the pruner.
 ///
 /// # Errors
 /// See [`Error`].
@@ -48,7 +50,11 @@ pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, 
     let mut perhaps_done = false;
     loop {
         match users::delete(pool, user, DeletedBy::User(origin)).await {
-            Ok(done) => return Ok(done || perhaps_done),
+            Ok(Some(addresses)) => {
+                forget::begin(pool, &addresses).await;
+                return Ok(true);
+            }
+            Ok(None) => return Ok(perhaps_done),
             Err(error) => {
                 perhaps_done |= matches!(error, Error::Disconnected(_));
                 retries.after(error).await?;

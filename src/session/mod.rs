@@ -5,6 +5,7 @@
 pub mod access_token;
 pub mod account;
 pub mod event_counts;
+pub mod forget;
 pub mod import;
 pub mod key_ring;
 pub mod key_rotation;

@@ -1,9 +1,10 @@
-//! Pruning: what has served its time goes, a little at a time.
+//! Pruning: what has served its time goes, and what deletions leave to forget, a little at a time.
 
 use std::time::Duration;
 
 use sqlx::PgPool;
 
+use super::forget;
 use crate::store::{Error, prune};
 
 /// Rows of one statement.
@@ -18,9 +19,11 @@ pub struct Pruned {
     pub refresh_tokens: usize,
     /// Events past their retention.
     pub events: usize,
+    /// Events that held the address of somebody who was deleted. These stay, without it.
+    pub forgotten: usize,
 }
 
-/// Deletes everything that is due, batch by batch.
+/// Deletes everything that is due and forgets whom it has to, batch by batch.
 ///
 /// # Errors
 /// See [`Error`]; what was deleted before stays deleted.
@@ -40,6 +43,7 @@ pub async fn prune(pool: &PgPool, event_days: u32) -> Result<Pruned, Error> {
             break;
         }
     }
+    pruned.forgotten = forget::finish(pool).await?;
     Ok(pruned)
 }
 
@@ -51,8 +55,10 @@ pub async fn keep_pruning(pool: PgPool, event_days: u32) {
             return;
         }
         match prune(&pool, event_days).await {
-            Ok(Pruned { refresh_tokens: 0, events: 0 }) => {}
-            Ok(Pruned { refresh_tokens, events }) => tracing::info!(refresh_tokens, events, "pruned"),
+            Ok(pruned) if pruned == Pruned::default() => {}
+            Ok(Pruned { refresh_tokens, events, forgotten }) => {
+                tracing::info!(refresh_tokens, events, forgotten, "pruned");
+            }
             Err(error) => tracing::warn!(%error, "pruning failed; it is tried again later"),
         }
     }

@@ -1,5 +1,6 @@
--- Deletes a user with identities, sessions and tokens (by cascade), and keeps of the events only
--- what is not about a person.
+-- Deletes a user with identities, sessions and tokens (by cascade), and keeps of their events only what is not about
+-- a person. Events that are not theirs and hold one of their addresses are anybody's to make, and so without number:
+-- the addresses are written down for forget.sql.
 --
 --   $1 user  $2 event id  $3 request id
 -- and for staff, who delete whom they have looked at, unchanged:
@@ -23,11 +24,13 @@ addresses AS (
 ),
 forgotten AS (
     UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL
-    WHERE id IN (
-        SELECT e.id FROM events e JOIN ids ON ids.id = e.user_id
-        UNION
-        SELECT e.id FROM events e JOIN addresses a ON a.email = e.email
-    )
+    WHERE id IN (SELECT e.id FROM events e JOIN ids ON ids.id = e.user_id)
+),
+-- By the clock, and not as of the statement's begin: it may have waited for the user's row, and whatever has happened
+-- meanwhile was before the deletion, too.
+to_forget AS (
+    INSERT INTO addresses_to_forget (address, requested_at) SELECT email, clock_timestamp() FROM addresses
+    ON CONFLICT ON CONSTRAINT addresses_to_forget_pkey DO NOTHING
 ),
 recorded AS (
     INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
@@ -35,4 +38,4 @@ recorded AS (
            $7::text::inet, $8, $3
     FROM deleted
 )
-SELECT count(*) AS "count!" FROM deleted
+SELECT ARRAY(SELECT email FROM addresses) AS "addresses!" FROM deleted

@@ -11,6 +11,7 @@ pub mod event_counts;
 pub mod event_log;
 pub mod events;
 mod for_once;
+pub mod forget;
 pub mod identities;
 pub mod import;
 pub mod listing;

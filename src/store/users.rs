@@ -136,18 +136,18 @@ pub enum DeletedBy<'a> {
     Staff(By<'a>, OffsetDateTime),
 }
 
-/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers whether there was one, for
-/// staff: one that has not changed.
+/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers the addresses that are still to be
+/// forgotten (see [`super::forget`]); none where there was no such user, for staff: one that has not changed.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<bool, Error> {
+pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Option<Vec<String>>, Error> {
     // Of where users were when they deleted themselves, nothing is kept.
     let (staff, seen, request_id) = match by {
         DeletedBy::User(origin) => (None, None, &origin.request_id),
         DeletedBy::Staff(by, seen) => (Some(by), Some(seen), &by.origin.request_id),
     };
-    let row = sqlx::query_file!(
+    let addresses = sqlx::query_file_scalar!(
         "src/store/delete_user.sql",
         user,
         Uuid::now_v7(),
@@ -158,5 +158,5 @@ pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<bool
         staff.and_then(|by| by.origin.ip).map(|ip| ip.to_string()),
         staff.and_then(|by| by.origin.user_agent.as_deref()),
     );
-    Ok(row.fetch_one(pool).await?.count > 0)
+    Ok(addresses.fetch_optional(pool).await?)
 }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Outcome, fingerprint, person, retrying};
 use crate::domain::look_after::{self, Person, Refused};
+use crate::session::forget;
 use crate::store::staff_access::By;
 use crate::store::users::{self, DeletedBy};
 
@@ -48,7 +49,9 @@ pub async fn delete(pool: &PgPool, user: Uuid, seen: &str, by: By<'_>) -> Result
         Ok(()) if preview.fingerprint() != seen => Ok(Outcome::Changed),
         Ok(()) => {
             let by = DeletedBy::Staff(by, preview.person.updated_at);
-            retrying!(users::delete(pool, user, by)).map(Outcome::of)
+            let addresses = retrying!(users::delete(pool, user, by))?;
+            forget::begin(pool, addresses.as_deref().unwrap_or_default()).await;
+            Ok(Outcome::of(addresses.is_some()))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod events;
+mod forget;
 mod import;
 mod instances;
 mod keys;

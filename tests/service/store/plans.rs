@@ -10,7 +10,7 @@ use vestibule::dev::seed::Seed;
 use vestibule::store::event_log::{Filter, What};
 use vestibule::store::listing::search::search;
 use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
-use vestibule::store::{directory, event_counts, event_log, identities, migrations, seed, sessions};
+use vestibule::store::{directory, event_counts, event_log, forget, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
 
@@ -147,6 +147,14 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     }
     event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     watched.check("overview".into()).await;
+    sqlx::query("INSERT INTO addresses_to_forget (address, requested_at) VALUES ($1, now())")
+        .bind(&email)
+        .execute(&pool)
+        .await
+        .unwrap();
+    while forget::batch(&pool, None).await.unwrap().is_some() {
+        watched.check("an address that is forgotten".into()).await;
+    }
     let id = user.to_string();
     let texts =
         ["m", "maria", "Zoë L", "lovelace", "examp", "old-comp", "no such text", "%", &id, &email, &subject];

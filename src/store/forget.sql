@@ -1,0 +1,76 @@
+-- Forgets the address of somebody who was deleted, in up to a thousand events of each kind that hold one: attempts that
+-- claimed it, its attempts on the admin pages, and searches of staff for it. The address itself goes after the last.
+--
+--   $1 addresses, or NULL for any
+--
+-- The row of `addresses_to_forget` is the referee between instances, and tells how far the ones before have come. Only
+-- events from before the deletion are forgotten: the address may be another user's since.
+--
+-- The events are asked for in the order of exactly one index, from a place in it on, so that no statement reads more
+-- than its thousand, whatever the planner takes for frequent.
+WITH task AS MATERIALIZED (
+    SELECT * FROM addresses_to_forget
+    WHERE $1::text[] IS NULL OR address = ANY($1)
+    ORDER BY requested_at, address
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+),
+claimed AS MATERIALIZED (
+    SELECT e.id, e.created_at <= t.requested_at AS due
+    FROM task t CROSS JOIN LATERAL (
+        SELECT id, created_at FROM events
+        WHERE (email, id) > (t.address, t.claimed) AND email <= t.address
+        ORDER BY email, id LIMIT 1000
+    ) AS e
+),
+refused AS MATERIALIZED (
+    SELECT e.id, e.created_at <= t.requested_at AND e.kind = 'staff_refused' AS due
+    FROM task t CROSS JOIN LATERAL (
+        SELECT id, created_at, kind FROM events
+        WHERE (actor, id) > (t.address, t.refused) AND actor <= t.address
+        ORDER BY actor, id LIMIT 1000
+    ) AS e
+),
+-- As it stands in a query (WHATWG URL, "application/x-www-form-urlencoded serializing"), in lower case.
+encoded AS MATERIALIZED (
+    SELECT string_agg(
+               CASE WHEN c COLLATE "C" ~ '[a-zA-Z0-9*._-]' THEN c
+                    ELSE regexp_replace(encode(convert_to(c, 'UTF8'), 'hex'), '(..)', '%\1', 'g') END,
+               '' ORDER BY n) AS address
+    FROM task t CROSS JOIN LATERAL regexp_split_to_table(t.address, '') WITH ORDINALITY AS parts (c, n)
+),
+searched AS MATERIALIZED (
+    SELECT e.id, e.created_at <= t.requested_at
+                 AND (strpos(e.search, t.address) > 0 OR strpos(e.search, encoded.address) > 0) AS due
+    FROM task t CROSS JOIN encoded CROSS JOIN LATERAL (
+        SELECT id, created_at, lower(detail->>'search' COLLATE "C") AS search FROM events
+        WHERE detail->>'search' ~ '@|%40' AND id > t.searched
+        ORDER BY id LIMIT 1000
+    ) AS e
+),
+forgotten AS (
+    UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL, actor = NULL
+    WHERE id = ANY(ARRAY(SELECT id FROM claimed WHERE due UNION ALL SELECT id FROM refused WHERE due))
+    RETURNING id
+),
+-- Who looked, when and from where is about staff, and stays.
+unsearched AS (
+    UPDATE events SET detail = detail - 'search' WHERE id = ANY(ARRAY(SELECT id FROM searched WHERE due)) RETURNING id
+),
+progress AS MATERIALIZED (
+    SELECT greatest((SELECT count(*) FROM claimed), (SELECT count(*) FROM refused), (SELECT count(*) FROM searched)) < 1000
+           AS done
+),
+went_on AS (
+    UPDATE addresses_to_forget a
+    SET claimed = coalesce((SELECT id FROM claimed ORDER BY id DESC LIMIT 1), a.claimed),
+        refused = coalesce((SELECT id FROM refused ORDER BY id DESC LIMIT 1), a.refused),
+        searched = coalesce((SELECT id FROM searched ORDER BY id DESC LIMIT 1), a.searched)
+    FROM task t, progress p
+    WHERE (a.address, a.requested_at) = (t.address, t.requested_at) AND NOT p.done
+),
+ended AS (
+    DELETE FROM addresses_to_forget a USING task t, progress p
+    WHERE (a.address, a.requested_at) = (t.address, t.requested_at) AND p.done
+)
+SELECT (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM unsearched) AS "forgotten!" FROM task

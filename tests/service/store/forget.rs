@@ -1,0 +1,146 @@
+//! Of a deleted user's addresses nothing stays, however often others have used them.
+
+use url::form_urlencoded;
+use vestibule::session::look_after::{Outcome, delete as deleting};
+use vestibule::session::prune::prune;
+use vestibule::store::events::record_look;
+use vestibule::store::staff_access::By;
+use vestibule::store::users::{self, DeletedBy, Origin};
+use vestibule::store::{forget, staff};
+
+use crate::support::app::App;
+use crate::support::token::{claims, with};
+
+const ADA: &str = "ada@example.com";
+
+/// Refused attempts that claimed Ada's address.
+async fn claim(app: &App, times: i32) {
+    sqlx::query(
+        "INSERT INTO events (id, kind, email, ip, user_agent, detail)
+         SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', $1, '192.0.2.1', 'a phone',
+                '{\"claimed_issuer\": \"https://other.example\"}'
+         FROM generate_series(1, $2) AS n",
+    )
+    .bind(ADA)
+    .bind(times)
+    .execute(&app.database.pool)
+    .await
+    .unwrap();
+}
+
+/// Events that hold the address in any way, and addresses that are still to be forgotten.
+async fn traces(app: &App, address: &str) -> (i64, i64) {
+    let encoded: String = form_urlencoded::byte_serialize(address.as_bytes()).collect();
+    sqlx::query_as(
+        "SELECT (SELECT count(*) FROM events e
+                 WHERE strpos(lower(e::text), lower($1)) > 0 OR strpos(lower(e::text), lower($2)) > 0),
+                (SELECT count(*) FROM addresses_to_forget WHERE address = $1)",
+    )
+    .bind(address)
+    .bind(encoded)
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_same() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", ADA)).await;
+    claim(&app, 300_000).await;
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.database.rows().await, [0; 4]);
+    // What took too long for the one who asked.
+    let (left, _) = traces(&app, ADA).await;
+    assert!(left < 300_000, "the deletion itself has begun with it");
+    let pruned = prune(&app.database.pool, 400).await.unwrap();
+    assert_eq!(i64::try_from(pruned.forgotten).unwrap(), left);
+    assert_eq!(traces(&app, ADA).await, (0, 0));
+    let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND ip IS NULL AND detail IS NULL";
+    assert_eq!(app.database.count(kept).await, 300_000, "that they were refused is still known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
+    claim(&app, 2_500).await;
+    let addresses = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
+    assert_eq!(addresses, Some(vec![ADA.to_owned()]));
+    assert_eq!(traces(&app, ADA).await, (2_500, 1), "the statement that deletes is as long for everybody");
+
+    assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
+    let stranger = with(claims("stranger", ADA), &serde_json::json!({ "email_verified": false }));
+    assert_eq!(app.sign_in(&stranger).await.error(), "link_required");
+
+    assert_eq!(forget::batch(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
+    assert_eq!(forget::batch(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(traces(&app, ADA).await, (1_501, 1));
+    let (one, other) = tokio::join!(prune(pool, 400), prune(pool, 400));
+    assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
+    assert_eq!(traces(&app, ADA).await, (1, 0));
+    let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
+    assert_eq!(app.database.count(kept).await, 1, "an attempt on the next user's account");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the_address() {
+    for (by_staff, address) in [(false, ADA), (true, "zoë.o'hara+tag@example.com")] {
+        let app = App::start().await;
+        let pool = &app.database.pool;
+        let signed_in = app.sign_in(&claims("subject", address)).await;
+        let user = signed_in.user_id().parse().unwrap();
+        let origin = Origin {
+            ip: "192.0.2.7".parse().ok(),
+            user_agent: Some("a browser".into()),
+            request_id: "request-1".into(),
+        };
+        assert!(!staff::open_session(pool, address, &[1; 32], &origin).await.unwrap());
+        let query = |name: &str, value: &str| {
+            form_urlencoded::Serializer::new(String::new())
+                .append_pair(name, value)
+                .append_pair("status", "active")
+                .finish()
+        };
+        let searches = [
+            ("users_viewed", address.to_uppercase().replace('Ë', "ë")),
+            ("users_exported", format!("  {address} ")),
+            ("users_viewed", query("q", address)),
+            ("audit_viewed", query("email", &address.replace("example", "EXAMPLE"))),
+            ("audit_exported", query("email", address)),
+        ];
+        let others = [
+            ("users_viewed", "grace@example.com".to_owned()),
+            ("audit_viewed", query("email", "grace@example.com")),
+            ("users_viewed", "Ada".to_owned()),
+        ];
+        for (kind, search) in searches.iter().chain(&others) {
+            record_look(pool, kind, "staff@example.com", None, Some(search), &origin).await.unwrap();
+        }
+        assert_eq!(traces(&app, address).await, (6, 0));
+
+        if by_staff {
+            let by = By { actor: "staff@example.com", reason: Some("asked by phone"), origin: &origin };
+            let seen = deleting::preview(pool, user, by.actor).await.unwrap().unwrap().fingerprint();
+            assert_eq!(deleting::delete(pool, user, &seen, by).await.unwrap(), Outcome::Done);
+        } else {
+            let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
+            assert_eq!(deleted.status.as_u16(), 204);
+        }
+        assert_eq!(traces(&app, address).await, (0, 0), "{address}");
+        let refused = "SELECT count(*) FROM events WHERE kind = 'staff_refused'
+                       AND actor IS NULL AND ip IS NULL AND user_agent IS NULL";
+        assert_eq!(app.database.count(refused).await, 1, "{address}");
+        let looks = "SELECT count(*) FROM events WHERE kind <> 'user_deleted' AND actor = 'staff@example.com'
+                     AND host(ip) = '192.0.2.7' AND user_agent = 'a browser'";
+        assert_eq!(app.database.count(looks).await, 8, "{address}: that staff looked is still known");
+        let kept: Vec<String> = sqlx::query_scalar(
+            "SELECT detail->>'search' FROM events WHERE detail->>'search' IS NOT NULL ORDER BY id",
+        )
+        .fetch_all(pool)
+        .await
+        .unwrap();
+        assert_eq!(kept, others.map(|(_, search)| search), "{address}");
+    }
+}
