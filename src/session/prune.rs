@@ -17,6 +17,8 @@ const PAUSE: Duration = Duration::from_mins(10);
 pub struct Pruned {
     /// Expired refresh tokens; sessions without any go with them.
     pub refresh_tokens: usize,
+    /// Sessions of staff that were over.
+    pub staff_sessions: usize,
     /// Events past their retention.
     pub events: usize,
     /// Events that held the address of somebody who was deleted. These stay, without it.
@@ -32,6 +34,13 @@ pub async fn prune(pool: &PgPool, event_days: u32) -> Result<Pruned, Error> {
     loop {
         let batch = prune::refresh_tokens(pool, BATCH).await?;
         pruned.refresh_tokens += batch;
+        if batch == 0 {
+            break;
+        }
+    }
+    loop {
+        let batch = prune::staff_sessions(pool, BATCH).await?;
+        pruned.staff_sessions += batch;
         if batch == 0 {
             break;
         }
@@ -56,8 +65,8 @@ pub async fn keep_pruning(pool: PgPool, event_days: u32) {
         }
         match prune(&pool, event_days).await {
             Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(Pruned { refresh_tokens, events, forgotten }) => {
-                tracing::info!(refresh_tokens, events, forgotten, "pruned");
+            Ok(Pruned { refresh_tokens, staff_sessions, events, forgotten }) => {
+                tracing::info!(refresh_tokens, staff_sessions, events, forgotten, "pruned");
             }
             Err(error) => tracing::warn!(%error, "pruning failed; it is tried again later"),
         }

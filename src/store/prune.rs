@@ -28,6 +28,24 @@ pub async fn refresh_tokens(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(sessions.len())
 }
 
+/// Deletes sessions of staff that are over, as `staff::by_session` sees it; answers how many.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM staff_sessions WHERE hash IN (
+             SELECT hash FROM staff_sessions
+             WHERE last_used_at <= now() - interval '30 minutes' OR created_at <= now() - interval '12 hours'
+             LIMIT $1 FOR UPDATE SKIP LOCKED
+         )",
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+}
+
 /// Deletes events older than that many days; answers how many.
 ///
 /// # Errors

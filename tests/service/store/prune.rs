@@ -34,3 +34,27 @@ async fn expired_tokens_go_with_the_sessions_they_leave_empty_and_a_replay_is_kn
     assert_eq!(prune(&app.database.pool, 400).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&next.refresh_token()).await.status.as_u16(), 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
+    let app = App::start().await;
+    let statements = [
+        "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'staff@example.com', 'admin')",
+        "INSERT INTO staff_sessions (hash, staff_id, created_at, last_used_at, ip)
+         SELECT sha256(n::text::bytea), id, now() - interval '1 hour', now() - interval '31 minutes', '192.0.2.1'
+         FROM staff, generate_series(1, 2000) AS n",
+        "INSERT INTO staff_sessions (hash, staff_id, created_at) SELECT sha256('old'), id, now() - interval '12 hours' FROM staff",
+        "INSERT INTO staff_sessions (hash, staff_id, created_at, last_used_at)
+         SELECT sha256('live'), id, now() - interval '11 hours', now() - interval '29 minutes' FROM staff",
+    ];
+    for sql in statements {
+        sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+    }
+    let pruned = prune(&app.database.pool, 400).await.unwrap();
+    assert_eq!(pruned, Pruned { staff_sessions: 2001, ..Pruned::default() });
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = sha256('live')").await,
+        1
+    );
+    assert_eq!(app.database.count("SELECT count(*) FROM staff_sessions").await, 1);
+}
