@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use rocket::http::uri::Origin;
 use url::Url;
 
 use crate::provider::{self, Providers};
@@ -105,6 +106,8 @@ pub(super) fn next(text: Option<&str>) -> String {
             && text.len() <= MAX_NEXT
             && !text.contains("//")
             && (*text == "/admin" || text.starts_with("/admin/"))
+            // Rocket redirects to nothing else (RFC 3986 §3.3, §3.4).
+            && Origin::parse(text).is_ok()
     };
     text.filter(sound).unwrap_or("/admin/users").to_owned()
 }
@@ -127,6 +130,10 @@ mod tests {
             "/adminevil",
             "/admin/\0",
             "/admin/é",
+            "/admin/<x>",
+            "/admin/{x}",
+            "/admin/users?q=a|b`^\"",
+            "/admin/users#",
             &long,
         ] {
             assert_eq!(next(Some(text)), "/admin/users", "{text:.30}");
