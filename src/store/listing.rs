@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
 use self::filter::Conditions;
-pub use self::filter::{Days, Filters, Status, Times};
+pub use self::filter::{Days, Filters, Status, Times, day};
 use super::Error;
 use super::for_once::for_once;
 

@@ -5,10 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sqlx::{Postgres, QueryBuilder};
-use time::Date;
-use time::format_description::well_known::Iso8601;
 use uuid::Uuid;
 
+use super::filter::day;
 use super::{Part, Sort};
 
 /// Longest text that is read, in bytes. The longest key is a name of 200 characters.
@@ -40,7 +39,7 @@ impl Cursor {
         let cursor: Self = serde_json::from_slice(&bytes).ok()?;
         let sound = match (cursor.0, &cursor.3) {
             (Sort::Newest | Sort::Oldest, key) => key.is_none(),
-            (Sort::LastSeen, Some(key)) => date(key).is_some(),
+            (Sort::LastSeen, Some(key)) => day(key).is_some(),
             // PostgreSQL has no text with a NUL.
             (Sort::Email | Sort::Name, Some(key)) => !key.contains('\0'),
             (Sort::LastSeen | Sort::Email | Sort::Name, None) => true,
@@ -77,14 +76,10 @@ impl Cursor {
     /// Binds the key as what it is compared with.
     pub(super) fn push_key(&self, sql: &mut QueryBuilder<Postgres>) {
         match (self.0, &self.3) {
-            (Sort::LastSeen, Some(key)) => sql.push_bind(date(key)),
+            (Sort::LastSeen, Some(key)) => sql.push_bind(day(key)),
             (_, key) => sql.push_bind(key.clone()),
         };
     }
-}
-
-fn date(text: &str) -> Option<Date> {
-    Date::parse(text, &Iso8601::DATE).ok()
 }
 
 #[cfg(test)]
@@ -115,6 +110,8 @@ mod tests {
             URL_SAFE_NO_PAD.encode(format!(r#"["newest","after","{id}","key"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","2026-02-30"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","infinity"]"#)),
+            URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","-009999-01-01"]"#)),
+            URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","0000-12-31"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["email","after","{id}","a\u0000b"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["email; DROP TABLE users","after","{id}",null]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["email","sideways","{id}",null]"#)),

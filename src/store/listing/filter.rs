@@ -1,6 +1,7 @@
 //! Which users a list holds.
 
 use sqlx::{Postgres, QueryBuilder};
+use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
 
 use crate::store::event_log::first_id;
@@ -87,6 +88,13 @@ pub struct Days {
     pub from: Option<Date>,
     /// The last day.
     pub to: Option<Date>,
+}
+
+/// The day `YYYY-MM-DD` of the years 1 to 9999; none for anything else. PostgreSQL has days before, but not as many as
+/// can be written (4714 BC is the first).
+#[must_use]
+pub fn day(text: &str) -> Option<Date> {
+    Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
 }
 
 /// What has to hold of a user. Nothing has to hold by default.

@@ -4,14 +4,18 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use time::OffsetDateTime;
 
-/// When the day `YYYY-MM-DD` begins in the zone; none for what is no day.
+/// When the day `YYYY-MM-DD` begins in the zone; none for what is no day of the years 1 to 9999.
 pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
-    start(day.trim().parse().ok()?, zone)
+    start(read(day)?, zone)
 }
 
 /// When the day is over; none for what is no day.
 pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
-    start(day.trim().parse::<Date>().ok()?.tomorrow().ok()?, zone)
+    start(read(day)?.tomorrow().ok()?, zone)
+}
+
+fn read(day: &str) -> Option<Date> {
+    day.trim().parse().ok().filter(|day: &Date| day.year() >= 1)
 }
 
 fn start(day: Date, zone: Option<&str>) -> Option<OffsetDateTime> {
@@ -31,7 +35,17 @@ mod tests {
         // Clocks go back on that day: it has 25 hours.
         assert_eq!(seconds(begin_of("2026-10-25", Some("Europe/Berlin"))), Some(utc - 2 * 3600));
         assert_eq!(seconds(end_of("2026-10-25", Some("Europe/Berlin"))), Some(utc + 23 * 3600));
-        for text in ["", "2026-02-30", "today", "-1", "9999-12-31T", "99999-01-01", "9999-12-31"] {
+        for text in [
+            "",
+            "2026-02-30",
+            "today",
+            "-1",
+            "9999-12-31T",
+            "99999-01-01",
+            "9999-12-31",
+            "-009999-01-01",
+            "0000-12-31",
+        ] {
             assert_eq!(end_of(text, None), None, "{text}");
         }
     }

@@ -49,6 +49,8 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
         (&[("from", "2999-01-01")], none),
         (&[("to", "2020-01-01")], none),
         (&[("to", "not a day")], none),
+        (&[("from", "-009999-01-01")], none),
+        (&[("to", "0000-12-31")], none),
         (&[("what", "refused"), ("from", "2020-01-01"), ("to", "2999-01-01")], &[REFUSED]),
         (&[("what", "no such choice"), ("email", "grace@example.com")], &[FIRST]),
         (&[("reason", "' OR true --")], none),
@@ -123,7 +125,9 @@ async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_on
     let numbers = rows.iter().map(|row| row[12].strip_prefix("number-").unwrap().parse::<u32>().unwrap());
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=4500).rev().collect::<Vec<_>>());
     assert!(rows.iter().all(|row| &row[6] == "'=formula@example.com"), "no cell is a formula");
-    let none = browser.get("/admin/audit.csv?email=no+address").await.text;
-    assert_eq!(none.trim_end().lines().count(), 1, "{none}");
-    assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported the audit", "Exported the audit"]);
+    for query in ["email=no+address", "from=-009999-01-01"] {
+        let none = browser.get(&format!("/admin/audit.csv?{query}")).await.text;
+        assert_eq!(none.trim_end().lines().count(), 1, "{none}");
+    }
+    assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported the audit"; 3]);
 }

@@ -1,5 +1,7 @@
 //! The list of users: pages, filters, orders and what it says of itself.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use sqlx::PgPool;
 use vestibule::domain::staff::Role;
@@ -91,6 +93,14 @@ async fn whatever_stands_in_the_address_is_a_page() {
         let page = ask(&mut browser, &[("sort", "name"), ("at", at)]).await;
         assert_eq!(listed(&page).first(), Some(&60), "{at:.20} begins at the beginning");
     }
+    let id = "00000000-0000-0000-0000-000000000000";
+    let ancient = URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","-009999-01-01"]"#));
+    let page = ask(&mut browser, &[("sort", "last_seen"), ("at", &ancient)]).await;
+    assert_eq!(
+        listed(&page).first(),
+        Some(&1),
+        "a day that PostgreSQL does not have begins at the beginning"
+    );
     // Of another order.
     assert_eq!(listed(&ask(&mut browser, &[("at", &sound)]).await).len(), 50);
     for (field, value) in [
@@ -115,10 +125,17 @@ async fn whatever_stands_in_the_address_is_a_page() {
         ("seen_to", "today"),
         ("seen_from", "9999-12-31"),
         ("created_from", "9998-12-31"),
+        ("seen_from", "-009999-01-01"),
+        ("seen_to", "-009999-01-01"),
+        ("seen_from", "0000-12-31"),
+        ("created_from", "-009999-01-01"),
+        ("created_to", "0000-12-31"),
     ] {
         let page = ask(&mut browser, &[(field, value)]).await;
         assert_eq!(listed(&page), [0; 0], "{field}={value:.20} is nobody");
         assert!(page.contains("Nobody is left by these filters"), "{field}");
+        let file = browser.request(Method::GET, "/admin/users.csv").query(&[(field, value)]);
+        assert_eq!(browser.send(file).await.status.as_u16(), 200, "{field}={value:.20} is an empty file");
     }
 }
 

@@ -2,11 +2,9 @@
 
 use rocket::FromForm;
 use serde::Serialize;
-use time::Date;
-use time::format_description::well_known::Iso8601;
 use url::form_urlencoded;
 
-use crate::store::listing::{Cursor, Days, Filters, Sort, Status, Times};
+use crate::store::listing::{Cursor, Days, Filters, Sort, Status, Times, day};
 use crate::web::admin::dates::{begin_of, end_of};
 use crate::web::admin::fields::{NothingMatches, read, tidy};
 
@@ -65,7 +63,6 @@ impl Asked {
 
     /// The filters.
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
-        let day = |text: &str| Date::parse(text, &Iso8601::DATE).ok();
         Ok(Filters {
             provider: read(&self.provider, |name| Some(name.to_owned()))?,
             status: Status::from_name(self.status),
