@@ -1,13 +1,14 @@
 -- Counts the next day's worth of hours that are over, and forgets what no page shows any more.
 --
--- The row of `event_counts_until` is the referee between instances. An hour is counted five minutes
--- after its end, when no statement that began in it can still be running. Events are numbered by
--- time (UUID version 7), so that the hours are a range of the primary key.
+-- The row of `event_counts_until` is the referee between instances. Events are numbered by time (UUID version 7), so
+-- that what is counted is a range of the primary key, which each event is counted in once, under the hour of its
+-- `created_at`. The number is by the clock of the instance, which may be behind, so a range is counted only an hour
+-- after its end: what is written into it later is never counted. Until then it is read from the events themselves.
 WITH progress AS MATERIALIZED (
     SELECT until FROM event_counts_until FOR UPDATE
 ),
 span AS MATERIALIZED (
-    SELECT until, least(date_trunc('hour', now() - interval '5 minutes', 'UTC'), until + interval '1 day') AS upto
+    SELECT until, least(date_trunc('hour', now() - interval '1 hour', 'UTC'), until + interval '1 day') AS upto
     FROM progress
 ),
 counted AS (

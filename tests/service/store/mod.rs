@@ -1,6 +1,7 @@
 //! What the database is asked, and what concurrent requests may not do to each other.
 
 mod conflicts;
+mod event_counts;
 mod events;
 mod forget;
 mod import;
