@@ -24,6 +24,8 @@ pub struct Refreshed {
     pub access_token: Secret<String>,
     /// The credential for the next refresh.
     pub refresh_token: Secret<String>,
+    /// For how many seconds it is good unless it is used: as long as any, or for the rest of the session's life.
+    pub refresh_expires_in: u32,
 }
 
 /// Why there is no new credential.
@@ -70,5 +72,6 @@ pub async fn refresh(
     };
     let session = verdict.map_err(Error::Refused)?;
     let access_token = issuer.issue(session.user_id, session.session_id, &session.client_id, now)?;
-    Ok(Refreshed { access_token, refresh_token: successor.text })
+    let refresh_expires_in = session.refresh_expires_in;
+    Ok(Refreshed { access_token, refresh_token: successor.text, refresh_expires_in })
 }

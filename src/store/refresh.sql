@@ -1,6 +1,7 @@
 -- Exchanges a refresh token for its successor: one statement, serialised by the session's row.
 --
---   $1 hash of the token    $2 hash of the successor    $3 successor's lifetime in seconds
+--   $1 hash of the token    $2 hash of the successor
+--   $3 successor's lifetime in seconds, which ends with the session's at the latest
 --   $4 seconds for which a consumed token is good for another successor
 --   $5 longest life of a session in seconds
 --   $6 event id  $7 ip  $8 user agent  $9 request id
@@ -22,6 +23,7 @@ WITH presented AS MATERIALIZED (
 ),
 decision AS MATERIALIZED (
     SELECT id, user_id, provider, client_id, generation, presented_generation, away,
+           least(now() + $3::integer * interval '1 second', created_at + $5::integer * interval '1 second') AS expires_at,
            CASE
                WHEN ended_at IS NOT NULL THEN 'ended'
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
@@ -50,7 +52,7 @@ consumed AS (
 ),
 successor AS (
     INSERT INTO refresh_tokens (hash, session_id, generation, expires_at)
-    SELECT $2, id, generation + 1, now() + $3::integer * interval '1 second'
+    SELECT $2, id, generation + 1, expires_at
     FROM decision WHERE outcome IN ('rotated', 'reissued')
 ),
 -- The first refresh of the day. Whoever ends sessions has locked the user before, so this one must not
@@ -73,4 +75,6 @@ recorded AS (
     SELECT $6, 'refresh_token_replayed', provider, user_id, id, $7::text::inet, $8, $9
     FROM decision WHERE outcome = 'replayed'
 )
-SELECT outcome AS "outcome!", id AS "session_id!", user_id AS "user_id!", client_id AS "client_id!" FROM decision
+SELECT outcome AS "outcome!", id AS "session_id!", user_id AS "user_id!", client_id AS "client_id!",
+       floor(extract(epoch FROM expires_at - now()))::bigint AS "expires_in!"
+FROM decision

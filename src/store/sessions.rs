@@ -30,6 +30,8 @@ pub struct Refreshed {
     pub user_id: Uuid,
     /// The application it was opened by.
     pub client_id: String,
+    /// For how many seconds the new token is good unless it is used.
+    pub refresh_expires_in: u32,
 }
 
 /// Why there is no new refresh token. The client is told none of it.
@@ -92,9 +94,12 @@ pub async fn refresh(
     .await?;
     let Some(row) = row else { return Ok(Err(NotRefreshed::Unknown)) };
     match row.outcome.as_str() {
-        "rotated" | "reissued" => {
-            Ok(Ok(Refreshed { session_id: row.session_id, user_id: row.user_id, client_id: row.client_id }))
-        }
+        "rotated" | "reissued" => Ok(Ok(Refreshed {
+            session_id: row.session_id,
+            user_id: row.user_id,
+            client_id: row.client_id,
+            refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
+        })),
         "ended" => Ok(Err(NotRefreshed::Ended)),
         "user_disabled" => Ok(Err(NotRefreshed::UserDisabled)),
         "expired" => Ok(Err(NotRefreshed::Expired)),

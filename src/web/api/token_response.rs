@@ -36,14 +36,13 @@ enum TokenType {
 }
 
 impl<'a> Credential<'a> {
-    const fn new(access_token: &'a str, refresh_token: &'a str, lifetimes: config::Session) -> Self {
-        Self {
-            access_token,
-            token_type: TokenType::Bearer,
-            expires_in: lifetimes.access_token_ttl,
-            refresh_token,
-            refresh_expires_in: lifetimes.refresh_token_ttl,
-        }
+    const fn new(
+        access_token: &'a str,
+        expires_in: u32,
+        refresh_token: &'a str,
+        refresh_expires_in: u32,
+    ) -> Self {
+        Self { access_token, token_type: TokenType::Bearer, expires_in, refresh_token, refresh_expires_in }
     }
 }
 
@@ -108,7 +107,13 @@ impl TokenResponse {
             users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, metrics::SignedIn::KNOWN),
         };
         let body = serde_json::to_vec(&SignInBody {
-            credential: Credential::new(access_token.expose(), refresh_token.expose(), lifetimes),
+            // No token outlives a session that has just begun (`config::session`).
+            credential: Credential::new(
+                access_token.expose(),
+                lifetimes.access_token_ttl,
+                refresh_token.expose(),
+                lifetimes.refresh_token_ttl,
+            ),
             outcome,
             user: user.into(),
             identity: identity.into(),
@@ -118,8 +123,10 @@ impl TokenResponse {
 
     /// The answer to a refresh.
     pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
-        let Refreshed { access_token, refresh_token } = refreshed;
-        let credential = Credential::new(access_token.expose(), refresh_token.expose(), lifetimes);
+        let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
+        let expires_in = lifetimes.access_token_ttl;
+        let credential =
+            Credential::new(access_token.expose(), expires_in, refresh_token.expose(), *refresh_expires_in);
         Self { status: Status::Ok, body: serde_json::to_vec(&credential), outcome: None }
     }
 }

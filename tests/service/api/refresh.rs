@@ -103,6 +103,35 @@ async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_refresh_token_is_promised_to_outlive_its_session() {
+    let settings = json!({ "refresh_token_ttl": 3_600, "absolute_ttl": 7_200 });
+    let app = App::start_with(|figment| figment.merge(("session", settings))).await;
+    let (old, current) = (sign_in(&app).await, sign_in(&app).await);
+    assert_eq!(old.json()["refresh_expires_in"], 3_600);
+    let age = "UPDATE sessions SET created_at = created_at - interval '5000 seconds'
+               WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
+    execute(&app, age).await;
+    let last = app.refresh(&old.refresh_token()).await;
+    let left = last.json()["refresh_expires_in"].as_u64().unwrap();
+    assert!((2_000..=2_200).contains(&left), "{left}");
+    let end = "SELECT count(*) FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
+               WHERE t.generation = 2 AND t.expires_at = s.created_at + interval '7200 seconds'";
+    assert_eq!(app.database.count(end).await, 1);
+    assert_eq!(app.refresh(&current.refresh_token()).await.json()["refresh_expires_in"], 3_600);
+
+    let listed = async || {
+        let sessions = app.get(&current.access_token(), "/api/v1/me/sessions").await.json();
+        sessions["sessions"].as_array().unwrap().len()
+    };
+    assert_eq!(listed().await, 2);
+    // When that time has passed.
+    execute(&app, "UPDATE sessions SET created_at = created_at - interval '2200 seconds'").await;
+    execute(&app, "UPDATE refresh_tokens SET expires_at = expires_at - interval '2200 seconds'").await;
+    assert_eq!(listed().await, 1, "who cannot refresh is not signed in");
+    assert_refused(&app.refresh(&last.refresh_token()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_user_is_refused_at_once_and_welcome_again_when_enabled() {
     let app = App::start().await;
     let answer = sign_in(&app).await;
