@@ -37,7 +37,8 @@ pub struct EventRow {
     pub ip: Option<String>,
     /// Member of staff who did it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, and to what role; of an import, how much it brought.
+    /// The member of staff whose access changed, and to what role; of an import, how much it brought; of whoever was
+    /// merged into another user, the address they had.
     pub about: Option<String>,
     /// Where an identity, or all of a user by a merge, came from.
     pub from_user: Option<String>,
@@ -96,7 +97,7 @@ impl What {
 pub struct Filter {
     /// Which.
     pub what: What,
-    /// Those about this address: of its user, and refused attempts that claimed it.
+    /// Those about this address: of its user, refused attempts that claimed it, and merges of whoever had it.
     pub email: Option<String>,
     /// Those of this user.
     pub user: Option<Uuid>,
@@ -149,9 +150,11 @@ impl Filter {
     #[must_use]
     pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new(
-            "SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id, host(e.ip) AS ip, e.actor,
+            "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
+                    CASE WHEN e.kind <> 'users_merged' THEN e.email END AS email, e.user_id, host(e.ip) AS ip, e.actor,
                     coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
+                    nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
+                                     e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
                                      (e.detail->>'identities') || ' identities'), '') AS about,
                     e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
              FROM (",
@@ -257,7 +260,7 @@ pub async fn of_user(
            FROM (
                (SELECT * FROM events WHERE user_id = $1 AND kind <> 'user_viewed' ORDER BY id DESC LIMIT $3)
                UNION
-               (SELECT * FROM events WHERE email = $2 ORDER BY id DESC LIMIT $3)
+               (SELECT * FROM events WHERE email = $2 AND kind <> 'users_merged' ORDER BY id DESC LIMIT $3)
            ) AS e
            ORDER BY e.id DESC LIMIT $3"#,
         user,

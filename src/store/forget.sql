@@ -1,5 +1,6 @@
 -- Forgets the address of somebody who was deleted, in up to a thousand events of each kind that hold one: attempts that
 -- claimed it, its attempts on the admin pages, and searches of staff for it. The address itself goes after the last.
+-- Whoever had it before, and was merged into another user, is somebody else: of their merge, no more is forgotten.
 --
 --   $1 addresses, or NULL for any
 --
@@ -49,7 +50,12 @@ searched AS MATERIALIZED (
     ) AS e
 ),
 forgotten AS (
-    UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL, actor = NULL
+    UPDATE events
+    SET email = NULL,
+        ip = CASE kind WHEN 'users_merged' THEN ip END,
+        user_agent = CASE kind WHEN 'users_merged' THEN user_agent END,
+        detail = CASE kind WHEN 'users_merged' THEN detail END,
+        actor = CASE kind WHEN 'users_merged' THEN actor END
     WHERE id = ANY(ARRAY(SELECT id FROM claimed WHERE due UNION ALL SELECT id FROM refused WHERE due))
     RETURNING id
 ),

@@ -35,7 +35,7 @@ moved AS (
 ),
 -- Before the other takes the address, which must be free by then.
 gone AS (
-    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.last_seen_on
+    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.email, u.last_seen_on
 ),
 kept AS (
     UPDATE users u
@@ -50,12 +50,13 @@ ended AS (
     FROM decision d JOIN identities i ON i.user_id = d.into_id
     WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $11::timestamptz IS NOT NULL
 ),
+-- By the address of whoever goes, which no user may have any more, the merge is still found.
 recorded AS (
-    INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'users_merged', e.user_id, $14, e.detail, $16::text::inet, $17, $18
+    INSERT INTO events (id, kind, email, user_id, actor, detail, ip, user_agent, request_id)
+    SELECT e.id, 'users_merged', e.email, e.user_id, $14, e.detail, $16::text::inet, $17, $18
     FROM decision d CROSS JOIN LATERAL (VALUES
-        ($12::uuid, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
-        ($13::uuid, d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))
-    ) AS e (id, user_id, detail)
+        ($12::uuid, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
+        ($13::uuid, (SELECT email FROM gone), d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))
+    ) AS e (id, email, user_id, detail)
 )
 SELECT EXISTS (SELECT FROM gone) AS "done!"

@@ -20,7 +20,7 @@ pub(super) struct Happened {
     user_id: Option<Uuid>,
     ip: Option<String>,
     actor: Option<String>,
-    /// The member of staff whose access changed, or how much an import brought.
+    /// The member of staff whose access changed, how much an import brought, or the address of who was merged.
     about: Option<String>,
     /// Another user whom it happened to as well.
     other: Option<Other>,

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use vestibule::domain::look_after::Refused;
 use vestibule::session::look_after::merge as merging;
 use vestibule::session::look_after::{Action, Outcome};
+use vestibule::store::event_log::{self, Filter};
 
 use super::{STAFF, act, alive, at, by, events, everything, identity, link, merge, user};
 use crate::support::app::App;
@@ -41,6 +42,34 @@ async fn whoever_goes_signs_in_as_whoever_stays_and_only_their_sessions_end() {
     // The address of whoever went is free: it leads to nobody.
     let stranger = app.sign_in_at("third", &at("third", "stranger", "from@example.com")).await;
     assert_eq!(stranger.outcome(), "created");
+}
+
+/// What the audit finds by an address: the kinds, and what they are about.
+async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<String>)> {
+    let filter = Filter { email: Some(email.to_owned()), ..Filter::default() };
+    let events = event_log::page(&app.database.pool, &filter, None, 100).await.unwrap();
+    events.into_iter().map(|event| (event.kind, event.about, event.email)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_user_of_it() {
+    const ADDRESS: &str = "from@example.com";
+    let app = App::start().await;
+    let from = user(&app.sign_in(&claims("from", ADDRESS)).await);
+    let into = app.sign_in(&claims("into", "into@example.com")).await;
+    assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
+    let merged = ("users_merged".to_owned(), Some(ADDRESS.to_owned()), None);
+    assert_eq!(found(&app, ADDRESS).await, [merged]);
+    let page = event_log::of_user(&app.database.pool, user(&into), Some(ADDRESS), 100).await.unwrap();
+    let shown: Vec<_> = page.iter().filter(|event| event.kind == "users_merged").collect();
+    assert_eq!(shown.len(), 1, "whoever stays was not merged into another user");
+
+    let next = app.sign_in_at("third", &at("third", "next", ADDRESS)).await;
+    assert_eq!(next.outcome(), "created");
+    assert_eq!(app.delete(&next.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(found(&app, ADDRESS).await, [], "an address that is to be forgotten is");
+    let detail = json!({ "reason": "asked by phone", "into": user(&into) });
+    assert_eq!(events(&app, "users_merged", from).await, [(Some(STAFF.to_owned()), Some(detail))]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
