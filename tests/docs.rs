@@ -283,7 +283,11 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
 const ISSUER: &str = r#"
 import http.server, json, threading, time
 from cryptography.hazmat.primitives.asymmetric import ec
-key = ec.generate_private_key(ec.SECP256R1())
+key = None
+# Some releases of PyJWT write coordinates without their leading zeros (RFC 7518, section 6.2.1.2) and do not read them so.
+while not key or min(point.x, point.y).bit_length() <= 248:
+    key = ec.generate_private_key(ec.SECP256R1())
+    point = key.public_key().public_numbers()
 jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())) | {"kid": "one", "use": "sig", "alg": "ES256"}
 class Keys(http.server.BaseHTTPRequestHandler):
     def do_GET(self):

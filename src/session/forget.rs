@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 
+use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 use crate::store::{Error, forget};
 
@@ -32,7 +33,7 @@ async fn while_patient(pool: &PgPool, addresses: &[String]) -> Result<(), Error>
 /// See [`Error`]; what was forgotten before stays so.
 pub(super) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     let mut forgotten = 0;
-    while let Some(batch) = forget::batch(pool, None).await? {
+    while let Some(batch) = in_time(forget::batch(pool, None)).await? {
         forgotten += batch;
     }
     Ok(forgotten)

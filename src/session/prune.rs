@@ -5,6 +5,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 
 use super::forget;
+use crate::store::deadline::in_time;
 use crate::store::{Error, prune};
 
 /// Rows of one statement.
@@ -32,21 +33,21 @@ pub struct Pruned {
 pub async fn prune(pool: &PgPool, event_days: u32) -> Result<Pruned, Error> {
     let mut pruned = Pruned::default();
     loop {
-        let batch = prune::refresh_tokens(pool, BATCH).await?;
+        let batch = in_time(prune::refresh_tokens(pool, BATCH)).await?;
         pruned.refresh_tokens += batch;
         if batch == 0 {
             break;
         }
     }
     loop {
-        let batch = prune::staff_sessions(pool, BATCH).await?;
+        let batch = in_time(prune::staff_sessions(pool, BATCH)).await?;
         pruned.staff_sessions += batch;
         if batch == 0 {
             break;
         }
     }
     loop {
-        let batch = prune::events(pool, event_days, BATCH).await?;
+        let batch = in_time(prune::events(pool, event_days, BATCH)).await?;
         pruned.events += batch;
         if batch == 0 {
             break;
