@@ -21,6 +21,10 @@ addresses AS (
     SELECT email FROM deleted WHERE email IS NOT NULL
     UNION
     SELECT lower(i.email COLLATE "C") FROM identities i JOIN deleted d ON d.id = i.user_id WHERE i.email_verified
+    UNION
+    -- Those of users that were merged into this one, unless somebody else has them now.
+    SELECT e.email FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged'
+    WHERE e.email IS NOT NULL AND NOT EXISTS (SELECT FROM users u WHERE u.email = e.email AND u.id <> $1)
 ),
 forgotten AS (
     UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL

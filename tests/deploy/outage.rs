@@ -130,15 +130,19 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     for (changes, phones) in [
         (&[][..], 200),
         // The same with a limit that is met soon.
-        (&[("limit_conn vestibule 1000;", "limit_conn vestibule 2;")], 2),
+        (&[("limit_conn vestibule 300;", "limit_conn vestibule 2;")], 2),
     ] {
         let proxy = Nginx::start_with(&folder, &[&instances[0], &instances[1]], changes).await;
         let Some(proxy) = proxy else { return };
         let client = || proxy.certificate.client(proxy.address).build().unwrap();
+        // Each phone has its own connection, which is open by then, and all have one address.
+        let clients: Vec<_> = (0..phones).map(|_| client()).collect();
+        for client in &clients {
+            client.get(format!("{}/livez", proxy.url())).send().await.unwrap();
+        }
         let gate = provider.hold();
-        // Each phone has its own connection, and all have one address.
         let waiting: Vec<_> =
-            (0..phones).map(|_| tokio::spawn(sign_in(&client(), &proxy.url()).send())).collect();
+            clients.iter().map(|client| tokio::spawn(sign_in(client, &proxy.url()).send())).collect();
         gate.arrived(phones).await;
         if !changes.is_empty() {
             let answer = sign_in(&client(), &proxy.url()).send().await.unwrap();

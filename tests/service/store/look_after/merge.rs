@@ -6,6 +6,7 @@ use vestibule::domain::look_after::Refused;
 use vestibule::session::look_after::merge as merging;
 use vestibule::session::look_after::{Action, Outcome};
 use vestibule::store::event_log::{self, Filter};
+use vestibule::store::events::record_look;
 
 use super::{STAFF, act, alive, at, by, events, everything, identity, link, merge, user};
 use crate::support::app::App;
@@ -70,6 +71,23 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
     assert_eq!(found(&app, ADDRESS).await, [], "an address that is to be forgotten is");
     let detail = json!({ "reason": "asked by phone", "into": user(&into) });
     assert_eq!(events(&app, "users_merged", from).await, [(Some(STAFF.to_owned()), Some(detail))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
+    const ADDRESS: &str = "from@example.com";
+    let app = App::start().await;
+    let unverified = with(claims("from", ADDRESS), &json!({ "email_verified": false }));
+    let from = user(&app.sign_in(&unverified).await);
+    let into = app.sign_in(&claims("into", "into@example.com")).await;
+    assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
+    let origin = by().origin;
+    record_look(&app.database.pool, "users_viewed", STAFF, None, Some(ADDRESS), origin).await.unwrap();
+    let traces = "SELECT count(*) FROM events e WHERE strpos(e::text, 'from@') > 0";
+    assert!(app.database.count(traces).await > 1);
+    assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.database.count(traces).await, 0);
+    assert_eq!(app.database.count("SELECT count(*) FROM addresses_to_forget").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
