@@ -93,27 +93,27 @@ impl Breaker {
 
     /// What it lets through.
     pub fn state(&self, now: Instant) -> State {
-        match self.memory().inner {
+        let memory = self.memory();
+        match memory.inner {
             Inner::Closed => State::Closed,
-            Inner::Open { until } if now < until => State::Open,
+            Inner::Open { .. } if memory.open_for(now).is_some() => State::Open,
             Inner::Open { .. } | Inner::HalfOpen => State::HalfOpen,
         }
     }
 
     /// For how long it will let nothing through.
     pub fn open_for(&self, now: Instant) -> Option<Duration> {
-        match self.memory().inner {
-            Inner::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
-            Inner::Closed | Inner::HalfOpen => None,
-        }
+        self.memory().open_for(now)
     }
 
     /// Lets a call through, which then has to be judged, or says how long there will be none.
     pub fn admit(&self, now: Instant) -> Result<Era, Duration> {
         let mut memory = self.memory();
+        if let Some(wait) = memory.open_for(now) {
+            return Err(wait);
+        }
         match memory.inner {
             Inner::Closed => Ok(memory.era),
-            Inner::Open { until } if now < until => Err(until - now),
             Inner::Open { .. } => {
                 memory.inner = Inner::HalfOpen;
                 Ok(memory.era)
@@ -164,6 +164,13 @@ impl Breaker {
 }
 
 impl Memory {
+    fn open_for(&self, now: Instant) -> Option<Duration> {
+        match self.inner {
+            Inner::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
+            Inner::Closed | Inner::HalfOpen => None,
+        }
+    }
+
     fn open(&mut self, wish: Option<Duration>, now: Instant) {
         let time = wish.unwrap_or(OPEN).clamp(OPEN, LONGEST);
         self.inner = Inner::Open { until: now + time };

@@ -31,30 +31,23 @@ pub struct Pruned {
 /// # Errors
 /// See [`Error`]; what was deleted before stays deleted.
 pub async fn prune(pool: &PgPool, event_days: u32) -> Result<Pruned, Error> {
-    let mut pruned = Pruned::default();
+    Ok(Pruned {
+        refresh_tokens: all(|| prune::refresh_tokens(pool, BATCH)).await?,
+        staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
+        events: all(|| prune::events(pool, event_days, BATCH)).await?,
+        forgotten: forget::finish(pool).await?,
+    })
+}
+
+/// Deletes batch after batch until one is empty; answers how many rows.
+async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) -> Result<usize, Error> {
+    let mut deleted = 0;
     loop {
-        let batch = in_time(prune::refresh_tokens(pool, BATCH)).await?;
-        pruned.refresh_tokens += batch;
-        if batch == 0 {
-            break;
+        match in_time(batch()).await? {
+            0 => return Ok(deleted),
+            rows => deleted += rows,
         }
     }
-    loop {
-        let batch = in_time(prune::staff_sessions(pool, BATCH)).await?;
-        pruned.staff_sessions += batch;
-        if batch == 0 {
-            break;
-        }
-    }
-    loop {
-        let batch = in_time(prune::events(pool, event_days, BATCH)).await?;
-        pruned.events += batch;
-        if batch == 0 {
-            break;
-        }
-    }
-    pruned.forgotten = forget::finish(pool).await?;
-    Ok(pruned)
 }
 
 /// Prunes for as long as the program runs. Several instances may: they skip each other's rows.
