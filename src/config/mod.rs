@@ -3,6 +3,7 @@
 
 mod error;
 mod events;
+mod file;
 mod keys;
 mod log;
 mod observers;

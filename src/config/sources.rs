@@ -3,11 +3,13 @@
 //! `ROCKET_SECRET_KEY_FILE` name, as containers and systemd hand secrets over.
 
 use std::path::Path;
-use std::{env, fs, io};
+use std::{env, fs};
 
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Figment, Metadata, Profile, Provider};
+
+use super::file::{self, Mistake, unreadable};
 
 /// What holds where nothing is set.
 #[must_use]
@@ -63,26 +65,25 @@ fn in_file(variable: &str) -> Result<Option<String>, String> {
     if env::var_os(variable).is_some() {
         return Err(format!("is set beside {variable}; keep one of the two"));
     }
-    match fs::read_to_string(path).map(|text| text.trim().to_owned()) {
-        Ok(text) if text.is_empty() => Err("names an empty file; put the secret into it".into()),
-        Ok(text) => Ok(Some(text)),
-        Err(error) => Err(unreadable(&error)),
-    }
+    file::secret(Path::new(&path)).map(Some).map_err(told)
 }
 
-fn unreadable(error: &io::Error) -> String {
-    format!("names a file that cannot be read ({error}); correct the path or the file's permissions")
+/// A mistake as figment passes it on.
+fn told((problem, remedy): Mistake) -> String {
+    format!("{problem}; {remedy}")
 }
 
 /// That there is a file where `ROCKET_CONFIG` says so: without one, everything in it would be left at its
 /// default without a word.
 fn config_file() -> Result<Dict, String> {
     let Some(path) = env::var_os("ROCKET_CONFIG") else { return Ok(Dict::new()) };
-    let here = env::current_dir().map_err(|error| unreadable(&error))?;
+    let here = env::current_dir().map_err(|error| told(unreadable(&error)))?;
     let read = |folder: &Path| fs::read_to_string(folder.join(&path));
     match read(&here) {
         // It may be in any folder above, like `Rocket.toml` itself.
-        Err(error) if !here.ancestors().skip(1).any(|folder| read(folder).is_ok()) => Err(unreadable(&error)),
+        Err(error) if !here.ancestors().skip(1).any(|folder| read(folder).is_ok()) => {
+            Err(told(unreadable(&error)))
+        }
         _ => Ok(Dict::new()),
     }
 }

@@ -7,6 +7,7 @@ use figment::value::magic::RelativePathBuf;
 use figment::value::{Dict, Value};
 
 use super::Error;
+use super::file::unreadable;
 use super::root::known;
 
 const KEYS: [&str; 4] = ["certs", "key", "ciphers", "prefer_server_cipher_order"];
@@ -19,8 +20,8 @@ pub(super) fn check(figment: &Figment, all: &Dict) -> Result<(), Error> {
         // Otherwise it is the certificate itself.
         let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else { continue };
         File::open(path.relative()).map_err(|error| {
-            let problem = format!("names a file that cannot be read ({error})");
-            Error::at(figment, key, problem, "correct the path or the file's permissions")
+            let (problem, remedy) = unreadable(&error);
+            Error::at(figment, key, problem, remedy)
         })?;
     }
     Ok(())

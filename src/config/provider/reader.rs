@@ -7,8 +7,8 @@ use url::Url;
 
 use super::keys::Keys;
 use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
-use crate::config::Error;
 use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
+use crate::config::{Error, file};
 use crate::domain::address::secure;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
@@ -296,20 +296,9 @@ impl Reader<'_> {
                 Err(self.error("client_secret", "is empty", "set it or remove it"))
             }
             (secret, None) => Ok(secret),
-            (None, Some(path)) => match std::fs::read_to_string(&path) {
-                Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
-                Ok(_) => {
-                    Err(self.error("client_secret_file", "names an empty file", "put the secret into it"))
-                }
-                Err(error) => {
-                    let problem = format!("names a file that cannot be read ({error})");
-                    Err(self.error(
-                        "client_secret_file",
-                        problem,
-                        "correct the path or the file's permissions",
-                    ))
-                }
-            },
+            (None, Some(path)) => file::secret(&path)
+                .map(|text| Some(Secret::new(text)))
+                .map_err(|(problem, remedy)| self.error("client_secret_file", problem, remedy)),
         }
     }
 
