@@ -48,12 +48,7 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     let postgres = server();
     postgres.ensure_database("outage").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
-    let instance = || {
-        Vestibule::new(&folder, &url, &provider.tokeninfo_url())
-            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
-            .started()
-    };
-    let instances = [instance().await, instance().await];
+    let instances = Vestibule::two(&folder, &url, &provider).await;
     let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
     proxy.sees(2).await;
     let client = proxy.client().build().unwrap();

@@ -80,6 +80,15 @@ fn pgbouncer() -> Option<(PathBuf, bool)> {
     Some((program, (numbers.next().unwrap(), numbers.next().unwrap()) >= (1, 21)))
 }
 
+/// A PgBouncer that the service can stand behind.
+fn capable() -> Option<PathBuf> {
+    let (program, apart) = pgbouncer()?;
+    if !apart {
+        skip("PgBouncer is older than 1.21: the service was not tried behind it");
+    }
+    apart.then_some(program)
+}
+
 /// The time limits that PgBouncer passes on from no client.
 async fn limit(database: &Database) {
     let options: PgConnectOptions = database.url.parse().unwrap();
@@ -113,10 +122,7 @@ async fn staff_provider(folder: &Path) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let _alone = alone().await;
-    let Some((program, apart)) = pgbouncer() else { return };
-    if !apart {
-        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
-    }
+    let Some(program) = capable() else { return };
     let (folder, database) = (folder("pgbouncer"), Database::bare().await);
     limit(&database).await;
     // Fewer connections to the server than the instances have to PgBouncer.
@@ -190,10 +196,7 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let _alone = alone().await;
-    let Some((program, apart)) = pgbouncer() else { return };
-    if !apart {
-        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
-    }
+    let Some(program) = capable() else { return };
     let (folder, database) = (folder("pgbouncer-limits"), Database::create().await);
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
@@ -206,10 +209,7 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let _alone = alone().await;
-    let Some((program, apart)) = pgbouncer() else { return };
-    if !apart {
-        return skip("PgBouncer is older than 1.21: the service was not tried behind it");
-    }
+    let Some(program) = capable() else { return };
     let (folder, postgres) = (folder("pgbouncer-back"), server());
     postgres.ensure_database("back").unwrap();
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;

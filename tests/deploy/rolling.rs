@@ -14,12 +14,7 @@ async fn a_rolling_restart_behind_haproxy_loses_no_request() {
     let _alone = alone().await;
     let (folder, database) = (folder("rolling"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
-    let instance = || {
-        Vestibule::new(&folder, &database.url, &provider.tokeninfo_url())
-            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
-            .started()
-    };
-    let mut instances = [instance().await, instance().await];
+    let mut instances = Vestibule::two(&folder, &database.url, &provider).await;
     let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
     proxy.sees(2).await;
 

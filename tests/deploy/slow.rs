@@ -52,12 +52,7 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let _alone = alone().await;
     let (folder, database) = (folder("slow"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
-    let instance = || {
-        Vestibule::new(&folder, &database.url, &provider.tokeninfo_url())
-            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
-            .started()
-    };
-    let instances = [instance().await, instance().await];
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
     let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
     proxy.sees(2).await;
     let mut roots = RootCertStore::empty();

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use reqwest::StatusCode;
 use rustix::process::Signal;
 
+use crate::support::provider::Provider;
 use crate::support::token;
 use crate::tools::{Running, eventually, free_port};
 
@@ -41,6 +42,16 @@ impl Vestibule {
         ]
         .into_iter()
         .fold(Self::bare(folder), |instance, (name, value)| instance.with(name, value))
+    }
+
+    /// Two that run, and believe a proxy on this machine.
+    pub async fn two(folder: &Path, database: &str, provider: &Provider) -> [Self; 2] {
+        let instance = || {
+            Self::new(folder, database, &provider.tokeninfo_url())
+                .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
+                .started()
+        };
+        [instance().await, instance().await]
     }
 
     /// With another setting.

@@ -47,12 +47,7 @@ async fn a_web_server_names_its_users_through_the_proxies_and_nobody_else_does()
     let _alone = alone().await;
     let (folder, database) = (folder("web-server"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
-    let instance = || {
-        Vestibule::new(&folder, &database.url, &provider.tokeninfo_url())
-            .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
-            .started()
-    };
-    let instances = [instance().await, instance().await];
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
     let instances = [&instances[0], &instances[1]];
     // As the files say how.
     let condition = "    #     unless { src 10.0.0.30 } { req.hdr(X-Forwarded-For) -m found }\n";
