@@ -22,7 +22,7 @@ WITH presented AS MATERIALIZED (
     FOR NO KEY UPDATE OF s
 ),
 decision AS MATERIALIZED (
-    SELECT id, user_id, provider, client_id, generation, presented_generation, away,
+    SELECT id, user_id, provider, client_id, generation, presented_generation, parent_consumed_at, away,
            least(now() + $3::integer * interval '1 second', created_at + $5::integer * interval '1 second') AS expires_at,
            CASE
                WHEN ended_at IS NOT NULL THEN 'ended'
@@ -40,7 +40,8 @@ rotated_session AS (
     UPDATE sessions s
     SET generation = d.generation + 1,
         parent_generation = d.presented_generation,
-        parent_consumed_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE s.parent_consumed_at END,
+        -- As the lock found it: the row that is updated is the one of the statement's snapshot.
+        parent_consumed_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE d.parent_consumed_at END,
         last_used_at = now()
     FROM decision d
     WHERE s.id = d.id AND d.outcome IN ('rotated', 'reissued')
