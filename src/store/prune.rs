@@ -1,31 +1,34 @@
 //! Deleting what has served its time, in batches small enough to hold no lock for long.
 
 use sqlx::PgPool;
-use uuid::Uuid;
 
 use super::Error;
 
-/// Deletes expired refresh tokens, and the sessions that have none left; answers how many tokens.
+/// Deletes expired refresh tokens, and the sessions that have none left; answers how many tokens. It is one
+/// statement, so that no session is left behind without a token that would lead the pruner to it.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn refresh_tokens(pool: &PgPool, batch: i64) -> Result<usize, Error> {
-    let sessions: Vec<Uuid> = sqlx::query_scalar!(
-        "DELETE FROM refresh_tokens WHERE hash IN (
-             SELECT hash FROM refresh_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
-         ) RETURNING session_id",
+    let deleted = sqlx::query_scalar!(
+        r#"WITH expired AS (
+               SELECT hash, session_id FROM refresh_tokens WHERE expires_at < now()
+               ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+           ),
+           deleted AS (
+               DELETE FROM refresh_tokens t USING expired e WHERE t.hash = e.hash
+           ),
+           ended AS (
+               DELETE FROM sessions s WHERE s.id IN (SELECT session_id FROM expired)
+               AND NOT EXISTS (
+                   SELECT FROM refresh_tokens t
+                   WHERE t.session_id = s.id AND t.hash NOT IN (SELECT hash FROM expired)
+               )
+           )
+           SELECT count(*) AS "count!" FROM expired"#,
         batch,
-    )
-    .fetch_all(pool)
-    .await?;
-    sqlx::query!(
-        "DELETE FROM sessions s WHERE s.id = ANY($1)
-         AND NOT EXISTS (SELECT FROM refresh_tokens t WHERE t.session_id = s.id)",
-        &sessions,
-    )
-    .execute(pool)
-    .await?;
-    Ok(sessions.len())
+    );
+    Ok(usize::try_from(deleted.fetch_one(pool).await?).unwrap_or(usize::MAX))
 }
 
 /// Deletes sessions of staff that are over, as `staff::by_session` sees it; answers how many.
