@@ -32,13 +32,14 @@ use crate::telemetry::traces::Traces;
 use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::drain::Drain;
+use crate::web::exact_path::ExactPath;
 use crate::web::metrics::Metrics;
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
 #[cfg(feature = "otlp")]
 use crate::web::traces::RequestTraces;
-use crate::web::{admin, api, catcher, deadline, exact_path, ops, problem_pages, templates, well_known};
+use crate::web::{admin, api, catcher, deadline, ops, problem_pages, templates, well_known};
 
 /// Where the database's settings are.
 const DATABASE: &str = "databases.vestibule";
@@ -171,7 +172,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .manage(RateLimits::open(&config.rate_limit))
         .manage(providers)
         .attach(RequestLog)
-        .attach(exact_path::fairing())
+        .attach(ExactPath)
         .attach(RateLimitFields)
         .attach(templates::fairing())
         .mount("/", deadline::routes(ops::routes()))

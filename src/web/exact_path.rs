@@ -1,18 +1,58 @@
-//! A path means one thing, to us and to whatever stands in front of us.
+//! A path and a method mean one thing, to us and to whatever stands in front of us.
 
-use rocket::fairing::{AdHoc, Fairing};
+use rocket::data::Data;
+use rocket::fairing::{self, Fairing, Info};
+use rocket::form::Form;
+use rocket::request::Request;
 use rocket::uri;
 
-/// Rocket skips empty segments when it looks for a route, so `//api/v1` would pass a gateway's rule
-/// for `/api/v1` and still arrive. Such a path is found nowhere.
-#[must_use]
-pub fn fairing() -> impl Fairing {
-    AdHoc::on_request("exact paths", |request, _| {
-        Box::pin(async move {
-            if request.uri().path().as_str().contains("//") {
-                // No route will ever be called so.
-                request.set_uri(uri!("/:"));
-            }
-        })
-    })
+use super::problem::{Kind, Problem};
+
+/// As many bytes as Rocket looks at to find a method in them.
+const DISGUISE: usize = "_method=delete".len();
+
+/// Lets through what a gateway's rules see as we do.
+///
+/// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and `/%61pi/v1` would
+/// pass a gateway's rule for `/api/v1` and still arrive: such a path is found nowhere. And it takes the method of a
+/// form that begins with `_method` from there: such a form is refused.
+#[derive(Debug)]
+pub struct ExactPath;
+
+#[rocket::async_trait]
+impl Fairing for ExactPath {
+    fn info(&self) -> Info {
+        Info { name: "exact path", kind: fairing::Kind::Request }
+    }
+
+    async fn on_request(&self, request: &mut Request<'_>, data: &mut Data<'_>) {
+        if is_disguised(request, data).await {
+            let detail = "a form's field `_method` does not change the method of a request";
+            Problem::new(Kind::InvalidRequest, detail).keep(request);
+        } else if is_canonical(request.uri().path().as_str()) {
+            return;
+        }
+        // No route will ever be called so.
+        request.set_uri(uri!("/:"));
+    }
+}
+
+/// Whether the request is a form whose first field is `_method`. Its method may be another by now.
+async fn is_disguised(request: &Request<'_>, data: &mut Data<'_>) -> bool {
+    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
+        return false;
+    }
+    let start = std::str::from_utf8(data.peek(DISGUISE).await).unwrap_or_default();
+    Form::values(start).next().is_some_and(|field| field.name == "_method")
+}
+
+/// Whether no segment but the last is empty, and nothing is percent-encoded that need not be, or in lower case
+/// (RFC 3986 §6.2.2).
+fn is_canonical(path: &str) -> bool {
+    let needed = |rest: &str| {
+        let octet = rest.get(..2).filter(|hex| !hex.contains(|c: char| c.is_ascii_lowercase()));
+        let octet = octet.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        octet.is_some_and(|octet| !octet.is_ascii_alphanumeric() && !b"-._~".contains(&octet))
+    };
+    !path.contains("//") && path.split('%').skip(1).all(needed)
 }

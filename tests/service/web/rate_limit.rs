@@ -157,6 +157,7 @@ fn settings(per_minute: u32) -> RateLimit {
         sign_in_per_minute: per_minute,
         refresh_per_minute: per_minute,
         session_per_minute: per_minute,
+        staff_pages_per_minute: per_minute,
     }
 }
 

@@ -1,0 +1,67 @@
+//! A path and a method mean one thing, to us and to whatever stands in front of us.
+
+use reqwest::Method;
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::raw::Raw;
+use crate::support::token::claims;
+
+async fn send(app: &App, head: String, body: &str) -> Answer {
+    let mut raw = Raw::connect(app).await;
+    raw.send(format!("{head}Host: vestibule\r\nContent-Length: {}\r\n\r\n{body}", body.len())).await;
+    raw.answer().await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_field_of_a_form_changes_its_method() {
+    let app = App::start().await;
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    for (method, path) in [("POST", "/api/v1/me"), ("POST", "/api/v1/auth/logout"), ("PUT", "/api/v1/me")] {
+        for body in ["_method=DELETE", "_method=delete&x=y", "&&_method=delete", "_method=get", "_method=x"] {
+            for media in
+                ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8"]
+            {
+                let head = format!(
+                    "{method} {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: {media}\r\n"
+                );
+                let answer = send(&app, head, body).await;
+                assert_problem(&answer, 400, "invalid_request");
+                assert!(answer.text.contains("_method"), "{}", answer.text);
+            }
+        }
+    }
+    let elsewhere = app.send(Method::POST, "/api/v1/me", Some("text/plain"), "_method=DELETE").await;
+    assert_problem(&elsewhere, 405, "method_not_allowed");
+    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200, "nobody was deleted or signed out");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_is_encoded_without_need_is_not_found() {
+    let app = App::start().await;
+    for path in [
+        "/%61dmin/sign-in",
+        "/admin/sign%2Din",
+        "/admin/sign%2din",
+        "/%61pi/v1/me",
+        "/api/v1/%6De",
+        "/%6Civez",
+        "/problems/invalid%5Ftoken",
+        "/%2Ewell-known/jwks.json",
+        "/livez%",
+        "/livez%2",
+        "/livez%+5",
+        "/livez%zz",
+    ] {
+        let answer = send(&app, format!("GET {path} HTTP/1.1\r\n"), "").await;
+        assert!(matches!(answer.status.as_u16(), 400 | 404), "{path}: {} {}", answer.status, answer.text);
+        assert!(
+            ["not_found", "invalid_request"].contains(&answer.error().as_str()),
+            "{path}: {}",
+            answer.text
+        );
+    }
+    for path in ["/livez", "/admin/sign-in", "/.well-known/jwks.json", "/problems/invalid_token?%61=%62"] {
+        assert_eq!(send(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");
+    }
+}
