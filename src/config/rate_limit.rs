@@ -29,6 +29,9 @@ pub struct RateLimit {
     pub refresh_per_minute: NonZeroU32,
     /// Of one session, which is one phone; 120 by default.
     pub session_per_minute: NonZeroU32,
+    /// For admin pages, from one address (IPv6: one /64); 600 by default: a hundred members of staff in one
+    /// office, who open a page every ten seconds.
+    pub staff_pages_per_minute: NonZeroU32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -42,6 +45,8 @@ pub(super) struct Raw {
     refresh_per_minute: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     session_per_minute: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    staff_pages_per_minute: Option<u32>,
 }
 
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<RateLimit, Error> {
@@ -57,5 +62,6 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<RateLimit, Error> {
         sign_in_per_minute: number("sign_in_per_minute", raw.sign_in_per_minute, 60)?,
         refresh_per_minute: number("refresh_per_minute", raw.refresh_per_minute, 600)?,
         session_per_minute: number("session_per_minute", raw.session_per_minute, 120)?,
+        staff_pages_per_minute: number("staff_pages_per_minute", raw.staff_pages_per_minute, 600)?,
     })
 }

@@ -36,11 +36,13 @@ pub enum Policy {
     Refresh,
     /// Requests of a session.
     Session,
+    /// Requests for admin pages from an address, whoever makes them: each costs a statement.
+    StaffPages,
 }
 
 impl Policy {
     /// Every policy, in the order of their counters.
-    pub const ALL: [Self; 3] = [Self::SignIn, Self::Refresh, Self::Session];
+    pub const ALL: [Self; 4] = [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages];
 }
 
 /// Whose requests are counted together.
@@ -85,7 +87,7 @@ pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>)
 #[derive(Debug)]
 struct Limiters<C: Clock + Clone> {
     /// In the order of [`Policy`].
-    by_policy: [Limiter<C>; 3],
+    by_policy: [Limiter<C>; Policy::ALL.len()],
     /// Refusals since the last sweep.
     refused: AtomicU32,
 }
@@ -135,6 +137,7 @@ impl<C: Clock + Clone> RateLimits<C> {
                 limiter("sign_in", settings.sign_in_per_minute),
                 limiter("refresh", settings.refresh_per_minute),
                 limiter("session", settings.session_per_minute),
+                limiter("staff_pages", settings.staff_pages_per_minute),
             ],
             refused: AtomicU32::new(0),
         };

@@ -38,6 +38,14 @@ impl ByAddress for Refresh {
     const POLICY: Policy = Policy::Refresh;
 }
 
+/// Requests with a cookie that may be a staff session's.
+#[derive(Debug)]
+pub struct StaffPages;
+
+impl ByAddress for StaffPages {
+    const POLICY: Policy = Policy::StaffPages;
+}
+
 /// A request within its address's limit, which it has been counted against.
 ///
 /// - **Succeeds** within the limit, and always when limits are switched off.
@@ -63,11 +71,19 @@ impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        match admit(request, P::POLICY, Key::address(client_address::of(request))) {
+        match admit_address::<P>(request) {
             Ok(()) => Outcome::Success(Self(PhantomData)),
             Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
         }
     }
+}
+
+/// Counts a request against its address's limit, once however often it is asked.
+///
+/// # Errors
+/// The address is over its limit.
+pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem> {
+    admit(request, P::POLICY, Key::address(client_address::of(request)))
 }
 
 /// Counts a request of a session. To be asked when the access token is known to be ours and before
@@ -87,6 +103,7 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
                 Policy::SignIn => "too many sign-ins from this network address",
                 Policy::Refresh => "too many refreshes from this network address",
                 Policy::Session => "too many requests with this session",
+                Policy::StaffPages => "too many requests for the admin pages from this network address",
             };
             Err(Problem { retry_after: Some(standing.seconds), ..Problem::new(Kind::RateLimited, detail) })
         }

@@ -6,6 +6,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 use url::form_urlencoded;
 
+use super::rate_limited::{StaffPages, admit_address};
 use crate::domain::staff::Role;
 use crate::session::staff::{authenticate, csrf_token};
 use crate::store::staff::StaffRow;
@@ -28,7 +29,8 @@ pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
 /// A member of staff.
 ///
 /// - **Succeeds** when the cookie is that of a staff session that is alive.
-/// - **Fails** with 401 otherwise; the catcher leads to the sign-in.
+/// - **Fails** with 401 otherwise; the catcher leads to the sign-in. With 429 when too many cookies came from its
+///   address, so that made-up ones cannot keep the database busy.
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Staff {
@@ -77,6 +79,7 @@ impl StaffForm {
 async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
     let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
     let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
+    admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
     let member = authenticate(db.pool(), cookie.value()).await.map_err(|error| {
         let problem = Problem::from(error).keep(request);
         problem.status()

@@ -144,6 +144,7 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
         ("ROCKET_RATE_LIMIT", "{session_per_minute=-1}", "rate_limit.session_per_minute"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
+        ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=0}", "rate_limit.staff_pages_per_minute"),
         ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
     ];
     for (variable, value, named) in rows {

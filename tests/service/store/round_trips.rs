@@ -1,17 +1,19 @@
-//! What a sign-in asks of the database, counted on the wire.
+//! What a sign-in, and what made-up credentials ask of the database, counted on the wire.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use figment::Figment;
+use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::support::app::App;
 use crate::support::cluster::cluster;
-use crate::support::token::{claims, with};
+use crate::support::token::{claims, encode, with};
 
 /// Messages from the service to PostgreSQL (PostgreSQL, "Message Formats").
 #[derive(Debug, Default)]
@@ -48,8 +50,17 @@ impl Relay {
         Self { directory, counts }
     }
 
-    fn url(&self, database: &str) -> String {
-        format!("postgres://vestibule@localhost/{database}?host={}&sslmode=disable", self.directory.display())
+    /// The same database, by way of the relay.
+    fn behind(&self, figment: Figment) -> Figment {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
+        let folder = self.directory.display();
+        let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
+        figment.merge(("databases.vestibule.url", url))
+    }
+
+    fn executed(&self) -> usize {
+        self.counts.execute.load(Ordering::SeqCst)
     }
 }
 
@@ -95,17 +106,12 @@ impl Drop for Relay {
 async fn a_sign_in_runs_one_statement_and_none_while_the_provider_is_asked() {
     const SIGN_INS: usize = 20;
     let relay = Relay::start("round-trips").await;
-    let app = App::start_with(|figment| {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
-        figment
-            .merge(("databases.vestibule.url", relay.url(&database)))
-            .merge(("databases.vestibule.max_connections", 1))
-    })
-    .await;
+    let app =
+        App::start_with(|figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1)))
+            .await;
     // The one connection opens, and the statement is prepared on it.
     app.sign_in(&claims("first", "first@example.com")).await;
-    let executed = || relay.counts.execute.load(Ordering::SeqCst);
+    let executed = || relay.executed();
     let others = || relay.counts.parse.load(Ordering::SeqCst) + relay.counts.query.load(Ordering::SeqCst);
     let before = (executed(), others());
 
@@ -141,4 +147,60 @@ async fn a_sign_in_runs_one_statement_and_none_while_the_provider_is_asked() {
         assert!([200, 201, 409].contains(&request.await.unwrap()));
     }
     assert_eq!((executed(), others()), (before.0 + SIGN_INS, before.1), "one statement each, and no BEGIN");
+}
+
+/// Statements of tasks that run beside the requests, such as the one that looks for a key by an unknown `kid`.
+const BESIDE: usize = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_access_tokens_cost_no_statement() {
+    let relay = Relay::start("forged-bearers").await;
+    let app = App::start_with(|figment| relay.behind(figment)).await;
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let (message, _) = token.rsplit_once('.').unwrap();
+    let (_, payload) = message.split_once('.').unwrap();
+    let unknown_key = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, "x".repeat(43));
+    let before = relay.executed();
+    for number in 0..100 {
+        let forged = match number % 3 {
+            0 => format!("{message}.{}", "A".repeat(86)),
+            1 => encode(&unknown_key, "{}"),
+            _ => format!("e30.{payload}."),
+        };
+        assert_eq!(app.get(&forged, "/api/v1/me").await.status, 401);
+        let logout = app.as_user(&forged, Method::POST, "/api/v1/auth/logout", None).await;
+        assert_eq!(logout.status, 401);
+    }
+    let cost = relay.executed() - before;
+    assert!(cost <= BESIDE, "{cost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_staff_cookies_cost_the_statements_of_their_addresss_share() {
+    let relay = Relay::start("made-up-cookies").await;
+    let app = App::start_with(|figment| {
+        relay
+            .behind(figment)
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.staff_pages_per_minute", 5))
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+    })
+    .await;
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let look = async |number: usize, address: &str| {
+        let request = client.get(format!("{}/admin/users", app.url)).header("X-Forwarded-For", address);
+        let cookie = format!("__Host-vestibule-staff={number:043}");
+        App::answer(request.header("Cookie", cookie).send().await.unwrap()).await.status.as_u16()
+    };
+    let before = relay.executed();
+    let mut answers = Vec::new();
+    for number in 0..100 {
+        answers.push(look(number, "192.0.2.1").await);
+    }
+    assert_eq!(answers[..5], [303; 5], "to the sign-in");
+    let refused = answers.iter().filter(|status| **status == 429).count();
+    assert!(refused > 80, "{answers:?}");
+    let cost = relay.executed() - before;
+    assert!(cost <= 100 - refused + BESIDE, "{cost}");
+    assert_eq!(look(0, "192.0.2.2").await, 303, "nobody elsewhere is held up by it");
 }
