@@ -19,6 +19,9 @@ pub struct Session {
     pub absolute_ttl: u32,
     /// Sessions that one identity may have; 100 by default. Beyond it, the oldest end.
     pub max_per_identity: u32,
+    /// Seconds after it was opened in which a session may link and unlink identities and delete its user without
+    /// another `id_token`; ten minutes by default.
+    pub reauthentication_window: u32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,6 +35,8 @@ pub(super) struct Raw {
     absolute_ttl: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     max_per_identity: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    reauthentication_window: Option<u32>,
 }
 
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
@@ -40,13 +45,14 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
         refresh_token_ttl: raw.refresh_token_ttl.unwrap_or(30 * DAY),
         absolute_ttl: raw.absolute_ttl.unwrap_or(365 * DAY),
         max_per_identity: raw.max_per_identity.unwrap_or(100),
+        reauthentication_window: raw.reauthentication_window.unwrap_or(10 * MINUTE),
     };
     let check = |sound: bool, key: &str, remedy: &str| {
         sound
             .then_some(())
             .ok_or_else(|| Error::at(figment, &format!("session.{key}"), "is out of range", remedy))
     };
-    let Session { access_token_ttl, refresh_token_ttl, absolute_ttl, max_per_identity } = session;
+    let Session { access_token_ttl, refresh_token_ttl, absolute_ttl, max_per_identity, .. } = session;
     check((MINUTE..=DAY).contains(&access_token_ttl), "access_token_ttl", "set it to 60 to 86400 seconds")?;
     check(
         (access_token_ttl..=400 * DAY).contains(&refresh_token_ttl),
@@ -59,5 +65,10 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
         "set it to no less than refresh_token_ttl and no more than 4000 days, in seconds",
     )?;
     check((1..=10_000).contains(&max_per_identity), "max_per_identity", "set it to 1 to 10000")?;
+    check(
+        (MINUTE..=DAY).contains(&session.reauthentication_window),
+        "reauthentication_window",
+        "set it to 60 to 86400 seconds",
+    )?;
     Ok(session)
 }

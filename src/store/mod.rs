@@ -19,6 +19,7 @@ pub mod look_after;
 pub mod migrations;
 pub mod pooler;
 pub mod prune;
+pub mod reauthentication;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
 pub mod server;

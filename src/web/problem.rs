@@ -50,6 +50,12 @@ impl Problem {
         Self { log: Some(log.into()), ..self }
     }
 
+    /// The same of a request whose credential is an access token: see [`Kind::beside_a_bearer`].
+    #[must_use]
+    pub fn beside_a_bearer(self) -> Self {
+        Self { kind: self.kind.beside_a_bearer(), ..self }
+    }
+
     /// The status that answers it.
     #[must_use]
     pub const fn status(&self) -> Status {

@@ -23,7 +23,10 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     assert_eq!(body["status"], status, "{text}");
     assert_eq!(body["type"], format!("/problems/{error}"), "{text}");
     let entry = catalogue().into_iter().find(|entry| entry.error == error).expect("a known error");
-    assert_eq!((entry.status, &body["title"]), (status, &entry.title.into()), "{text}");
+    // What is wrong with an `id_token` is 422 where an access token is the credential.
+    let beside_a_bearer = entry.status == 401 && status == 422;
+    assert!(entry.status == status || beside_a_bearer, "{text}");
+    assert_eq!(&body["title"], entry.title, "{text}");
     let detail = body["detail"].as_str().unwrap_or_default();
     assert!(!detail.is_empty() && detail.len() <= 250, "{text}");
     assert_headers(answer);

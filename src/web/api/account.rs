@@ -9,7 +9,8 @@ use super::view::{Identity, Json, User};
 use crate::session::account;
 use crate::store::identities;
 use crate::web::database::Db;
-use crate::web::guard::{ClientOrigin, SignedIn, bearer};
+use crate::web::guard::reauthenticated::RemovalRequest;
+use crate::web::guard::{ClientOrigin, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
@@ -54,21 +55,24 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 
 /// Delete the account
 ///
-/// Removes the person: user, identities and sessions. It cannot be undone, and needs no body: ask twice before.
-/// Whoever signs in with one of the identities afterwards is a new user.
+/// Removes the person: user, identities and sessions. It cannot be undone: ask twice before. It takes a session that
+/// was opened within ten minutes, or a fresh `id_token` in the body. Whoever signs in with one of the identities
+/// afterwards is a new user.
 #[utoipa::path(
     delete,
     path = "/me",
     operation_id = "deleteMe",
     tag = "Account",
     security(("access_token" = [])),
+    request_body(content = RemovalRequest, description = "Needed only without a fresh session.",
+                 example = json!(examples::reauthentication())),
     responses(
         (status = 204, description = "The account is gone, and every session with it."),
-        Problems<SignedIn>,
+        Problems<Reauthenticated>,
     ),
 )]
-#[delete("/me")]
-async fn delete_me(signed_in: SignedIn, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
-    let deleted = account::delete(db.pool(), signed_in.user.id, &origin.0).await?;
+#[delete("/me", data = "<who>")]
+async fn delete_me(who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+    let deleted = account::delete(db.pool(), who.0.user.id, &origin.0).await?;
     if deleted { Ok(Status::NoContent) } else { Err(bearer::ended()) }
 }

@@ -11,8 +11,9 @@ use crate::session::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::verified_identity::request::LinkRequest;
-use crate::web::guard::{ClientOrigin, RateLimited, SignedIn, VerifiedIdentity, bearer};
+use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{Fails, Problems};
 use crate::web::problem::{Kind, Problem};
@@ -72,7 +73,8 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
 /// Link another identity
 ///
 /// The identity signs in as this user from now on. Its e-mail address may be any, verified
-/// or not; the user's own stays as it is. An identity of somebody else stays theirs.
+/// or not; the user's own stays as it is. An identity of somebody else stays theirs. It takes a session that was
+/// opened within ten minutes, or a fresh `id_token` of an identity that is the user's already.
 #[utoipa::path(
     post,
     // One name for what stands there, since OpenAPI (3.1, "Paths Object") takes no two paths that differ in that alone.
@@ -85,23 +87,24 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
     request_body(content = LinkRequest, description = "The identity's token, fetched just now.", examples(
         ("plain" = (summary = "A token", value = json!(examples::id_token()))),
         ("nonce" = (summary = "A token for a nonce", value = json!(examples::id_token_and_nonce()))),
+        ("reauthentication" = (summary = "In a session that is not fresh", value = json!(examples::whole_link()))),
     )),
     responses(
         (status = 201, description = "The identity is linked.", body = Identity,
          example = json!(examples::identity())),
         (status = 200, description = "It was this user's before; nothing has changed.", body = Identity,
          example = json!(examples::identity())),
-        Problems<(SignedIn, VerifiedIdentity<'_>, LinkFailures)>,
+        Problems<(NewIdentity<'_>, LinkFailures)>,
     ),
 )]
-#[post("/me/identities/<_>", data = "<identity>")]
+#[post("/me/identities/<_>", data = "<new>")]
 async fn link(
     _limit: RateLimited<SignIn>,
-    signed_in: SignedIn,
-    identity: VerifiedIdentity<'_>,
+    new: NewIdentity<'_>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<Identity>, Problem> {
+    let NewIdentity { signed_in, identity } = new;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     let provider = &identity.provider.name;
     match account::link(db.pool(), user, session, provider, &identity.claims, &origin.0).await? {
@@ -117,7 +120,7 @@ async fn link(
 /// Unlink an identity
 ///
 /// Ends the sessions that were opened with it, perhaps this one. The last identity stays: without it nobody could
-/// sign in to the account.
+/// sign in to the account. It takes a session that was opened within ten minutes, or a fresh `id_token` in the body.
 #[utoipa::path(
     delete,
     path = "/me/identities/{identity}",
@@ -125,13 +128,16 @@ async fn link(
     tag = "Identities",
     security(("access_token" = [])),
     params(("identity" = Uuid, Path, description = "The identity's `id`.")),
+    request_body(content = RemovalRequest, description = "Needed only without a fresh session.",
+                 example = json!(examples::reauthentication())),
     responses(
         (status = 204, description = "It is unlinked, and its sessions have ended."),
-        Problems<(SignedIn, UnlinkFailures)>,
+        Problems<(Reauthenticated, UnlinkFailures)>,
     ),
 )]
-#[delete("/me/identities/<id>")]
-async fn unlink(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+#[delete("/me/identities/<id>", data = "<who>")]
+async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+    let signed_in = who.0;
     let not_found = || Problem::new(Kind::NotFound, "the user has no identity of this id");
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;
     let (user, session) = (signed_in.user.id, signed_in.token.session);

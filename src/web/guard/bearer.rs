@@ -72,12 +72,15 @@ impl Bearer {
     }
 }
 
-async fn signed_in(request: &Request<'_>) -> Result<SignedIn, Problem> {
-    let Bearer(token) = Bearer::of(request).await?;
-    admit_session(request, token.session)?;
-    let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-    let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
-    Ok(SignedIn { token, user })
+impl SignedIn {
+    /// Finds the user; what it fails with is for the caller to keep.
+    pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
+        let Bearer(token) = Bearer::of(request).await?;
+        admit_session(request, token.session)?;
+        let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
+        let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
+        Ok(Self { token, user })
+    }
 }
 
 fn outcome<T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, ()> {
@@ -117,7 +120,7 @@ impl<'r> FromRequest<'r> for Bearer {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(Bearer::of(request).await, request)
+        outcome(Self::of(request).await, request)
     }
 }
 
@@ -126,6 +129,6 @@ impl<'r> FromRequest<'r> for SignedIn {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(signed_in(request).await, request)
+        outcome(Self::of(request).await, request)
     }
 }

@@ -7,6 +7,7 @@ pub mod json_body;
 pub mod origin;
 pub mod rate_limited;
 pub mod staff;
+pub mod reauthenticated;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
@@ -16,3 +17,4 @@ pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
 pub use self::staff::{AdminStaff, Staff, StaffForm};
 pub use self::verified_identity::VerifiedIdentity;
+pub use self::reauthenticated::{NewIdentity, Reauthenticated};

@@ -27,6 +27,16 @@ const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;
 const MAX_CLAIMED_TEXT: usize = 255;
 
+/// Why a token is refused, whatever it is for.
+pub(super) const REASONS: [Reason; 6] = [
+    Reason::InvalidToken,
+    Reason::TokenExpired,
+    Reason::IssuerMismatch,
+    Reason::AudienceMismatch,
+    Reason::NonceMismatch,
+    Reason::DomainNotAllowed,
+];
+
 /// An identity that its provider has verified, and what else the request said.
 ///
 /// - **Succeeds** when the body is well-formed and the provider in the path vouches for the token.
@@ -50,16 +60,8 @@ pub struct VerifiedIdentity<'r> {
 
 impl Fails for VerifiedIdentity<'_> {
     fn kinds() -> impl Iterator<Item = Kind> {
-        let refused = [
-            Reason::InvalidToken,
-            Reason::TokenExpired,
-            Reason::IssuerMismatch,
-            Reason::AudienceMismatch,
-            Reason::NonceMismatch,
-            Reason::DomainNotAllowed,
-        ];
         let provider = [Kind::ProviderDisabled, Kind::ProviderNotFound, Kind::ProviderUnavailable];
-        JsonBody::kinds().chain(refused.map(Kind::Refused)).chain(provider)
+        JsonBody::kinds().chain(REASONS.map(Kind::Refused)).chain(provider)
     }
 }
 
@@ -74,35 +76,58 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        match verify(request, data).await {
+        let verified = async {
+            let provider = provider_in_path(request)?;
+            verify(request, provider, &json_body::read(request, data).await?).await
+        };
+        match verified.await {
             Ok(identity) => Outcome::Success(identity),
             Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
         }
     }
 }
 
-async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<VerifiedIdentity<'r>, Problem> {
+/// The provider that the last segment of the path names.
+pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r config::Provider, Problem> {
+    let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+    let name = request.uri().path().segments().last();
+    name.and_then(|name| providers.get(name))
+        .ok_or_else(|| Problem::new(Kind::ProviderNotFound, "no provider of that name is configured"))
+}
+
+/// Verifies the identity that a body of a request is about.
+pub(super) async fn verify<'r>(
+    request: &'r Request<'_>,
+    provider: &'r config::Provider,
+    body: &Object,
+) -> Result<VerifiedIdentity<'r>, Problem> {
+    let Body { id_token, nonce, create, device_name, device_platform } = Body::parse(body, provider)?;
+    let now = clock::now();
+    let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
+    Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+}
+
+/// Asks a provider for what it vouches for, and records a refusal.
+pub(super) async fn vouch(
+    request: &Request<'_>,
+    provider: &config::Provider,
+    id_token: &IdToken,
+    nonce: Option<&str>,
+    now: i64,
+) -> Result<VerifiedClaims, Problem> {
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
-    let provider = request
-        .uri()
-        .path()
-        .segments()
-        .last()
-        .and_then(|name| providers.get(name))
-        .ok_or_else(|| Problem::new(Kind::ProviderNotFound, "no provider of that name is configured"))?;
-    let body = Body::parse(&json_body::read(request, data).await?, provider)?;
     if !provider.enabled {
         return Err(Problem::new(Kind::ProviderDisabled, "this provider is switched off"));
     }
-    let (now, from) = (clock::now(), Instant::now());
-    let verdict = providers.verify(provider, &body.id_token, body.nonce.as_deref(), now).await;
+    let from = Instant::now();
+    let verdict = providers.verify(provider, id_token, nonce, now).await;
     request.local_cache(|| Some(Asked { provider: provider.name.clone(), from, took: from.elapsed() }));
-    let claims = verdict.map_err(|error| {
+    verdict.map_err(|error| {
         let mut problem = Problem::from(error);
         // The log names the route, not the path, and so not which of the providers it was.
         problem.log = problem.log.map(|log| format!("{}: {log}", provider.name));
-        let claimed = |name| body.id_token.unverified()?.claimed(name).map(storable);
+        let claimed = |name| id_token.unverified()?.claimed(name).map(storable);
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,
             provider: provider.name.clone(),
@@ -112,9 +137,7 @@ async fn verify<'r>(request: &'r Request<'_>, data: Data<'r>) -> Result<Verified
             origin: ClientOrigin::of(request).0,
         });
         problem
-    })?;
-    let Body { create, device_name, device_platform, .. } = body;
-    Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+    })
 }
 
 /// That a provider was asked about a request's token, if need be over the network.
@@ -153,11 +176,6 @@ impl Body {
     fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
         let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
         let id_token = body.str("id_token").ok_or_else(|| malformed("`id_token` must be a string"))?;
-        let nonce = match body.get("nonce") {
-            None => None,
-            Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Some(nonce.clone()),
-            Some(_) => return Err(malformed("`nonce` must be a string of 1 to 512 bytes")),
-        };
         let create = match body.get("create") {
             None => true,
             Some(Value::Bool(create)) => *create,
@@ -179,10 +197,19 @@ impl Body {
         };
         Ok(Self {
             id_token: IdToken::parse(id_token, provider.token_format)?,
-            nonce,
+            nonce: nonce(body)?,
             create,
             device_name: device_text("name")?,
             device_platform: device_text("platform")?,
         })
+    }
+}
+
+/// The member `nonce`.
+pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {
+    match body.get("nonce") {
+        None => Ok(None),
+        Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Ok(Some(nonce.clone())),
+        Some(_) => Err(Problem::new(Kind::InvalidRequest, "`nonce` must be a string of 1 to 512 bytes")),
     }
 }

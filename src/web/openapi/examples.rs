@@ -27,6 +27,20 @@ pub fn id_token_and_nonce() -> Value {
 }
 
 /// A sign-in with all that can be said.
+/// A fresh token of an identity that is the user's.
+#[must_use]
+pub fn reauthentication() -> Value {
+    json!({ "reauthentication": { "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" } })
+}
+
+/// The linking of an identity in a session that is not fresh.
+#[must_use]
+pub fn whole_link() -> Value {
+    let mut body = reauthentication();
+    body["id_token"] = ID_TOKEN.into();
+    body
+}
+
 #[must_use]
 pub fn whole_sign_in() -> Value {
     json!({

@@ -87,8 +87,15 @@ fn response(status: u16, entries: &[Entry]) -> Response {
         .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
         .property("error", names(entries.iter().copied()));
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
-    let examples = entries.iter().map(|Entry { error, .. }| {
-        (*error, RefOr::<Example>::Ref(Ref::new(format!("#/components/examples/{error}"))))
+    let known: Vec<_> = Kind::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
+    let examples = entries.iter().map(|entry| {
+        // The others are of a second status.
+        let example: RefOr<Example> = if known.contains(&(entry.error, entry.status)) {
+            RefOr::Ref(Ref::new(format!("#/components/examples/{}", entry.error)))
+        } else {
+            RefOr::T(described(entry))
+        };
+        (entry.error, example)
     });
     let content = ContentBuilder::new().schema(Some(schema)).examples_from_iter(examples);
     let response = ResponseBuilder::new().description(description);
@@ -115,10 +122,11 @@ pub fn any_name() -> Object {
 
 /// One example for each error, by its name.
 pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
-    Kind::all().map(Kind::entry).map(|entry| {
-        let example = ExampleBuilder::new().summary(entry.title).value(Some(example(&entry)));
-        (entry.error, example.build())
-    })
+    Kind::all().map(Kind::entry).map(|entry| (entry.error, described(&entry)))
+}
+
+fn described(entry: &Entry) -> Example {
+    ExampleBuilder::new().summary(entry.title).value(Some(example(entry))).build()
 }
 
 fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {

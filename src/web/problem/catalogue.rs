@@ -11,8 +11,11 @@ use crate::domain::refusal::Reason;
 pub enum Kind {
     InvalidRequest,
     Refused(Reason),
+    /// The same of a token that comes beside an access token, which alone is what 401 is about.
+    RefusedBesideBearer(Reason),
     InvalidAccessToken,
     InvalidRefreshToken,
+    ReauthenticationRequired,
     ProviderDisabled,
     ProviderNotFound,
     NotFound,
@@ -43,7 +46,16 @@ pub struct Entry {
 }
 
 impl Kind {
-    /// Every kind of problem.
+    /// The same of a request whose credential is an access token: what is wrong with an `id_token` in it is 422.
+    #[must_use]
+    pub fn beside_a_bearer(self) -> Self {
+        match self {
+            Self::Refused(reason) if self.entry().status == 401 => Self::RefusedBesideBearer(reason),
+            kind => kind,
+        }
+    }
+
+    /// Every kind of problem, once by each name.
     pub fn all() -> impl Iterator<Item = Self> {
         let refused = Reason::ALL.into_iter().map(Self::Refused);
         refused.chain([
@@ -52,6 +64,7 @@ impl Kind {
             Self::InvalidRefreshToken,
             Self::IdentityAlreadyLinked,
             Self::LastIdentity,
+            Self::ReauthenticationRequired,
             Self::ProviderDisabled,
             Self::ProviderNotFound,
             Self::NotFound,
@@ -112,6 +125,9 @@ impl Kind {
                 "Only one of the request and the token carries a nonce, or the two differ.",
                 "Send the raw nonce that was given to the SDK. Where an SDK adds one of its own, operators set `nonce = \"if_sent\"`.",
             ),
+            Self::RefusedBesideBearer(reason) => {
+                return Entry { status: 422, ..Self::Refused(reason).entry() };
+            }
             Self::InvalidAccessToken => (
                 401,
                 "invalid_access_token",
@@ -139,6 +155,13 @@ impl Kind {
                 "The user is disabled",
                 "Support has disabled this user.",
                 "Ask support.",
+            ),
+            Self::ReauthenticationRequired => (
+                403,
+                "reauthentication_required",
+                "The user has to sign in once more",
+                "Linking and unlinking an identity, and deleting the account, need somebody who has just signed in, since an access token is known to every service that verifies it. The session was opened too long ago, and the request's `reauthentication` is missing or not of an identity of this user.",
+                "Let the person sign in at their provider once more, and send the same request with `\"reauthentication\": {\"provider\": …, \"id_token\": …}`, or with the access token of a new session. Operators set how long a session counts as fresh under `session.reauthentication_window`.",
             ),
             Self::ProviderDisabled => (
                 403,

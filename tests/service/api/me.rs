@@ -107,7 +107,7 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     assert_eq!(events(&app, "identity_linked").await, 1);
 
     let refused = link(&app, &ada.access_token(), "second", &claims("x", "x@example.com")).await;
-    assert_eq!(names(&refused), (401, "issuer_mismatch".into()));
+    assert_eq!(names(&refused), (422, "issuer_mismatch".into()));
     let body = json!({ "id_token": app.token(&at("second", "new", "")), "user_id": grace.user_id() });
     let mine =
         app.as_user(&ada.access_token(), Method::POST, "/api/v1/me/identities/second", Some(&body)).await;

@@ -2,5 +2,6 @@
 
 mod linking;
 mod me;
+mod reauthentication;
 mod refresh;
 mod sign_in;

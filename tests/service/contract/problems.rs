@@ -8,7 +8,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::{assert_problem, catalogue};
 
 /// Names and statuses that clients have been promised; none may change or go.
-const PROMISED: [(u16, &str); 22] = [
+const PROMISED: [(u16, &str); 23] = [
     (400, "invalid_request"),
     (401, "invalid_token"),
     (401, "token_expired"),
@@ -18,6 +18,7 @@ const PROMISED: [(u16, &str); 22] = [
     (403, "user_disabled"),
     (403, "domain_not_allowed"),
     (403, "provider_disabled"),
+    (403, "reauthentication_required"),
     (404, "provider_not_found"),
     (404, "user_not_found"),
     (404, "not_found"),

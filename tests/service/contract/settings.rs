@@ -113,6 +113,7 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_PROT", "8001", "ROCKET_PROT"),
         ("ROCKET_SESSION", "{access_token_ttl=0}", "session.access_token_ttl"),
         ("ROCKET_SESSION", "{access_token_ttl=900,refresh_token_ttl=60}", "session.refresh_token_ttl"),
+        ("ROCKET_SESSION", "{reauthentication_window=59}", "session.reauthentication_window"),
         ("ROCKET_SESSION", "{acess_token_ttl=900}", "`session.acess_token_ttl`"),
         ("ROCKET_KEYS", "{announce=329}", "keys.announce"),
         ("ROCKET_KEYS", "{announce=43201}", "keys.announce"),
@@ -143,8 +144,8 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=0}", "rate_limit.sign_in_per_minute"),
         ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
         ("ROCKET_RATE_LIMIT", "{session_per_minute=-1}", "rate_limit.session_per_minute"),
-        ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
         ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=0}", "rate_limit.staff_pages_per_minute"),
+        ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
         ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
     ];
     for (variable, value, named) in rows {

@@ -4,6 +4,8 @@
 
 use utoipa::ToSchema;
 
+use crate::web::guard::reauthenticated::ReauthenticationRequest;
+
 /// An identity provider's token, and what else a sign-in says.
 #[derive(Debug, ToSchema)]
 pub struct SignInRequest {
@@ -41,5 +43,7 @@ pub struct LinkRequest {
     pub id_token: String,
     /// The raw nonce that was given to the SDK, if one was; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
+    /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    pub reauthentication: Option<ReauthenticationRequest>,
     pub nonce: Option<String>,
 }

@@ -178,3 +178,16 @@ async fn real_errors_are_as_described() {
     assert_eq!(taken.error(), "identity_already_linked");
     document.assert_answers("linkIdentity", &taken);
 }
+    let body = json!({ "id_token": app.token(&changed(json!({ "aud": "elsewhere", "azp": null }))) });
+    let path = "/api/v1/me/identities/idp";
+    let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;
+    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (422, "audience_mismatch"));
+    document.assert_answers("linkIdentity", &refused);
+    let age = "UPDATE sessions SET created_at = created_at - interval '11 minutes'";
+    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;
+    assert_eq!(refused.error(), "reauthentication_required");
+    document.assert_answers("linkIdentity", &refused);
+    document.assert_answers("deleteMe", &app.delete(&grace.access_token(), "/api/v1/me").await);
+    let of = format!("/api/v1/me/identities/{}", grace.json()["identity"]["id"].as_str().unwrap());
+    document.assert_answers("unlinkIdentity", &app.delete(&grace.access_token(), &of).await);

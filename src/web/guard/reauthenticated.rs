@@ -1,0 +1,181 @@
+//! Somebody who has just signed in. An access token is known to every service that verifies one: it alone must not
+//! change what a user signs in with, or whether they exist.
+
+use rocket::data::{Data, FromData, Outcome};
+use rocket::request::Request;
+use rocket::{Ignite, Rocket, Sentinel};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::bearer::SignedIn;
+use super::json_body::{self, JsonBody};
+use super::rate_limited::{SignIn, admit_address};
+use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
+use crate::domain::id_token::IdToken;
+use crate::domain::json::Object;
+use crate::provider::Providers;
+use crate::store::reauthentication::{is_identity_of, opened_within};
+use crate::web::database::Db;
+use crate::web::openapi::problems::Fails;
+use crate::web::problem::{Kind, Problem};
+use crate::{clock, config};
+
+/// A signed-in user who has just signed in.
+///
+/// - **Succeeds** when [`SignedIn`] does, and the session was opened within `session.reauthentication_window`, or the
+///   body holds an `id_token` of one of the user's identities that is not older than that.
+/// - **Fails** otherwise, most often with `reauthentication_required`.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct Reauthenticated(pub SignedIn);
+
+/// An identity that a signed-in user who has just signed in wants to link.
+///
+/// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`].
+/// - **Fails** otherwise. What is wrong with an `id_token` is 422 here, since 401 is about the access token.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct NewIdentity<'r> {
+    /// Who asks.
+    pub signed_in: SignedIn,
+    /// What they want to sign in with, too.
+    pub identity: VerifiedIdentity<'r>,
+}
+
+/// A fresh token of an identity that is the user's, for a session that is not fresh.
+#[derive(Debug, ToSchema)]
+pub struct ReauthenticationRequest {
+    /// Name of the identity's provider, as configured: lower case.
+    pub provider: String,
+    /// As the provider's SDK returned it, just now.
+    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    pub id_token: String,
+    /// The raw nonce that was given to the SDK, if one was; at most 512 bytes.
+    #[schema(min_length = 1, max_length = 512)]
+    pub nonce: Option<String>,
+}
+
+/// The removal of what only its owner may remove.
+#[derive(Debug, ToSchema)]
+pub struct RemovalRequest {
+    /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    pub reauthentication: Option<ReauthenticationRequest>,
+}
+
+impl Fails for Reauthenticated {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        let own = [Kind::ReauthenticationRequired, Kind::ProviderDisabled, Kind::ProviderUnavailable];
+        let refused = verified_identity::REASONS.map(|reason| Kind::Refused(reason).beside_a_bearer());
+        <(SignedIn, JsonBody)>::kinds().chain(own).chain(refused)
+    }
+}
+
+impl Fails for NewIdentity<'_> {
+    fn kinds() -> impl Iterator<Item = Kind> {
+        Reauthenticated::kinds().chain(VerifiedIdentity::kinds().map(Kind::beside_a_bearer))
+    }
+}
+
+impl Sentinel for Reauthenticated {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        SignedIn::abort(rocket)
+            || VerifiedIdentity::abort(rocket)
+            || rocket.state::<config::Session>().is_none()
+    }
+}
+
+impl Sentinel for NewIdentity<'_> {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Reauthenticated::abort(rocket)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for Reauthenticated {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        let reauthenticated = async {
+            let signed_in = SignedIn::of(request).await?;
+            let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+            reauthenticate(request, &signed_in, &body).await?;
+            Ok(Self(signed_in))
+        };
+        outcome(reauthenticated.await, request)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for NewIdentity<'r> {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        let verified = async {
+            let signed_in = SignedIn::of(request).await?;
+            let provider = verified_identity::provider_in_path(request)?;
+            let body = json_body::read(request, data).await?;
+            reauthenticate(request, &signed_in, &body).await?;
+            let identity = verified_identity::verify(request, provider, &body).await;
+            Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
+        };
+        outcome(verified.await, request)
+    }
+}
+
+fn outcome<'r, T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<'r, T>
+where
+    T: FromData<'r, Error = ()>,
+{
+    match result {
+        Ok(value) => Outcome::Success(value),
+        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+    }
+}
+
+async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) -> Result<(), Problem> {
+    let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
+    let config::Session { reauthentication_window: window, .. } =
+        request.rocket().state().ok_or_else(Problem::internal)?;
+    let proof = body.get("reauthentication").map(|proof| Proof::parse(request, proof)).transpose()?;
+    if opened_within(db.pool(), who.token.session, *window).await? {
+        return Ok(());
+    }
+    let required = |detail| Err(Problem::new(Kind::ReauthenticationRequired, detail));
+    let Some(Proof { provider, id_token, nonce }) = proof else {
+        return required("the session is not a fresh one, and the request has no `reauthentication`");
+    };
+    admit_address::<SignIn>(request)?;
+    // Not one that was kept: a thief may have that, too.
+    let fresh = config::Provider { max_token_age: provider.max_token_age.min(*window), ..provider.clone() };
+    let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
+    let claims = claims.map_err(Problem::beside_a_bearer)?;
+    if is_identity_of(db.pool(), who.user.id, &provider.name, &claims).await? {
+        return Ok(());
+    }
+    required("the identity of `reauthentication` is not one of this user's")
+}
+
+/// A [`ReauthenticationRequest`] that was sent.
+struct Proof<'r> {
+    provider: &'r config::Provider,
+    id_token: IdToken,
+    nonce: Option<String>,
+}
+
+impl<'r> Proof<'r> {
+    fn parse(request: &'r Request<'_>, proof: &Value) -> Result<Self, Problem> {
+        let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
+        let Value::Object(proof) = proof else {
+            return Err(malformed("`reauthentication` must be an object"));
+        };
+        let proof = Object::from(proof.clone());
+        let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+        let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
+            malformed("`reauthentication.provider` must be the name of a provider that is configured")
+        })?;
+        let id_token = proof.str("id_token");
+        let id_token = id_token.ok_or_else(|| malformed("`reauthentication.id_token` must be a string"))?;
+        let id_token = IdToken::parse(id_token, provider.token_format)?;
+        Ok(Self { provider, id_token, nonce: nonce(&proof)? })
+    }
+}
