@@ -38,6 +38,15 @@ pub async fn sign_out_by_token(
     }
 }
 
+/// The session of a refresh token, be the token used up.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn session_of(pool: &PgPool, token: &str) -> Result<Option<Uuid>, Error> {
+    let Some(hash) = RefreshToken::parse(token) else { return Ok(None) };
+    by_refresh_token(pool, &hash, None).await
+}
+
 /// Ends one of the user's sessions; answers whether it was theirs and alive.
 ///
 /// # Errors

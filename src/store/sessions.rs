@@ -208,6 +208,19 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
     Ok(found.fetch_one(pool).await?)
 }
 
+/// Whether a session was opened by that application.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn is_of_client(pool: &PgPool, session: Uuid, client_id: &str) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM sessions WHERE id = $1 AND client_id = $2) AS "found!""#,
+        session,
+        client_id,
+    );
+    Ok(found.fetch_one(pool).await?)
+}
+
 /// A session as its user sees it.
 #[derive(Debug, Clone)]
 pub struct SessionRow {

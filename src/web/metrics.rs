@@ -189,7 +189,7 @@ impl Metrics {
         let problem = (status >= 400).then(|| Problem::internal().keep(request));
         match route.as_str() {
             "/api/v1/auth/oauth/<_>" => self.sign_ins.get_or_create(&sign_in(request, problem)).inc(),
-            "/api/v1/auth/refresh" => {
+            "/api/v1/auth/refresh" | "/api/v1/auth/token" => {
                 let outcome = refresh(problem);
                 self.refreshes.get_or_create(&OutcomeLabels { outcome }).inc()
             }

@@ -16,12 +16,12 @@ use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use rocket::{Route, get, routes};
 use utoipa::OpenApi as _;
-use utoipa::openapi::path::PathItem;
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
     Components, ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathsBuilder,
-    RefOr, Server,
+    RefOr, Required, Server,
 };
 
 use self::problems::{Nothing, Problems};
@@ -30,6 +30,9 @@ use super::problem::{self, Problem};
 
 /// The name that routes call the security scheme by.
 const ACCESS_TOKEN: &str = "access_token";
+
+/// Operations whose bodies can be left out, which utoipa knows only of bodies that may be `null`.
+const OPTIONAL_BODIES: [&str; 3] = ["deleteMe", "logout", "unlinkIdentity"];
 
 /// What reads before the table of errors.
 const INTRODUCTION: &str = include_str!("openapi/description.md");
@@ -61,7 +64,7 @@ pub fn description() -> OpenApi {
     whole.merge(super::well_known::description());
     whole.merge(super::ops::description());
     whole.merge(super::problem_pages::description());
-    whole.paths.paths.values_mut().for_each(give_request_ids);
+    whole.paths.paths.values_mut().flat_map(operations).for_each(complete);
     whole
 }
 
@@ -102,15 +105,26 @@ fn components() -> Components {
     components
 }
 
-/// `RequestLog` gives the header to every answer, so no route need mention it.
-fn give_request_ids(item: &mut PathItem) {
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
-    for operation in [get, put, post, delete, options, head, patch, trace].into_iter().flatten() {
-        for response in operation.responses.responses.values_mut() {
-            if let RefOr::T(response) = response {
-                let name = headers::REQUEST_ID_HEADER;
-                response.headers.insert(name.to_owned(), headers::reference(name));
-            }
+    [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
+}
+
+/// Says what no route need mention, and what utoipa has no words for.
+fn complete(operation: &mut Operation) {
+    // Without it, a document says nothing about who may send the request.
+    operation.security.get_or_insert_default();
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    if let Some(RefOr::T(body)) = &mut operation.request_body
+        && OPTIONAL_BODIES.contains(&id)
+    {
+        body.required = Some(Required::False);
+    }
+    // `RequestLog` gives the header to every answer.
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let name = headers::REQUEST_ID_HEADER;
+            response.headers.insert(name.to_owned(), headers::reference(name));
         }
     }
 }

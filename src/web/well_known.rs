@@ -75,8 +75,9 @@ fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem>
 
 /// Where things are, by their names in RFC 8414 §2.
 ///
-/// There is no authorization endpoint, so there are no response types; the member is required all
-/// the same. Clients are public: a refresh token is all that they show.
+/// There is no authorization endpoint, and so no response type; a member without elements must be left out (§3.2),
+/// though `response_types_supported` is required of servers that have one. Clients are public: a token is all that
+/// they show.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,
@@ -84,7 +85,8 @@ pub struct Metadata {
     token_endpoint: String,
     token_endpoint_auth_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
-    response_types_supported: [&'static str; 0],
+    revocation_endpoint: String,
+    revocation_endpoint_auth_methods_supported: [&'static str; 1],
     service_documentation: String,
 }
 
@@ -95,10 +97,11 @@ impl Metadata {
         Self {
             issuer: public_url.to_owned(),
             jwks_uri: format!("{public_url}/.well-known/jwks.json"),
-            token_endpoint: format!("{public_url}/api/v1/auth/refresh"),
+            token_endpoint: format!("{public_url}/api/v1/auth/token"),
             token_endpoint_auth_methods_supported: ["none"],
             grant_types_supported: ["refresh_token"],
-            response_types_supported: [],
+            revocation_endpoint: format!("{public_url}/api/v1/auth/revoke"),
+            revocation_endpoint_auth_methods_supported: ["none"],
             service_documentation: format!("{public_url}/api/v1/openapi.json"),
         }
     }

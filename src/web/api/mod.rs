@@ -2,6 +2,7 @@
 
 mod account;
 mod identities;
+mod oauth;
 mod refresh;
 mod sessions;
 mod sign_in;
@@ -21,6 +22,7 @@ pub fn routes() -> Vec<Route> {
     let resources = [
         account::routes(),
         identities::routes(),
+        oauth::routes(),
         openapi::routes(),
         refresh::routes(),
         sessions::routes(),
@@ -35,8 +37,9 @@ pub fn routes() -> Vec<Route> {
 pub fn description() -> OpenApi {
     account::Described::openapi()
         .merge_from(identities::Described::openapi())
+        .merge_from(oauth::Described::openapi())
         .merge_from(refresh::Described::openapi())
         .merge_from(sessions::Described::openapi())
         .merge_from(sign_in::Described::openapi())
-        .merge_from(sign_out::description())
+        .merge_from(sign_out::Described::openapi())
 }

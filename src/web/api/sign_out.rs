@@ -2,8 +2,7 @@
 
 use rocket::http::Status;
 use rocket::{Route, post, routes};
-use utoipa::openapi::{OpenApi, RefOr, Required};
-use utoipa::{OpenApi as _, ToSchema};
+use utoipa::{OpenApi, ToSchema};
 
 use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
@@ -18,21 +17,9 @@ pub(super) fn routes() -> Vec<Route> {
     routes![logout]
 }
 
-#[derive(utoipa::OpenApi)]
+#[derive(OpenApi)]
 #[openapi(paths(logout))]
-struct Described;
-
-/// The body can be left out, which utoipa knows only of one that may be `null`.
-pub(super) fn description() -> OpenApi {
-    let mut description = Described::openapi();
-    for item in description.paths.paths.values_mut() {
-        let body = item.post.as_mut().and_then(|operation| operation.request_body.as_mut());
-        if let Some(RefOr::T(body)) = body {
-            body.required = Some(Required::False);
-        }
-    }
-    description
-}
+pub(super) struct Described;
 
 /// Which sessions to end.
 #[derive(ToSchema)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocket::data::{Data, FromData, Limits, Outcome};
+use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome};
 use rocket::request::Request;
 use tokio::time::timeout;
 
@@ -46,10 +46,17 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
     if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
         return Err(Problem::new(Kind::UnsupportedMediaType, "`Content-Type` must be `application/json`"));
     }
+    whole(request, data, request.limits().get("json").unwrap_or(Limits::JSON)).await
+}
+
+/// Reads a body of any media type up to a limit.
+///
+/// # Errors
+/// An encoding, too much, or too slow.
+pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
         return Err(Problem::new(Kind::UnsupportedMediaType, "the body must not be compressed"));
     }
-    let limit = request.limits().get("json").unwrap_or(Limits::JSON);
     let body = timeout(BODY_TIMEOUT, data.open(limit).into_bytes())
         .await
         .map_err(|_| malformed("the body did not arrive in time"))?

@@ -3,18 +3,20 @@
 pub mod bearer;
 pub mod client_address;
 pub mod departing;
+pub mod form_body;
 pub mod json_body;
 pub mod origin;
 pub mod rate_limited;
-pub mod staff;
 pub mod reauthenticated;
+pub mod staff;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
 pub use self::departing::Departing;
+pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
+pub use self::reauthenticated::{NewIdentity, Reauthenticated};
 pub use self::staff::{AdminStaff, Staff, StaffForm};
 pub use self::verified_identity::VerifiedIdentity;
-pub use self::reauthenticated::{NewIdentity, Reauthenticated};

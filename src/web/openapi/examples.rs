@@ -12,6 +12,7 @@ const EMAIL: &str = "ada@example.com";
 const THEN: &str = "2026-01-31T09:26:53.589793Z";
 /// Shortened: a real one has some 800 bytes.
 const ID_TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMTAxIn0.c2lnbmF0dXJl";
+const CLIENT_ID: &str = "1234567890-android.apps.googleusercontent.com";
 const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 
 /// A sign-in, or the linking of an identity, with nothing that need not be.
@@ -26,7 +27,6 @@ pub fn id_token_and_nonce() -> Value {
     json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
 }
 
-/// A sign-in with all that can be said.
 /// A fresh token of an identity that is the user's.
 #[must_use]
 pub fn reauthentication() -> Value {
@@ -41,6 +41,7 @@ pub fn whole_link() -> Value {
     body
 }
 
+/// A sign-in with all that can be said.
 #[must_use]
 pub fn whole_sign_in() -> Value {
     json!({
@@ -53,6 +54,24 @@ pub fn whole_sign_in() -> Value {
 #[must_use]
 pub fn refresh_token() -> Value {
     json!({ "refresh_token": REFRESH_TOKEN })
+}
+
+/// The same for a standard client.
+#[must_use]
+pub fn refresh_grant() -> Value {
+    json!({ "grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID })
+}
+
+/// The revocation of a token.
+#[must_use]
+pub fn revocation() -> Value {
+    json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
+}
+
+/// An error as RFC 6749 has it.
+#[must_use]
+pub fn oauth_error() -> Value {
+    json!({ "error": "invalid_grant", "error_description": "the refresh token is not one that can be exchanged" })
 }
 
 /// A credential.

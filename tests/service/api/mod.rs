@@ -2,6 +2,7 @@
 
 mod linking;
 mod me;
+mod oauth;
 mod reauthentication;
 mod refresh;
 mod sign_in;

@@ -17,10 +17,11 @@ async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
         json!({
             "issuer": ISSUER,
             "jwks_uri": format!("{ISSUER}/.well-known/jwks.json"),
-            "token_endpoint": format!("{ISSUER}/api/v1/auth/refresh"),
+            "token_endpoint": format!("{ISSUER}/api/v1/auth/token"),
             "token_endpoint_auth_methods_supported": ["none"],
             "grant_types_supported": ["refresh_token"],
-            "response_types_supported": [],
+            "revocation_endpoint": format!("{ISSUER}/api/v1/auth/revoke"),
+            "revocation_endpoint_auth_methods_supported": ["none"],
             "service_documentation": format!("{ISSUER}/api/v1/openapi.json"),
         })
     );

@@ -17,8 +17,7 @@ pub struct SignInRequest {
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
     /// `false` refuses an identity that nobody has signed in with before (404 `user_not_found`) instead of creating
-    /// a user, or linking one by e-mail address.
-    #[schema(default = true)]
+    /// a user, or linking one by e-mail address. `true` when it is left out.
     pub create: Option<bool>,
     /// Shown to the user where sessions are listed.
     pub device: Option<DeviceRequest>,
@@ -43,7 +42,7 @@ pub struct LinkRequest {
     pub id_token: String,
     /// The raw nonce that was given to the SDK, if one was; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
+    pub nonce: Option<String>,
     /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
-    pub nonce: Option<String>,
 }

@@ -9,6 +9,8 @@ use super::document::Document;
 use crate::support::app::App;
 use crate::support::token::{claims, opaque, with};
 
+const FORM: Option<&str> = Some("application/x-www-form-urlencoded");
+
 #[test]
 fn every_example_fits_its_schema() {
     let document = Document::new();
@@ -88,6 +90,18 @@ async fn real_answers_are_as_described() {
     let refreshed = app.refresh(&created.refresh_token()).await;
     assert_eq!(refreshed.status, 200);
     document.assert_answers("refresh", &refreshed);
+    let form = format!("grant_type=refresh_token&refresh_token={}", refreshed.refresh_token());
+    for status in [200, 200, 400] {
+        let form = if status == 200 { form.clone() } else { form.replace("refresh_token=", "token=") };
+        let answer = app.send(Method::POST, "/api/v1/auth/token", FORM, form).await;
+        assert_eq!(answer.status, status);
+        document.assert_answers("token", &answer);
+    }
+    for (form, status) in [("token=unknown", 200), ("", 400)] {
+        let answer = app.send(Method::POST, "/api/v1/auth/revoke", FORM, form).await;
+        assert_eq!(answer.status, status);
+        document.assert_answers("revoke", &answer);
+    }
     let token = refreshed.access_token();
     for (path, id) in [("me", "getMe"), ("me/identities", "listIdentities"), ("me/sessions", "listSessions")]
     {
@@ -177,7 +191,6 @@ async fn real_errors_are_as_described() {
         app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
     assert_eq!(taken.error(), "identity_already_linked");
     document.assert_answers("linkIdentity", &taken);
-}
     let body = json!({ "id_token": app.token(&changed(json!({ "aud": "elsewhere", "azp": null }))) });
     let path = "/api/v1/me/identities/idp";
     let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;
@@ -191,3 +204,4 @@ async fn real_errors_are_as_described() {
     document.assert_answers("deleteMe", &app.delete(&grace.access_token(), "/api/v1/me").await);
     let of = format!("/api/v1/me/identities/{}", grace.json()["identity"]["id"].as_str().unwrap());
     document.assert_answers("unlinkIdentity", &app.delete(&grace.access_token(), &of).await);
+}

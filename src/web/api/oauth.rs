@@ -1,0 +1,243 @@
+//! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: the refresh (RFC 6749 §6) and the sign-out (RFC 7009) as
+//! standard clients ask for them. Our clients are public, so there is no client authentication; there are no scopes
+//! either, and whatever a client asks for is ignored (RFC 6749 §3.3).
+
+use rocket::http::{Header, Status};
+use rocket::request::Request;
+use rocket::response::{self, Responder};
+use rocket::{Route, State, post, routes};
+use serde::Serialize;
+use sqlx::PgPool;
+use utoipa::{OpenApi, ToSchema};
+use uuid::Uuid;
+
+use super::token_response::{Credential, TokenResponse};
+use super::view::Json;
+use crate::session::Issuer;
+use crate::session::refresh::{self, refresh};
+use crate::session::sign_out::{Scope, session_of, sign_out, sign_out_by_token};
+use crate::store::sessions::is_of_client;
+use crate::web::database::Db;
+use crate::web::guard::rate_limited::Refresh;
+use crate::web::guard::{ClientOrigin, FormBody, RateLimited};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::Problems;
+use crate::web::problem::{Kind, Problem};
+use crate::{clock, config, store};
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![token, revoke]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(token, revoke))]
+pub(super) struct Described;
+
+/// A refresh (RFC 6749 §6).
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `token` reads by hand")]
+struct TokenRequest {
+    grant_type: GrantType,
+    /// The one of the latest answer.
+    refresh_token: String,
+    /// The application that the session was opened by: the client id at the identity provider.
+    client_id: Option<String>,
+}
+
+/// The one grant that there is; the first credential comes from a sign-in.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes what `token` reads by hand")]
+enum GrantType {
+    RefreshToken,
+}
+
+/// A token to revoke (RFC 7009 §2.1).
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `revoke` reads by hand")]
+struct RevocationRequest {
+    /// A refresh token or an access token.
+    token: String,
+    /// Not needed: the two are told apart without.
+    token_type_hint: Option<String>,
+    /// The application that the session was opened by: the client id at the identity provider.
+    client_id: Option<String>,
+}
+
+/// An error (RFC 6749 §5.2).
+#[derive(Serialize, ToSchema)]
+struct OAuthError<'a> {
+    error: OAuthErrorName,
+    /// The check that failed, for developers.
+    error_description: &'a str,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OAuthErrorName {
+    InvalidRequest,
+    InvalidGrant,
+    UnsupportedGrantType,
+}
+
+/// A failure: where RFC 6749 has a name for it, in the standard's form, else as a problem.
+#[derive(Debug)]
+struct Failure {
+    name: Option<OAuthErrorName>,
+    problem: Problem,
+}
+
+impl Failure {
+    fn malformed(detail: &'static str) -> Self {
+        Problem::new(Kind::InvalidRequest, detail).into()
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let name = match problem.kind {
+            Kind::InvalidRefreshToken => Some(OAuthErrorName::InvalidGrant),
+            Kind::InvalidRequest | Kind::PayloadTooLarge | Kind::UnsupportedMediaType => {
+                Some(OAuthErrorName::InvalidRequest)
+            }
+            _ => None,
+        };
+        Self { name, problem }
+    }
+}
+
+impl From<refresh::Error> for Failure {
+    fn from(error: refresh::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Failure {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let problem = self.problem.keep(request);
+        match self.name {
+            Some(error) => {
+                let body = OAuthError { error, error_description: &problem.detail };
+                Json(Status::BadRequest, body).respond_to(request)
+            }
+            None => problem.clone().respond_to(request),
+        }
+    }
+}
+
+/// What any client may be told beside the standard's errors.
+type Elsewhere = (RateLimited<Refresh>, Db);
+
+/// Refresh, for standard clients
+///
+/// The refresh as RFC 6749 §6 has it, for clients that configure themselves by `/.well-known/oauth-authorization-server`.
+/// It does what `POST /api/v1/auth/refresh` does.
+#[utoipa::path(
+    post,
+    path = "/auth/token",
+    operation_id = "token",
+    tag = "Session",
+    request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
+                 description = "The refresh token.", example = json!(examples::refresh_grant())),
+    responses(
+        (status = 200, description = "The next credential.", body = Credential,
+         example = json!(examples::credential())),
+        (status = 400, description = "The form is malformed, or the token cannot be exchanged (RFC 6749 §5.2).",
+         body = OAuthError, example = json!(examples::oauth_error())),
+        Problems<Elsewhere>,
+    ),
+)]
+#[post("/auth/token", data = "<form>")]
+async fn token(
+    _limit: RateLimited<Refresh>,
+    form: Result<FormBody, Problem>,
+    db: &Db,
+    issuer: &State<Issuer>,
+    lifetimes: &State<config::Session>,
+    origin: ClientOrigin,
+) -> Result<TokenResponse, Failure> {
+    let form = form?;
+    match form.get("grant_type") {
+        Some("refresh_token") => {}
+        Some(_) => {
+            let problem = Problem::new(Kind::InvalidRequest, "`grant_type` must be `refresh_token`");
+            return Err(Failure { name: Some(OAuthErrorName::UnsupportedGrantType), problem });
+        }
+        None => return Err(Failure::malformed("`grant_type` is missing")),
+    }
+    let presented =
+        form.get("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
+    if let Some(client_id) = form.get("client_id") {
+        // Beforehand: the refresh would use the token up.
+        check_client(db.pool(), session_of(db.pool(), presented).await?, client_id).await?;
+    }
+    let refreshed = refresh(db.pool(), issuer, **lifetimes, presented, &origin.0, clock::now()).await?;
+    Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
+}
+
+/// Nothing, that nobody may keep.
+#[derive(rocket::Responder)]
+struct Revoked((), Header<'static>);
+
+// 200 also for what has ended already: there is nothing that a client could do about it (RFC 7009 §2.2).
+/// Sign out, for standard clients
+///
+/// The revocation as RFC 7009 has it: ends the session of a refresh token or of an access token. A token that is
+/// unknown is no error. Services that only verify tokens take the access token until it expires.
+#[utoipa::path(
+    post,
+    path = "/auth/revoke",
+    operation_id = "revoke",
+    tag = "Session",
+    request_body(content = RevocationRequest, content_type = "application/x-www-form-urlencoded",
+                 description = "The token.", example = json!(examples::revocation())),
+    responses(
+        (status = 200, description = "The token's session has ended."),
+        (status = 400, description = "The form is malformed, or the token is another client's (RFC 6749 §5.2).",
+         body = OAuthError, example = json!(examples::oauth_error())),
+        Problems<Elsewhere>,
+    ),
+)]
+#[post("/auth/revoke", data = "<form>")]
+async fn revoke(
+    _limit: RateLimited<Refresh>,
+    form: Result<FormBody, Problem>,
+    db: &Db,
+    issuer: &State<Issuer>,
+    origin: ClientOrigin,
+) -> Result<Revoked, Failure> {
+    let form = form?;
+    let presented = form.get("token").ok_or_else(|| Failure::malformed("`token` is missing"))?;
+    let of_access = issuer.verify(presented, clock::now()).await.ok().map(|token| token.session);
+    if let Some(client_id) = form.get("client_id") {
+        let session = match of_access {
+            Some(session) => Some(session),
+            None => session_of(db.pool(), presented).await?,
+        };
+        check_client(db.pool(), session, client_id).await?;
+    }
+    match of_access {
+        Some(session) => sign_out(db.pool(), session, Scope::Local, &origin.0).await?,
+        None => sign_out_by_token(db.pool(), presented, Scope::Local, &origin.0).await?,
+    }
+    Ok(Revoked((), Header::new("Cache-Control", "no-store")))
+}
+
+/// A token is of use only to the client that it was issued to (RFC 6749 §5.2, `invalid_grant`). A token that is
+/// unknown is nobody's, and for others to refuse.
+async fn check_client(pool: &PgPool, session: Option<Uuid>, client_id: &str) -> Result<(), Failure> {
+    match session {
+        Some(session) if !is_of_client(pool, session, client_id).await? => {
+            let detail = "the token was issued to another client";
+            Err(Problem::new(Kind::InvalidRefreshToken, detail).into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,54 @@
+//! A request's body as the fields of a form, as OAuth sends them (RFC 6749 §3.2 and Appendix B).
+
+use std::collections::BTreeMap;
+
+use rocket::data::{Data, FromData, Limits, Outcome};
+use rocket::request::Request;
+use url::form_urlencoded;
+
+use super::json_body;
+use crate::web::problem::{Kind, Problem};
+
+/// The fields of a form, none twice. One that is blank counts as left out.
+///
+/// - **Succeeds** when the body is such a form, up to Rocket's `limits.form` (32 KiB by default).
+/// - **Fails** otherwise; the error is for the handler to answer in the form that its callers know.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct FormBody(BTreeMap<String, String>);
+
+impl FormBody {
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for FormBody {
+    type Error = Problem;
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        match read(request, data).await {
+            Ok(form) => Outcome::Success(form),
+            Err(problem) => Outcome::Error((problem.status(), problem)),
+        }
+    }
+}
+
+async fn read(request: &Request<'_>, data: Data<'_>) -> Result<FormBody, Problem> {
+    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
+        let detail = "`Content-Type` must be `application/x-www-form-urlencoded`";
+        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    }
+    let limit = request.limits().get("form").unwrap_or(Limits::FORM);
+    let body = json_body::whole(request, data, limit).await?;
+    let mut fields = BTreeMap::new();
+    for (name, value) in form_urlencoded::parse(&body).into_owned() {
+        if !value.is_empty() && fields.insert(name, value).is_some() {
+            return Err(Problem::new(Kind::InvalidRequest, "a parameter is there twice"));
+        }
+    }
+    Ok(FormBody(fields))
+}
