@@ -49,17 +49,17 @@ fn index() -> Html {
 /// A problem's `type` leads here.
 #[utoipa::path(
     get,
-    path = "/problems/{error}",
+    path = "/problems/{name}",
     operation_id = "problem",
     tag = "Description",
-    params(("error" = String, Path, description = "The error's name.", example = "audience_mismatch")),
+    params(("name" = String, Path, description = "The error's name.", example = "audience_mismatch")),
     responses((status = 200, description = "A page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"),
               Problems<Missing>),
 )]
-#[get("/<error>")]
-fn page(error: &str) -> Result<Html, Problem> {
-    let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == error);
+#[get("/<name>")]
+fn page(name: &str) -> Result<Html, Problem> {
+    let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == name);
     let entry = entry.ok_or_else(|| Problem::new(Kind::NotFound, "no error has this name"))?;
     Ok(html("problems", Context { entries: vec![entry] }))
 }
