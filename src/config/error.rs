@@ -51,8 +51,11 @@ impl Error {
 
 /// A key by the names an operator uses, and the place it was set in.
 fn subject(key: &str, metadata: Option<&Metadata>) -> String {
-    let place = metadata.map(|metadata| {
-        metadata.source.as_ref().map_or_else(|| metadata.name.to_string(), ToString::to_string)
+    let place = metadata.map(|metadata| match (&metadata.source, key.strip_prefix("idp.")) {
+        (Some(source), _) => source.to_string(),
+        // Many variables are one source.
+        (None, Some(field)) => metadata.name.replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),
+        (None, None) => metadata.name.to_string(),
     });
     match (key, place) {
         ("", place) => place.unwrap_or_default(),

@@ -13,7 +13,7 @@ mod rfc7662;
 pub(super) use self::google::TOKENINFO as GOOGLE_TOKENINFO;
 pub(super) use self::microsoft::{Tenant, tenants, with_tenant};
 use super::provider::{ClientAuthentication, Method, Protocol, Verify};
-use crate::domain::claims::{Dialect, EmailProof, NonceRule};
+use crate::domain::claims::{Dialect, EmailProof, NonceForm, NoncePolicy, NonceRule};
 use crate::domain::id_token::Format;
 use serde::Deserialize;
 
@@ -46,6 +46,8 @@ pub(super) struct Defaults {
     pub verify: Verify,
     /// Whether the provider's tokens can be asked about at all.
     pub can_be_asked: bool,
+    /// Whether its endpoint is known to answer about an `id_token`.
+    pub introspects_id_tokens: bool,
     pub tokeninfo_url: Option<&'static str>,
     pub method: Method,
     pub protocol: Protocol,
@@ -54,7 +56,7 @@ pub(super) struct Defaults {
     pub token_url: Option<&'static str>,
     pub issuers: Origin,
     pub format: Format,
-    pub nonce: NonceRule,
+    pub nonce: NoncePolicy,
     pub dialect: Dialect,
     /// Whether there may be an `hd` in the claims.
     pub hosted_domains: bool,
@@ -76,6 +78,7 @@ impl Defaults {
     const PLAIN: Self = Self {
         verify: Verify::Tokeninfo,
         can_be_asked: true,
+        introspects_id_tokens: true,
         tokeninfo_url: None,
         method: Method::Get,
         protocol: Protocol::Tokeninfo,
@@ -84,7 +87,7 @@ impl Defaults {
         token_url: None,
         issuers: Origin::Listed(&[]),
         format: Format::Jwt,
-        nonce: NonceRule::Required,
+        nonce: NoncePolicy { rule: NonceRule::Required, form: NonceForm::Raw },
         dialect: Dialect {
             numeric_audience: false,
             client_id: false,

@@ -9,7 +9,7 @@ use url::Url;
 pub(super) use self::keys::Keys as Raw;
 pub(super) use self::reader::{read, read_named};
 use super::error;
-use crate::domain::claims::{Dialect, NonceRule};
+use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::Policy;
@@ -83,6 +83,8 @@ pub struct Provider {
     pub tokeninfo_method: Method,
     /// What it wants to be told.
     pub protocol: Protocol,
+    /// Whether its endpoint is known to answer about an `id_token`.
+    pub introspects_id_tokens: bool,
     /// Where the keys are, unless they are not used or have to be discovered.
     pub jwks_url: Option<Url>,
     /// The issuer that publishes the endpoints that are not set.
@@ -101,8 +103,8 @@ pub struct Provider {
     pub allowed_domains: Vec<String>,
     /// What its tokens look like.
     pub token_format: Format,
-    /// What a nonce on one side only means.
-    pub nonce: NonceRule,
+    /// What is expected of nonces.
+    pub nonces: Nonces,
     /// Take an absent `email_verified` for true.
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.

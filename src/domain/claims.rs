@@ -3,6 +3,8 @@
 //! Providers send numbers as strings, booleans as strings and audiences one or several; each
 //! claim is read into exactly one type here, and what does not fit is refused, not guessed.
 
+use std::collections::BTreeMap;
+
 use aws_lc_rs::digest;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +12,8 @@ use serde_json::Value;
 use super::email::Email;
 use super::issuer::Issuers;
 use super::json::Object;
-use super::refusal::{Reason, Refusal};
+use super::kind;
+use super::refusal::{Reason, Refusal, visible};
 
 /// How far clocks may differ, in seconds.
 pub const LEEWAY: i64 = 60;
@@ -18,9 +21,11 @@ pub const LEEWAY: i64 = 60;
 const MAX_SUBJECT_LENGTH: usize = 255;
 const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
-const MAX_LOGGED_CHARS: usize = 200;
 
-/// What a nonce on one side only means.
+/// The last second that has a date (9999-12-31T23:59:59Z). What is later never expires, or is in milliseconds.
+const LAST_DATE: i64 = 253_402_300_799;
+
+/// Where a nonce has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonceRule {
@@ -29,6 +34,57 @@ pub enum NonceRule {
     Required,
     /// A nonce in the token alone is let pass, for SDKs that add one of their own.
     IfSent,
+    /// There is one in the request and in the token.
+    Always,
+}
+
+/// Which form of the request's nonce the token holds. Only one counts: who has seen a token that holds the hash
+/// does not know the nonce, and would if the hash were one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonceForm {
+    /// The nonce as it is.
+    #[default]
+    Raw,
+    /// Its SHA-256 in lower-case hex.
+    Sha256,
+}
+
+impl NonceForm {
+    /// Returns what a token holds for that nonce.
+    #[must_use]
+    pub fn of(self, nonce: &str) -> String {
+        match self {
+            Self::Raw => nonce.to_owned(),
+            Self::Sha256 => sha256_hex(nonce),
+        }
+    }
+}
+
+/// What is expected of a nonce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoncePolicy {
+    /// Where it has to be.
+    pub rule: NonceRule,
+    /// In which form.
+    pub form: NonceForm,
+}
+
+/// A provider's policies for nonces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Nonces {
+    /// The one for all clients that have none of their own.
+    pub usual: NoncePolicy,
+    /// Those of single clients, by their ids: the SDKs of different platforms differ.
+    pub by_client: BTreeMap<String, NoncePolicy>,
+}
+
+impl Nonces {
+    /// Returns the policy for tokens that were issued to that client.
+    #[must_use]
+    pub fn of(&self, client_id: &str) -> NoncePolicy {
+        self.by_client.get(client_id).copied().unwrap_or(self.usual)
+    }
 }
 
 /// How a provider's claims differ from those of OpenID Connect Core.
@@ -64,8 +120,8 @@ pub struct Expected<'a> {
     pub hosted_domains: &'a [String],
     /// The nonce that the caller sent, raw.
     pub nonce: Option<&'a str>,
-    /// What a nonce on one side only means.
-    pub nonce_rule: NonceRule,
+    /// What is expected of it.
+    pub nonces: &'a Nonces,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_age: i64,
     /// Take an absent `email_verified` for true.
@@ -101,11 +157,12 @@ impl VerifiedClaims {
     /// # Errors
     /// The first check that fails.
     pub fn validate(claims: &Object, expected: &Expected<'_>) -> Result<Self, Refusal> {
+        kind::check_claims(claims)?;
         check_issuer(claims, expected)?;
         let client_id = check_audience(claims, expected)?.to_owned();
         check_expiry(claims, expected)?;
         check_age(claims, expected)?;
-        check_nonce(claims, expected)?;
+        check_nonce(claims, &client_id, expected)?;
         let subject = subject(claims)?.to_owned();
         let hosted_domain = check_hosted_domain(claims, expected)?;
         let email = claims.str("email").and_then(Email::parse);
@@ -199,10 +256,7 @@ fn received(claims: &Object) -> String {
     let mut line = String::new();
     for name in ["aud", "azp", "client_id"] {
         if let Some(value) = claims.get(name) {
-            let text = value.to_string();
-            // Somebody wrote this who may know that it ends up in a log.
-            let visible = text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' });
-            line.extend(format!("{name}=").chars().chain(visible.take(MAX_LOGGED_CHARS)).chain([' ']));
+            line.extend([name, "=", &visible(&value.to_string()), " "]);
         }
     }
     if line.is_empty() { "without `aud`".to_owned() } else { line.trim_end().to_owned() }
@@ -234,15 +288,19 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The token's nonce is the caller's, raw or as its SHA-256 in lower-case hex (§3.1.3.7, 11).
-fn check_nonce(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+/// The nonce of a token that was issued to that client is the caller's, in the form that counts (§3.1.3.7, 11).
+pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::NonceMismatch, detail));
+    let NoncePolicy { rule, form } = expected.nonces.of(client_id);
     match (expected.nonce, claims.get("nonce")) {
+        (None, None) if rule == NonceRule::Always => {
+            refuse("this provider's tokens and requests need a nonce")
+        }
         (None, None) => Ok(()),
-        (None, Some(_)) if expected.nonce_rule == NonceRule::IfSent => Ok(()),
+        (None, Some(_)) if rule == NonceRule::IfSent => Ok(()),
         (None, Some(_)) => refuse("the token carries a nonce and the request does not"),
         (Some(_), None) => refuse("the request carries a nonce and the token does not"),
-        (Some(sent), Some(Value::String(held))) if held == sent || *held == sha256_hex(sent) => Ok(()),
+        (Some(sent), Some(Value::String(held))) if *held == form.of(sent) => Ok(()),
         (Some(_), Some(_)) => refuse("the token's nonce is not the request's"),
     }
 }
@@ -262,7 +320,8 @@ pub(super) fn is_subject(text: &str) -> bool {
 
 /// `hd`, not the address's suffix, says which organisation an account belongs to.
 fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Option<String>, Refusal> {
-    let domain = claims.str("hd").map(str::to_ascii_lowercase);
+    // An empty one is none: it names no organisation.
+    let domain = claims.str("hd").map(str::to_ascii_lowercase).filter(|hd| !hd.trim().is_empty());
     let allowed = expected.hosted_domains.is_empty()
         || domain.as_ref().is_some_and(|domain| expected.hosted_domains.contains(domain));
     allowed
@@ -274,13 +333,13 @@ fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Optio
 fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refusal> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = match value {
-        // A fraction is allowed by the RFC; a cast saturates, which is what "for ever" should do.
+        // A fraction is allowed by the RFC; a cast saturates, beyond the last date.
         #[expect(clippy::cast_possible_truncation, reason = "saturation is wanted")]
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,
     };
-    seconds.map(Some).ok_or(Refusal::new(
+    seconds.filter(|seconds| *seconds <= LAST_DATE).map(Some).ok_or(Refusal::new(
         Reason::InvalidToken,
         match name {
             "exp" => "`exp` is not a number of seconds",
@@ -290,9 +349,10 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
     ))
 }
 
-/// A name fit to show: no control characters, no surrounding blanks, of bounded length.
+/// A name fit to show: no control characters, no halves of characters, no surrounding blanks, of bounded length.
 pub(super) fn display_name(text: &str) -> Option<String> {
-    let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+    let sound = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
+    let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();
     (!name.is_empty()).then(|| name.to_owned())

@@ -17,7 +17,7 @@ impl Email {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let plain = |c: char| !c.is_control() && !c.is_whitespace() && !r#"@,;:<>()[]\""#.contains(c);
+        let plain = |c: char| !c.is_control() && !c.is_whitespace() && !"@,;:<>()[]\\\"\u{fffd}".contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
             && !local.is_empty()
             && local.chars().all(plain)
@@ -70,6 +70,7 @@ mod tests {
             "a@x.",
             "a@x..y",
             "a@x;b",
+            "a\u{fffd}@x",
             &long,
         ] {
             assert_eq!(Email::parse(text), None, "{text:.40}");

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::claims::{self, Expected};
 use super::json::Object;
+use super::kind;
 use super::refusal::{Reason, Refusal};
 use crate::secret::Secret;
 
@@ -66,7 +67,7 @@ impl IdToken {
             return Err(Malformed::Parts);
         }
         let read = |[header, claims]: [Vec<u8>; 2]| {
-            Some(Unverified { header: Object::parse(&header).ok()?, claims: Object::parse(&claims).ok()? })
+            Some(Unverified { header: Object::parse(&header).ok()?, claims: Object::told(&claims).ok()? })
         };
         Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(read) })
     }
@@ -112,6 +113,12 @@ impl Unverified {
         self.claims.str(name)
     }
 
+    /// The claims, for whoever has them vouched for.
+    #[must_use]
+    pub fn claims(&self) -> &Object {
+        &self.claims
+    }
+
     /// The header and the claims, for whoever verifies the signature over them.
     pub(super) fn parts(&self) -> (&Object, &Object) {
         (&self.header, &self.claims)
@@ -122,16 +129,23 @@ impl Unverified {
         if !signed {
             return Err(Refusal::new(Reason::InvalidToken, "the token is not signed (`alg`)"));
         }
+        kind::check_header(&self.header)?;
+        kind::check_claims(&self.claims)?;
         // Only what is present and readable is held against the token: the provider's answer,
         // not this text, is what must be complete.
         if self.claims.get("iss").is_some() {
             claims::check_issuer(&self.claims, expected)?;
         }
+        let mut client_id = "";
         if self.claims.get("aud").is_some() {
-            claims::check_audience(&self.claims, expected)?;
+            client_id = claims::check_audience(&self.claims, expected)?;
         }
         if self.claims.get("exp").is_some() {
             claims::check_expiry(&self.claims, expected)?;
+        }
+        // An endpoint that does not repeat the nonce would let a thief leave it out.
+        if self.claims.get("nonce").is_some() {
+            claims::check_nonce(&self.claims, client_id, expected)?;
         }
         Ok(())
     }

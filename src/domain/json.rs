@@ -24,6 +24,15 @@ impl Object {
         }
     }
 
+    /// Parses what a provider says. Half a character, such as a name that was cut inside an emoji leaves behind
+    /// (`\ud83d`), becomes U+FFFD: nobody is kept out for it, and no check takes that for a character.
+    ///
+    /// # Errors
+    /// As with [`Object::parse`].
+    pub fn told(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        Self::parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| Self::parse(&whole)))
+    }
+
     /// The member's value; `None` when it is absent or `null`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -34,6 +43,11 @@ impl Object {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
     }
 
     /// The names of its members.
@@ -52,6 +66,27 @@ impl From<Map<String, Value>> for Object {
     fn from(map: Map<String, Value>) -> Self {
         Self(map)
     }
+}
+
+/// A JSON text with U+FFFD in place of each lone surrogate; none, where there is no lone surrogate.
+fn mended(text: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut whole, mut at) = (text.to_vec(), 0);
+    while at < text.len() {
+        at += match (text[at], unit(at), unit(at + 6)) {
+            (b'\\', Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (b'\\', Some(0xd800..=0xdfff), _) => {
+                whole[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            (b'\\', ..) => 2,
+            _ => 1,
+        };
+    }
+    (whole != text).then_some(whole)
 }
 
 struct Unique(Value);
@@ -138,5 +173,23 @@ mod tests {
             assert!(Object::parse(text.as_bytes()).is_err(), "{text:.20}");
         }
         assert!(Object::parse(b"{\"a\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn half_a_character_of_a_providers_is_replaced_and_nothing_else_changed() {
+        for (text, read) in [
+            (r#"{"a":"x\ud83d"}"#, "x\u{fffd}"),
+            (r#"{"a":"\ude00x"}"#, "\u{fffd}x"),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, "\u{fffd}\u{1f600}"),
+            (r#"{"a":"\ud83d\u0041"}"#, "\u{fffd}A"),
+            (r#"{"a":"\\ud83d"}"#, r"\ud83d"),
+            (r#"{"a":"\\\ud83d\n"}"#, "\\\u{fffd}\n"),
+        ] {
+            assert_eq!(Object::told(text.as_bytes()).unwrap().str("a"), Some(read), "{text}");
+            assert_eq!(Object::parse(text.as_bytes()).is_err(), read.contains('\u{fffd}'), "{text}");
+        }
+        for text in [r#"{"a":"\ud83"}"#, r#"{"a":"\ud83d""#, r#"{"a":"\ud83d","a":1}"#, r"\ud83d"] {
+            assert!(Object::told(text.as_bytes()).is_err(), "{text}");
+        }
     }
 }

@@ -29,6 +29,9 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// The names of all of them, for people.
+    pub const NAMES: &str = "RS256, PS256, ES256 and EdDSA";
+
     /// The algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -42,16 +45,14 @@ impl Algorithm {
     }
 }
 
-/// A public key, and the one algorithm that it is used with.
+/// A public key, and the algorithm that it is used with. An RSA key that names none is used with either padding.
 #[derive(Debug)]
 pub struct Key {
     /// `kid`.
     pub id: Option<String>,
-    /// The algorithm that its signatures have, whatever a token says.
-    pub algorithm: Algorithm,
     /// Whom it signs for, where the provider says so (Microsoft).
     pub issuer: Option<String>,
-    public: ParsedPublicKey,
+    public: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
 /// The document holds no key that a signature could be verified with.
@@ -103,30 +104,41 @@ impl Key {
             None => None,
             Some(name) => Some(Algorithm::from_name(name)?),
         };
-        let (algorithm, public) = match (text("kty")?, named) {
-            // RS256 is the default of OpenID Connect: a key that says nothing signs with it.
-            ("RSA", None | Some(Algorithm::Rs256)) => {
-                (Algorithm::Rs256, rsa(&bytes("n")?, &bytes("e")?, &RSA_PKCS1_2048_8192_SHA256)?)
-            }
-            ("RSA", Some(Algorithm::Ps256)) => {
-                (Algorithm::Ps256, rsa(&bytes("n")?, &bytes("e")?, &RSA_PSS_2048_8192_SHA256)?)
+        let public = match (text("kty")?, named) {
+            ("RSA", named @ (None | Some(Algorithm::Rs256 | Algorithm::Ps256))) => {
+                let (n, e) = (bytes("n")?, bytes("e")?);
+                [
+                    (Algorithm::Rs256, &RSA_PKCS1_2048_8192_SHA256),
+                    (Algorithm::Ps256, &RSA_PSS_2048_8192_SHA256),
+                ]
+                .into_iter()
+                .filter(|(algorithm, _)| named.is_none_or(|named| named == *algorithm))
+                .map(|(algorithm, parameters)| Some((algorithm, rsa(&n, &e, parameters)?)))
+                .collect::<Option<_>>()?
             }
             ("EC", None | Some(Algorithm::Es256)) if text("crv") == Some("P-256") => {
-                (Algorithm::Es256, p256(&bytes("x")?, &bytes("y")?)?)
+                vec![(Algorithm::Es256, p256(&bytes("x")?, &bytes("y")?)?)]
             }
             ("OKP", None | Some(Algorithm::EdDsa)) if text("crv") == Some("Ed25519") => {
-                (Algorithm::EdDsa, ParsedPublicKey::new(&ED25519, bytes("x")?).ok()?)
+                vec![(Algorithm::EdDsa, ParsedPublicKey::new(&ED25519, bytes("x")?).ok()?)]
             }
             _ => return None,
         };
         let owned = |name| text(name).map(str::to_owned);
-        Some(Self { id: owned("kid"), algorithm, issuer: owned("issuer"), public })
+        Some(Self { id: owned("kid"), issuer: owned("issuer"), public })
     }
 
-    /// Whether a signature is this key's.
+    /// Whether its signatures may have that algorithm, whatever a token says.
     #[must_use]
-    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        self.public.verify_sig(message, signature).is_ok()
+    pub fn signs_with(&self, algorithm: Algorithm) -> bool {
+        self.public.iter().any(|(own, _)| *own == algorithm)
+    }
+
+    /// Whether a signature of that algorithm is this key's.
+    #[must_use]
+    pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        let mut public = self.public.iter().filter(|(own, _)| *own == algorithm);
+        public.any(|(_, public)| public.verify_sig(message, signature).is_ok())
     }
 }
 

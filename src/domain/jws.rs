@@ -1,13 +1,14 @@
 //! The signature of an `id_token` (RFC 7515 §5.2, RFC 8725).
 //!
-//! Neither the algorithm nor the key is the token's choice: each key has one algorithm, and no key
+//! Neither the algorithm nor the key is the token's choice: each key names its algorithm, and no key
 //! that a token brings along or points at (`jwk`, `jku`, `x5c`, `x5u`) is looked at.
 
 use super::id_token::IdToken;
 use super::issuer::Issuers;
 use super::json::Object;
 use super::jwk::{Algorithm, Key, KeySet};
-use super::refusal::{Reason, Refusal};
+use super::kind;
+use super::refusal::{Reason, Refusal, visible};
 
 /// A signed token whose signature is yet to be verified.
 #[derive(Debug)]
@@ -54,17 +55,19 @@ impl<'t> Jws<'t> {
         const UNSIGNED: Refusal = refused("the token is not a signed JWT");
         let (header, claims) = token.unverified().ok_or(UNSIGNED)?.parts();
         let (message, signature) = token.signed().ok_or(UNSIGNED)?;
-        let algorithm = header.str("alg").and_then(Algorithm::from_name);
-        let algorithm = algorithm.ok_or(refused("`alg` is not an accepted algorithm"))?;
+        let named = header.str("alg").unwrap_or_default();
+        let algorithm = Algorithm::from_name(named).ok_or_else(|| {
+            let accepted = Algorithm::NAMES;
+            refused("`alg` is not an accepted algorithm").logged(format!(
+                "`alg` is {}; accepted are {accepted}; have the provider sign id_tokens with one of them",
+                visible(named)
+            ))
+        })?;
         // Extensions that must be understood (RFC 7515 §4.1.11): none is. `get` would hide a `null`.
         if header.has("crit") {
             return Err(refused("`crit` names extensions that are not supported"));
         }
-        // A token of another kind, signed with the same keys, is no `id_token` (RFC 8725 §3.11).
-        let typ = header.get("typ").map(|typ| typ.as_str().unwrap_or_default());
-        if !typ.is_none_or(|typ| typ.eq_ignore_ascii_case("JWT")) {
-            return Err(refused("`typ` is not that of an id_token"));
-        }
+        kind::check_header(header)?;
         let key_id = match header.get("kid") {
             None => None,
             Some(kid) => Some(kid.as_str().ok_or(refused("`kid` is not a string"))?),
@@ -86,8 +89,8 @@ impl<'t> Jws<'t> {
         if candidates.is_empty() {
             return Err(Failure::UnknownKey);
         }
-        let fits = |key: &&Key| key.algorithm == self.algorithm;
-        let signed = |key: &&Key| fits(key) && key.verifies(self.message, &self.signature);
+        let fits = |key: &&Key| key.signs_with(self.algorithm);
+        let signed = |key: &&Key| key.verifies(self.algorithm, self.message, &self.signature);
         let permitted = |key: &Key| issuers.may_sign(key.issuer.as_deref(), self.claims.str("iss"));
         let signers: Vec<_> = candidates.iter().copied().filter(signed).collect();
         if signers.iter().copied().any(permitted) {

@@ -4,6 +4,10 @@ use url::Url;
 
 use super::address::secure;
 use super::json::Object;
+use super::refusal::visible;
+
+/// The end of the address of every such document.
+pub const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
 /// The endpoints of a provider, those that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,11 +23,11 @@ pub struct Metadata {
 }
 
 /// Why a document is not this provider's metadata.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// It is somebody else's (OpenID Connect Discovery 1.0 §4.3).
-    #[error("`issuer` is not the configured one")]
-    Issuer,
+    /// It is somebody else's (OpenID Connect Discovery 1.0 §4.3), whom it names.
+    #[error("`issuer` is {}, not the configured one", _0.as_deref().unwrap_or("missing"))]
+    Issuer(Option<String>),
     /// An endpoint is not an address that a secret may be sent to.
     #[error("an endpoint is not an https address")]
     Endpoint,
@@ -33,7 +37,7 @@ pub enum Unfit {
 #[must_use]
 pub fn address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
-    address.set_path(&format!("{}/.well-known/openid-configuration", issuer.path().trim_end_matches('/')));
+    address.set_path(&format!("{}{WELL_KNOWN}", issuer.path().trim_end_matches('/')));
     address
 }
 
@@ -44,7 +48,7 @@ impl Metadata {
     /// The document is another issuer's, or leads where no token may go.
     pub fn read(document: &Object, issuer: &str) -> Result<Self, Unfit> {
         if document.str("issuer") != Some(issuer) {
-            return Err(Unfit::Issuer);
+            return Err(Unfit::Issuer(document.str("issuer").map(visible)));
         }
         let endpoint = |name| match document.get(name) {
             None => Ok(None),
@@ -95,7 +99,8 @@ mod tests {
             json!([ISSUER]),
             json!(ISSUER.to_uppercase()),
         ] {
-            assert_eq!(read(&json!({ "issuer": issuer })), Err(Unfit::Issuer), "{issuer}");
+            let named = issuer.as_str().map(str::to_owned);
+            assert_eq!(read(&json!({ "issuer": issuer })), Err(Unfit::Issuer(named)), "{issuer}");
         }
     }
 

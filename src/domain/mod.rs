@@ -12,6 +12,7 @@ pub mod json;
 pub mod jwk;
 pub mod jws;
 pub mod key_life;
+mod kind;
 pub mod linking;
 pub mod look_after;
 pub mod metadata;

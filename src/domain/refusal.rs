@@ -92,6 +92,12 @@ pub struct Refusal {
     pub log: Option<String>,
 }
 
+/// Returns the beginning of a text that somebody may have written who knows that it ends up in a log.
+pub(super) fn visible(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).take(MAX_CHARS).collect()
+}
+
 impl Refusal {
     /// A refusal for that reason.
     #[must_use]

@@ -17,10 +17,16 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// The provider gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no usable answer from the provider: {class}{}", check.as_ref().map(|setting| format!("; check {setting}")).unwrap_or_default())]
+#[error(
+    "no usable answer from the provider: {class}{}{}",
+    why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
+    check.as_ref().map(|setting| format!("; check {setting}")).unwrap_or_default()
+)]
 pub struct Unavailable {
     /// What went wrong, in one word for logs and metrics.
     pub class: &'static str,
+    /// The same in a sentence, for the log, where one word is not enough.
+    pub why: Option<String>,
     /// The setting that is likely to be wrong, where waiting will not help.
     pub check: Option<Cow<'static, str>>,
     /// Seconds to wait before trying again.
@@ -35,18 +41,24 @@ impl Unavailable {
     }
 
     pub(super) const fn new(class: &'static str) -> Self {
-        Self { class, check: None, retry_after: 2 }
+        Self { class, why: None, check: None, retry_after: 2 }
     }
 
     /// The same with other advice on when to come back, in seconds.
     pub(super) const fn after(class: &'static str, retry_after: u32) -> Self {
-        Self { class, check: None, retry_after }
+        Self { class, why: None, check: None, retry_after }
     }
 
     /// Whether a provider that works would not have failed so. What makes no sense may be the work of
     /// whoever made the token.
     pub(super) fn is_outage(&self) -> bool {
-        !["not_json", "too_large", "disagreement"].contains(&self.class)
+        !["not_json", "too_large", "disagreement", "not_introspected"].contains(&self.class)
+    }
+
+    /// An endpoint that introspects tokens of other kinds only.
+    pub(super) fn not_introspected() -> Self {
+        let why = "the provider introspects no id_tokens; \"jwks\" verifies them without asking";
+        Self { why: Some(why.to_owned()), ..Self::misconfigured("not_introspected", "verify") }
     }
 
     pub(super) fn misconfigured(class: &'static str, setting: &'static str) -> Self {
@@ -54,20 +66,24 @@ impl Unavailable {
     }
 }
 
-/// The one JSON object that an answer consists of.
+/// The one JSON object that an answer about a person consists of.
 pub(super) async fn json(response: Response) -> Result<Object, Unavailable> {
-    object(response, &["application/json"]).await
+    Object::told(&text(response, &["application/json"]).await?).map_err(|_| Unavailable::new("not_json"))
 }
 
-/// The same, of one of these media types.
+/// The one JSON object that a document of one of these media types consists of.
 pub(super) async fn object(response: Response, types: &[&str]) -> Result<Object, Unavailable> {
+    Object::parse(&text(response, types).await?).map_err(|_| Unavailable::new("not_json"))
+}
+
+async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable> {
     // No encoding was offered, so none is undone: a bomb stays small.
     let essence = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |value| essence(value.as_bytes()));
     let expected = types.iter().any(|one| essence.eq_ignore_ascii_case(one.as_bytes()));
     if !expected || response.headers().contains_key(CONTENT_ENCODING) {
         return Err(Unavailable::new("content_type"));
     }
-    Object::parse(&body(response).await?).map_err(|_| Unavailable::new("not_json"))
+    body(response).await
 }
 
 /// A content type without its parameters.

@@ -1,15 +1,16 @@
-//! The circuit breaker of one provider: after enough failures nobody asks for a while, then one
-//! probe does, and what becomes of it decides for all.
+//! The circuit breaker of one provider: after enough failures a probe of our own asks whether it works, and if that
+//! fails, too, nobody asks for a while, and then the next probe does.
 //!
 //! A failure is a call that a working provider would have answered: no connection, no answer in
-//! time, a 5xx, 403, 404 or 429. An answer that makes no sense is none of these, since whoever sends
-//! a strange token may be its cause.
+//! time, a 5xx, 403, 404 or 429. An answer that makes no sense is none of these. But whoever sends a strange token may
+//! be the cause of any of them. So callers' failures only make it suspicious, however many callers there seem to be,
+//! and what becomes of a token that nobody has chosen decides for all.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures in a row that open it.
+/// Failures in a row that make it suspicious.
 const CONSECUTIVE: u32 = 5;
 /// Calls that a failure rate is told of, at least, and for how long a call counts.
 const SAMPLE: usize = 20;
@@ -57,11 +58,28 @@ pub(super) enum Verdict {
     Abandoned,
 }
 
+/// Calls are let through in the first three.
 #[derive(Debug)]
 enum Inner {
     Closed,
-    Open { until: Instant },
+    /// The next one to come probes.
+    Suspicious,
+    /// A probe is under way.
+    Probing,
+    Open {
+        until: Instant,
+    },
+    /// A probe is under way, and nothing else.
     HalfOpen,
+}
+
+/// A call that is let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Admission {
+    /// When.
+    pub era: Era,
+    /// Whether whoever makes it has to probe first.
+    pub probes: bool,
 }
 
 /// Which time between two openings a call was let through in. What becomes of it says nothing about another.
@@ -95,7 +113,7 @@ impl Breaker {
     pub fn state(&self, now: Instant) -> State {
         let memory = self.memory();
         match memory.inner {
-            Inner::Closed => State::Closed,
+            Inner::Closed | Inner::Suspicious | Inner::Probing => State::Closed,
             Inner::Open { .. } if memory.open_for(now).is_some() => State::Open,
             Inner::Open { .. } | Inner::HalfOpen => State::HalfOpen,
         }
@@ -106,58 +124,73 @@ impl Breaker {
         self.memory().open_for(now)
     }
 
-    /// Lets a call through, which then has to be judged, or says how long there will be none.
-    pub fn admit(&self, now: Instant) -> Result<Era, Duration> {
+    /// Lets a call through, which then has to be judged, and perhaps a probe before it, or says how long there will
+    /// be none.
+    pub fn admit(&self, now: Instant) -> Result<Admission, Duration> {
         let mut memory = self.memory();
         if let Some(wait) = memory.open_for(now) {
             return Err(wait);
         }
-        match memory.inner {
-            Inner::Closed => Ok(memory.era),
-            Inner::Open { .. } => {
-                memory.inner = Inner::HalfOpen;
-                Ok(memory.era)
-            }
-            Inner::HalfOpen => Err(Duration::from_secs(1)),
-        }
+        let (next, probes) = match memory.inner {
+            Inner::Closed | Inner::Probing => return Ok(Admission { era: memory.era, probes: false }),
+            Inner::Suspicious => (Inner::Probing, true),
+            Inner::Open { .. } => (Inner::HalfOpen, true),
+            Inner::HalfOpen => return Err(Duration::from_secs(1)),
+        };
+        memory.inner = next;
+        Ok(Admission { era: memory.era, probes })
     }
 
-    /// Takes note of how a call of that era ended. Answers the new state when that is another one.
-    pub fn judge(&self, era: Era, verdict: Verdict, now: Instant) -> Option<State> {
+    /// Takes note of how a probe of that era ended. Answers the new state when that is another one.
+    pub fn probed(&self, era: Era, verdict: Verdict, now: Instant) -> Option<State> {
         let mut memory = self.memory();
-        // Whoever was let through before it opened has nothing to say any more.
         if era != memory.era {
             return None;
         }
-        match (&memory.inner, verdict) {
-            (Inner::Open { .. }, _) | (Inner::Closed, Verdict::Abandoned) => None,
-            (Inner::HalfOpen, Verdict::Abandoned) => {
-                memory.inner = Inner::Open { until: now };
-                None
-            }
-            (Inner::HalfOpen, Verdict::Answered) => {
+        let half_open = match memory.inner {
+            Inner::Probing => false,
+            Inner::HalfOpen => true,
+            Inner::Closed | Inner::Suspicious | Inner::Open { .. } => return None,
+        };
+        match verdict {
+            Verdict::Answered => {
                 memory.inner = Inner::Closed;
-                Some(State::Closed)
+                memory.forget();
+                half_open.then_some(State::Closed)
             }
-            (Inner::HalfOpen, Verdict::Failed(wish)) => {
+            Verdict::Failed(wish) => {
                 memory.open(wish, now);
+                (!half_open).then_some(State::Open)
+            }
+            Verdict::Abandoned => {
+                memory.inner = if half_open { Inner::Open { until: now } } else { Inner::Suspicious };
                 None
             }
-            (Inner::Closed, Verdict::Answered) => {
+        }
+    }
+
+    /// Takes note of how a call of that era ended.
+    pub fn judge(&self, era: Era, verdict: Verdict, now: Instant) {
+        let mut memory = self.memory();
+        // Whoever was let through before it opened has nothing to say any more.
+        let open = matches!(memory.inner, Inner::Open { .. } | Inner::HalfOpen);
+        if era != memory.era || open {
+            return;
+        }
+        match verdict {
+            Verdict::Abandoned => {}
+            Verdict::Answered => {
                 memory.consecutive = 0;
                 memory.remember(now, true);
-                None
             }
-            (Inner::Closed, Verdict::Failed(wish)) => {
+            Verdict::Failed(_) => {
                 memory.consecutive += 1;
                 memory.remember(now, false);
                 let failed = memory.calls.iter().filter(|(_, well)| !well).count();
                 let often = memory.calls.len() >= SAMPLE && failed * 2 >= memory.calls.len();
-                if memory.consecutive < CONSECUTIVE && !often {
-                    return None;
+                if matches!(memory.inner, Inner::Closed) && (memory.consecutive >= CONSECUTIVE || often) {
+                    memory.inner = Inner::Suspicious;
                 }
-                memory.open(wish, now);
-                Some(State::Open)
             }
         }
     }
@@ -167,7 +200,7 @@ impl Memory {
     fn open_for(&self, now: Instant) -> Option<Duration> {
         match self.inner {
             Inner::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
-            Inner::Closed | Inner::HalfOpen => None,
+            _ => None,
         }
     }
 
@@ -175,6 +208,10 @@ impl Memory {
         let time = wish.unwrap_or(OPEN).clamp(OPEN, LONGEST);
         self.inner = Inner::Open { until: now + time };
         self.era.0 += 1;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.consecutive = 0;
         self.calls.clear();
     }
@@ -195,53 +232,84 @@ mod tests {
 
     const FAILED: Verdict = Verdict::Failed(None);
 
-    fn fail(breaker: &Breaker, times: u32, now: Instant) {
-        for _ in 0..times {
-            end(breaker, FAILED, now);
+    /// A call that is let through, with the probe that it takes, and ends at once.
+    fn end(breaker: &Breaker, probe: Verdict, verdict: Verdict, now: Instant) {
+        let Admission { era, probes } = breaker.admit(now).unwrap();
+        if probes {
+            breaker.probed(era, probe, now);
+        }
+        if !probes || probe == Verdict::Answered {
+            breaker.judge(era, verdict, now);
         }
     }
 
-    /// A call that is let through and ends at once.
-    fn end(breaker: &Breaker, verdict: Verdict, now: Instant) -> Option<State> {
-        breaker.judge(breaker.admit(now).unwrap(), verdict, now)
+    fn fail(breaker: &Breaker, times: u32, now: Instant) {
+        for _ in 0..times {
+            end(breaker, FAILED, FAILED, now);
+        }
     }
 
     #[test]
-    fn five_failures_in_a_row_open_it_and_one_probe_closes_it() {
+    fn five_failures_in_a_row_and_a_failed_probe_open_it_and_one_probe_closes_it() {
         let (breaker, start) = (Breaker::new(), Instant::now());
-        fail(&breaker, 4, start);
+        fail(&breaker, 5, start);
         assert_eq!(breaker.state(start), State::Closed);
-        fail(&breaker, 1, start);
+        let Admission { era, probes } = breaker.admit(start).unwrap();
+        assert!(probes);
+        assert!(!breaker.admit(start).unwrap().probes, "the others need not wait for it");
+        assert_eq!(breaker.probed(era, FAILED, start), Some(State::Open));
         assert_eq!((breaker.state(start), breaker.admit(start)), (State::Open, Err(OPEN)));
         assert_eq!((breaker.open_for(start), breaker.open_for(start + OPEN)), (Some(OPEN), None));
         let later = start + OPEN;
-        let probe = breaker.admit(later).unwrap();
+        let Admission { era, probes } = breaker.admit(later).unwrap();
+        assert!(probes);
         assert!(breaker.admit(later).is_err(), "one probe at a time");
-        assert_eq!(breaker.judge(probe, Verdict::Answered, later), Some(State::Closed));
-        fail(&breaker, 4, later);
+        assert_eq!(breaker.probed(era, Verdict::Answered, later), Some(State::Closed));
+        fail(&breaker, 5, later);
         assert_eq!(breaker.state(later), State::Closed, "what was before is forgotten");
+    }
+
+    #[test]
+    fn no_number_of_callers_failures_opens_it_while_probes_are_answered() {
+        let (breaker, now) = (Breaker::new(), Instant::now());
+        let mut probes = 0;
+        for _ in 0..1_000 {
+            let admission = breaker.admit(now).unwrap();
+            if admission.probes {
+                probes += 1;
+                assert_eq!(breaker.probed(admission.era, Verdict::Answered, now), None);
+            }
+            breaker.judge(admission.era, FAILED, now);
+            assert_eq!(breaker.state(now), State::Closed);
+        }
+        assert_eq!(probes, 199, "one for five");
     }
 
     #[test]
     fn a_failed_probe_keeps_it_open_and_an_abandoned_one_makes_room_for_the_next() {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
+        let suspicious = breaker.admit(start).unwrap();
+        assert_eq!(breaker.probed(suspicious.era, Verdict::Abandoned, start), None);
+        fail(&breaker, 1, start);
+        assert_eq!(breaker.state(start), State::Open);
         let later = start + OPEN;
-        end(&breaker, FAILED, later);
+        end(&breaker, FAILED, FAILED, later);
         assert_eq!(breaker.state(later), State::Open);
         let later = later + OPEN;
-        end(&breaker, Verdict::Abandoned, later);
-        assert!(breaker.admit(later).is_ok());
+        end(&breaker, Verdict::Abandoned, FAILED, later);
+        assert!(breaker.admit(later).unwrap().probes);
     }
 
     #[test]
-    fn half_of_twenty_calls_failing_opens_it_though_never_five_in_a_row() {
+    fn half_of_twenty_calls_failing_makes_it_suspicious_though_never_five_in_a_row() {
         let (breaker, now) = (Breaker::new(), Instant::now());
         for call in 0..20 {
-            assert_eq!(breaker.state(now), State::Closed, "{call}");
-            end(&breaker, if call % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            let admission = breaker.admit(now).unwrap();
+            assert!(!admission.probes, "{call}");
+            breaker.judge(admission.era, if call % 2 == 0 { Verdict::Answered } else { FAILED }, now);
         }
-        assert_eq!(breaker.state(now), State::Open);
+        assert!(breaker.admit(now).unwrap().probes);
     }
 
     #[test]
@@ -249,39 +317,39 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         for second in 0..100 {
             let now = start + Duration::from_secs(4 * second);
-            end(&breaker, if second % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            end(&breaker, FAILED, if second % 2 == 0 { Verdict::Answered } else { FAILED }, now);
         }
         let now = start + Duration::from_secs(400);
-        assert_eq!(breaker.state(now), State::Closed, "too few calls for a rate");
+        assert!(!breaker.admit(now).unwrap().probes, "too few calls for a rate");
     }
 
     #[test]
     fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
         let (breaker, start) = (Breaker::new(), Instant::now());
-        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap()).collect();
-        fail(&breaker, 5, start);
-        assert_eq!(breaker.judge(slow[0], Verdict::Answered, start), None);
+        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap().era).collect();
+        fail(&breaker, 6, start);
+        breaker.judge(slow[0], Verdict::Answered, start);
         assert_eq!(breaker.state(start), State::Open);
         let later = start + OPEN;
-        let probe = breaker.admit(later).unwrap();
-        assert_eq!(breaker.judge(slow[1], FAILED, later), None);
+        let probe = breaker.admit(later).unwrap().era;
+        breaker.judge(slow[1], FAILED, later);
         assert_eq!(
-            breaker.judge(probe, Verdict::Answered, later),
+            breaker.probed(probe, Verdict::Answered, later),
             Some(State::Closed),
             "it is the probe's to say"
         );
         for late in &slow {
-            assert_eq!(breaker.judge(*late, FAILED, later), None);
+            breaker.judge(*late, FAILED, later);
         }
-        assert_eq!(breaker.state(later), State::Closed);
+        assert!(!breaker.admit(later).unwrap().probes);
     }
 
     #[test]
     fn a_provider_that_says_when_to_come_back_is_left_alone_until_then_within_reason() {
         for (wish, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)] {
             let (breaker, now) = (Breaker::new(), Instant::now());
-            for _ in 0..5 {
-                end(&breaker, Verdict::Failed(Some(Duration::from_secs(wish))), now);
+            for _ in 0..6 {
+                end(&breaker, Verdict::Failed(Some(Duration::from_secs(wish))), FAILED, now);
             }
             assert_eq!(breaker.admit(now), Err(expected));
         }

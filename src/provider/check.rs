@@ -20,7 +20,7 @@ use crate::domain::introspection;
 use crate::domain::issuer::Issuers;
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
-use crate::domain::metadata::Metadata;
+use crate::domain::metadata::{Metadata, Unfit};
 
 /// What came of asking one address of a provider.
 #[derive(Debug, Clone)]
@@ -35,6 +35,8 @@ pub struct Finding {
     pub ahead: Option<i64>,
     /// What is as it should be, or what is not.
     pub outcome: Result<String, Wrong>,
+    /// What could not be found out, and may be wrong.
+    pub doubt: Option<Wrong>,
 }
 
 /// Something to be put right.
@@ -101,7 +103,15 @@ impl Check<'_> {
         let read = async |response| {
             let document = document(response, &["application/json"], &setting).await?;
             let metadata = Metadata::read(&document, provider.issuer.as_deref().unwrap_or_default());
-            let metadata = metadata.map_err(|unfit| Wrong::new(unfit.to_string(), correct(&setting)))?;
+            let metadata = metadata.map_err(|unfit| {
+                let remedy = match &unfit {
+                    Unfit::Issuer(Some(issuer)) => {
+                        format!("set {setting} to {issuer:?} if that is the provider's")
+                    }
+                    Unfit::Issuer(None) | Unfit::Endpoint => correct(&setting),
+                };
+                Wrong::new(unfit.to_string(), remedy)
+            })?;
             Ok(("names its issuer and its endpoints".into(), metadata))
         };
         self.visit("discovery", url, &setting, self.client.get(url.clone()), read).await
@@ -124,13 +134,21 @@ impl Check<'_> {
         let provider = self.provider;
         let found = provider.tokeninfo_url.is_none();
         let setting = provider.setting(if found { "issuer" } else { "tokeninfo_url" });
-        // It is made of what every token is made of.
-        let Ok(token) = IdToken::parse(&worthless(provider, self.time()), provider.token_format) else {
-            return;
-        };
+        let Some(token) = worthless(provider, self.time()) else { return };
         let read = async |response| Ok((refusal(provider, response, &setting).await?, ()));
         let question = tokeninfo::question(self.client, provider, url, &token);
         self.visit("endpoint", url, &setting, question, read).await;
+        if !provider.introspects_id_tokens
+            && let Some(finding) = self.findings.last_mut()
+        {
+            let problem =
+                "may know no id_tokens: RFC 7662 speaks of access tokens, and only a sign-in shows it";
+            let remedy = format!(
+                "sign in once, and set {} to \"jwks\" if that is refused",
+                provider.setting("verify")
+            );
+            finding.doubt = finding.outcome.is_ok().then(|| Wrong::new(problem, remedy));
+        }
     }
 
     /// Sends a request, has its answer read, and writes down what came of it.
@@ -158,7 +176,8 @@ impl Check<'_> {
             Ok((told, value)) => (Ok(told), Some(value)),
             Err(wrong) => (Err(wrong), None),
         };
-        self.findings.push(Finding { asked, host, took: Some(started.elapsed()), ahead, outcome });
+        let took = Some(started.elapsed());
+        self.findings.push(Finding { asked, host, took, ahead, outcome, doubt: None });
         value
     }
 
@@ -168,7 +187,7 @@ impl Check<'_> {
         let remedy = format!("set {}", self.provider.setting(field));
         let outcome =
             Err(Wrong::new(format!("cannot be found: the discovery document has no `{member}`"), remedy));
-        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome });
+        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
     }
 
     /// Now, by our clock.
@@ -178,8 +197,9 @@ impl Check<'_> {
     }
 }
 
-/// A token that says what a good one would, and that nobody has signed.
-fn worthless(provider: &Provider, now: i64) -> String {
+/// A token that says what a good one would, and that nobody has signed. There always is one: it is made of what every
+/// token is made of.
+pub(super) fn worthless(provider: &Provider, now: i64) -> Option<IdToken> {
     let issuer = match &provider.issuers {
         Issuers::Listed(issuers) => issuers.first(),
         Issuers::Tenants(_) => None,
@@ -189,7 +209,8 @@ fn worthless(provider: &Provider, now: i64) -> String {
         "iss": issuer, "aud": provider.client_ids[0], "sub": "vestibule-check", "iat": now, "exp": now + 300,
     });
     let parts = [header.to_string().into_bytes(), claims.to_string().into_bytes(), vec![0; 256]];
-    parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".")
+    let text = parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
+    IdToken::parse(&text, provider.token_format).ok()
 }
 
 /// How the endpoint says no to a worthless token, which is what it has to do.
@@ -231,6 +252,10 @@ async fn introspection_refused(
     match error.as_ref().and_then(|error| error.str("error")) {
         Some("invalid_token") => Ok("refuses a worthless token, as it should (400)".into()),
         Some("invalid_client" | "unauthorized_client") => Err(not_us(provider)),
+        Some(introspection::NOT_INTROSPECTED) => {
+            let remedy = format!("set {} to \"jwks\"", provider.setting("verify"));
+            Err(Wrong::new("does not introspect id_tokens", remedy))
+        }
         _ => Err(Wrong::new("answers 400, where token introspection says `active`", correct(setting))),
     }
 }

@@ -22,7 +22,7 @@ use crate::domain::json::Object;
 const STALE: i64 = 4 * 60 * 60;
 /// Shortest time between two attempts after a failure, in seconds.
 const AFTER_FAILURE: i64 = 5;
-/// Shortest time between two attempts that only a key id made up by somebody asks for, in seconds.
+/// Shortest time between two attempts that are made for unknown key ids, in seconds: anybody can make one up.
 const BETWEEN_RENEWALS: i64 = 10;
 
 /// What a document is read with; the error is a class for the log, and the setting to look at.
@@ -45,6 +45,8 @@ struct State<T> {
     /// Number of fetches so far, by which those who waited for one see that it is over.
     fetches: u64,
     fetched_at: Option<i64>,
+    /// When it was last fetched because something was not in it.
+    renewed_at: Option<i64>,
     /// Why the latest fetch failed, if it did.
     failure: Option<Unavailable>,
 }
@@ -60,7 +62,8 @@ pub(super) struct Held<T> {
 
 impl<T: Send + Sync + 'static> Document<T> {
     pub fn new(client: Client, provider: &str, setting: &'static str, read: Read<T>) -> Arc<Self> {
-        let state = Mutex::new(State { held: None, fetches: 0, fetched_at: None, failure: None });
+        let state = State { held: None, fetches: 0, fetched_at: None, renewed_at: None, failure: None };
+        let state = Mutex::new(state);
         Arc::new(Self { client, provider: provider.to_owned(), setting, read, state, turn: Arc::default() })
     }
 
@@ -81,52 +84,60 @@ impl<T: Send + Sync + 'static> Document<T> {
                 _ => state.fetches,
             }
         };
-        self.fetch_once(url, now, fetches).await;
+        self.fetch_once(url, now, fetches, false).await;
         let state = self.state();
         state.held_of(url).filter(|held| held.serves(now)).ok_or_else(|| state.why())
     }
 
-    /// The document, fetched anew because what is needed is not in `than`; the same one when that
-    /// was done a moment ago.
+    /// The document, fetched anew because what is needed is not in `than`, and whether that fetch began after this
+    /// call: only then it is known that there is no such thing.
+    ///
+    /// # Errors
+    /// The fetch failed, or it is too early for one: what is needed may have been published meanwhile.
     pub async fn renew(
         self: &Arc<Self>,
         url: &Url,
         now: i64,
         than: &Arc<Held<T>>,
-    ) -> Result<Arc<Held<T>>, Unavailable> {
+    ) -> Result<(Arc<Held<T>>, bool), Unavailable> {
         let fetches = {
             let state = self.state();
-            match state.held_of(url) {
-                Some(held) if !Arc::ptr_eq(&held, than) => return Ok(held),
-                _ if state.tried_within(BETWEEN_RENEWALS, now) => {
-                    // After a failure nobody knows which keys there are.
-                    return state.failure.clone().map_or_else(|| Ok(Arc::clone(than)), Err);
+            match (state.held_of(url), &state.failure) {
+                (Some(held), _) if !Arc::ptr_eq(&held, than) => return Ok((held, false)),
+                (_, Some(failure)) if since(state.fetched_at, now) < BETWEEN_RENEWALS => {
+                    return Err(failure.clone());
                 }
-                _ => state.fetches,
+                _ => {}
             }
+            let since = since(state.renewed_at, now);
+            if since < BETWEEN_RENEWALS {
+                return Err(unknown(BETWEEN_RENEWALS - since));
+            }
+            state.fetches
         };
-        self.fetch_once(url, now, fetches).await;
+        let own = self.fetch_once(url, now, fetches, true).await;
         let state = self.state();
         match &state.failure {
             Some(failure) => Err(failure.clone()),
-            None => state.held_of(url).ok_or_else(|| state.why()),
+            None => state.held_of(url).map(|held| (held, own)).ok_or_else(|| state.why()),
         }
     }
 
-    /// Fetches unless somebody else does, who is then waited for.
-    async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
+    /// Fetches unless somebody else does, who is then waited for. Answers whether it was a fetch of one's own.
+    async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64, renews: bool) -> bool {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         if self.state().fetches != seen {
-            return;
+            return false;
         }
         let (document, url) = (Arc::clone(self), url.clone());
         // A task of its own: a caller who gives up takes nothing away from those who wait.
         let fetch = tokio::spawn(async move {
-            document.fetch(&url, now).await;
+            document.fetch(&url, now, renews).await;
             drop(turn);
         });
         // A panic is in the log already, and then there is no new document.
         let _ = fetch.await;
+        true
     }
 
     /// Fetches while others go on, unless somebody does so already or has just failed.
@@ -140,12 +151,12 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
         let (document, url) = (Arc::clone(self), url.clone());
         tokio::spawn(async move {
-            document.fetch(&url, now).await;
+            document.fetch(&url, now, false).await;
             drop(turn);
         });
     }
 
-    async fn fetch(&self, url: &Url, now: i64) {
+    async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
         let fetched = attempt::twice(|| self.attempt(url, now));
         let fetched = timeout(DEADLINE, fetched).await.unwrap_or(Err(Unavailable::new("timeout").into()));
@@ -153,6 +164,9 @@ impl<T: Send + Sync + 'static> Document<T> {
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
         state.fetched_at = Some(now.saturating_add(took));
+        if renews {
+            state.renewed_at = state.fetched_at;
+        }
         match fetched {
             Ok(held) => {
                 state.held = Some(Arc::new(held));
@@ -185,6 +199,16 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 }
 
+/// What is needed is not in the document, and may be in the next one.
+pub(super) fn unknown(seconds: i64) -> Unavailable {
+    Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1))
+}
+
+/// Seconds between the two, whichever way the clock was set meanwhile.
+fn since(at: Option<i64>, now: i64) -> i64 {
+    at.map_or(i64::MAX, |at| now.saturating_sub(at).saturating_abs())
+}
+
 impl<T> State<T> {
     /// The last good document, unless it came from somewhere else.
     fn held_of(&self, url: &Url) -> Option<Arc<Held<T>>> {
@@ -193,11 +217,7 @@ impl<T> State<T> {
 
     /// Whether the latest fetch failed, a moment ago.
     fn failing(&self, now: i64) -> bool {
-        self.failure.is_some() && self.tried_within(AFTER_FAILURE, now)
-    }
-
-    fn tried_within(&self, seconds: i64, now: i64) -> bool {
-        self.fetched_at.is_some_and(|at| now.saturating_sub(at).saturating_abs() < seconds)
+        self.failure.is_some() && since(self.fetched_at, now) < AFTER_FAILURE
     }
 
     fn why(&self) -> Unavailable {

@@ -20,6 +20,9 @@ use crate::config::Provider;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 
+/// Longest wait for the answer to a probe. Somebody waits for it who is to be answered, too.
+const PROBE: Duration = Duration::from_secs(2);
+
 /// The endpoint and what stands around it.
 #[derive(Debug)]
 pub(super) struct Endpoint {
@@ -46,21 +49,25 @@ impl Endpoint {
 
     /// What the endpoint says of a token. The claims are for whoever asks to judge: who asks the same
     /// at once shares the answer and not the judgement.
-    pub async fn ask<F>(
+    ///
+    /// `probe` asks about a token of our own, where callers' tokens fail.
+    pub async fn ask<F, P>(
         &self,
         token: &IdToken,
         now: i64,
         call: impl FnOnce() -> F,
+        probe: impl FnOnce() -> P,
     ) -> Result<Arc<Object>, Error>
     where
         F: Future<Output = Result<Object, Error>>,
+        P: Future<Output = Result<Object, Error>>,
     {
         let key = key(token);
         if let Some(answer) = self.verdicts.get(&key, now) {
             self.health.count("kept");
             return Ok(answer);
         }
-        let answer = self.flights.ask(key, || self.call(call)).await?;
+        let answer = self.flights.ask(key, || self.call(call, probe)).await?;
         if let Some(expires_at) = expiry(&answer) {
             self.verdicts.keep(key, answer.clone(), expires_at, now);
         }
@@ -68,26 +75,43 @@ impl Endpoint {
     }
 
     /// Asks, if there is a place.
-    async fn call<F>(&self, call: impl FnOnce() -> F) -> Result<Arc<Object>, Error>
+    async fn call<F, P>(
+        &self,
+        call: impl FnOnce() -> F,
+        probe: impl FnOnce() -> P,
+    ) -> Result<Arc<Object>, Error>
     where
         F: Future<Output = Result<Object, Error>>,
+        P: Future<Output = Result<Object, Error>>,
     {
-        let pass = self.gate.enter().await.inspect_err(|unavailable| self.health.count(unavailable.class))?;
+        let count = |unavailable: &Unavailable| self.health.count(unavailable.class);
+        let mut pass = self.gate.enter().await.inspect_err(count)?;
+        if pass.probes() {
+            let answer = timeout(PROBE, probe()).await;
+            let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
+            pass.probed(verdict(&answer)).inspect_err(count)?;
+        }
         let started = Instant::now();
         let answer = timeout(DEADLINE, call()).await;
         let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
-        let (outcome, verdict) = match &answer {
-            Ok(_) => ("answered", Verdict::Answered),
-            Err(Error::Refused(_)) => ("refused", Verdict::Answered),
-            Err(Error::Unavailable(unavailable)) if unavailable.is_outage() => {
-                let wish = Duration::from_secs(unavailable.retry_after.into());
-                (unavailable.class, Verdict::Failed(Some(wish)))
-            }
-            Err(Error::Unavailable(unavailable)) => (unavailable.class, Verdict::Answered),
+        let outcome = match &answer {
+            Ok(_) => "answered",
+            Err(Error::Refused(_)) => "refused",
+            Err(Error::Unavailable(unavailable)) => unavailable.class,
         };
         self.health.called(outcome, started.elapsed());
-        pass.judge(verdict);
+        pass.judge(verdict(&answer));
         answer.map(Arc::new)
+    }
+}
+
+/// How a call ended.
+fn verdict(answer: &Result<Object, Error>) -> Verdict {
+    match answer {
+        Err(Error::Unavailable(unavailable)) if unavailable.is_outage() => {
+            Verdict::Failed(Some(Duration::from_secs(unavailable.retry_after.into())))
+        }
+        _ => Verdict::Answered,
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::answer::Unavailable;
-use super::breaker::{Breaker, Era, State, Verdict};
+use super::breaker::{Admission, Breaker, Era, State, Verdict};
 use crate::clock;
 
 /// Longest wait for a place.
@@ -29,6 +29,8 @@ pub(super) struct Pass<'a> {
     gate: &'a Gate,
     _place: SemaphorePermit<'a>,
     era: Era,
+    /// Whether the provider has to be probed before the call.
+    probes: bool,
     verdict: Verdict,
 }
 
@@ -64,8 +66,8 @@ impl Gate {
             let place = timeout(WAIT, self.places.acquire()).await;
             place.map_err(|_| full())?.map_err(|_| full())?
         };
-        let era = self.breaker.admit(Instant::now()).map_err(open)?;
-        Ok(Pass { gate: self, _place: place, era, verdict: Verdict::Abandoned })
+        let Admission { era, probes } = self.breaker.admit(Instant::now()).map_err(open)?;
+        Ok(Pass { gate: self, _place: place, era, probes, verdict: Verdict::Abandoned })
     }
 }
 
@@ -83,6 +85,32 @@ fn spread(first: u32, seconds: u32) -> u32 {
 }
 
 impl Pass<'_> {
+    /// Whether the provider has to be probed before the call.
+    pub const fn probes(&self) -> bool {
+        self.probes
+    }
+
+    /// Ends the probe.
+    ///
+    /// # Errors
+    /// It failed, and there is no call.
+    pub fn probed(&mut self, verdict: Verdict) -> Result<(), Unavailable> {
+        self.probes = false;
+        self.tell(verdict);
+        self.gate.breaker.open_for(Instant::now()).map_or(Ok(()), |wait| Err(open(wait)))
+    }
+
+    fn tell(&self, probe: Verdict) {
+        match self.gate.breaker.probed(self.era, probe, Instant::now()) {
+            Some(State::Open) => tracing::warn!(
+                provider = self.gate.name,
+                "the identity provider fails; it is left alone, and asked again in some seconds"
+            ),
+            Some(_) => tracing::info!(provider = self.gate.name, "the identity provider answers again"),
+            None => {}
+        }
+    }
+
     /// Ends the call.
     pub fn judge(mut self, verdict: Verdict) {
         self.verdict = verdict;
@@ -91,13 +119,10 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        match self.gate.breaker.judge(self.era, self.verdict, Instant::now()) {
-            Some(State::Open) => tracing::warn!(
-                provider = self.gate.name,
-                "the identity provider fails; it is left alone, and asked again in some seconds"
-            ),
-            Some(_) => tracing::info!(provider = self.gate.name, "the identity provider answers again"),
-            None => {}
+        if self.probes {
+            self.tell(Verdict::Abandoned);
+        } else {
+            self.gate.breaker.judge(self.era, self.verdict, Instant::now());
         }
     }
 }

@@ -32,9 +32,9 @@ pub use self::check::{Finding, Wrong};
 pub use self::client::ClientError;
 pub use self::health::{BOUNDS, Snapshot};
 use self::outside::Outside;
-use crate::config;
+use crate::config::{self, Protocol};
 use crate::domain::claims::{Expected, VerifiedClaims};
-use crate::domain::id_token::IdToken;
+use crate::domain::id_token::{Format, IdToken};
 use crate::domain::refusal::{Reason, Refusal};
 
 /// The configured providers, and the way to them.
@@ -131,7 +131,7 @@ impl Providers {
             audiences: &provider.client_ids,
             hosted_domains: &provider.allowed_domains,
             nonce,
-            nonce_rule: provider.nonce,
+            nonces: &provider.nonces,
             max_age: provider.max_token_age.into(),
             trust_email: provider.trust_email,
             dialect: provider.dialect,
@@ -139,8 +139,13 @@ impl Providers {
         };
         let verdict = async {
             token.refuse_early(provider.token_format, &expected)?;
+            tokeninfo::check_length(provider, token)?;
             let answer = self.outside.ask(provider, token, &expected).await?;
-            Ok(VerifiedClaims::validate(&answer, &expected)?)
+            let claims = VerifiedClaims::validate(&answer, &expected)?;
+            if claims.email.is_none() {
+                self.outside.tell_without_email(provider);
+            }
+            Ok(claims)
         };
         verdict.await.map_err(|error: Error| error.named(provider))
     }
@@ -151,15 +156,18 @@ impl Error {
     fn named(self, provider: &config::Provider) -> Self {
         match self {
             Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log }) => {
+                // What introspection tells of a token that is not a JWT may be a service that takes access tokens.
                 let setting = provider.setting("additional_client_ids");
-                let log = log.map(|received| {
-                    format!("{detail}; received {received}; if that is an application of yours, add it to {setting}")
-                });
+                let remedy = match (provider.protocol, provider.token_format) {
+                    (Protocol::Introspection(_), Format::Any) => String::new(),
+                    _ => format!("; if that is an application of yours, add it to {setting}"),
+                };
+                let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
                 Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
             }
-            Self::Unavailable(Unavailable { class, check: Some(field), retry_after }) => {
+            Self::Unavailable(Unavailable { check: Some(field), class, why, retry_after }) => {
                 let check = Some(provider.setting(&field).into());
-                Self::Unavailable(Unavailable { class, check, retry_after })
+                Self::Unavailable(Unavailable { class, why, check, retry_after })
             }
             other => other,
         }

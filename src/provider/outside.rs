@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use reqwest::Client;
@@ -14,13 +14,13 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{DEADLINE, Unavailable};
-use super::document::Document;
+use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::health::Snapshot;
-use super::{Error, agreement, tokeninfo};
-use crate::config::{Provider, Verify};
+use super::{Error, agreement, check, tokeninfo};
+use crate::config::{Protocol, Provider, Verify};
 use crate::domain::claims::{Expected, VerifiedClaims};
-use crate::domain::id_token::IdToken;
+use crate::domain::id_token::{IdToken, Unverified};
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
@@ -37,8 +37,8 @@ const MARGIN: Duration = Duration::from_millis(300);
 
 /// Claims, and in whose words.
 pub(super) enum Claims<'t> {
-    /// The token's own, signed by the provider.
-    Signed(&'t Object),
+    /// The token's own, which the provider has signed, or introspected.
+    Own(&'t Object),
     /// The endpoint's.
     Told(Arc<Object>),
 }
@@ -48,7 +48,7 @@ impl Deref for Claims<'_> {
 
     fn deref(&self) -> &Object {
         match self {
-            Self::Signed(claims) => claims,
+            Self::Own(claims) => claims,
             Self::Told(claims) => claims,
         }
     }
@@ -59,6 +59,8 @@ struct Published {
     endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
     keys: Arc<Document<KeySet>>,
+    /// Whether the operator knows that its tokens have no `email`.
+    without_email: Once,
 }
 
 impl Outside {
@@ -70,8 +72,10 @@ impl Outside {
                 name,
                 "issuer",
                 Box::new(move |document| {
-                    Metadata::read(document, &issuer)
-                        .map_err(|_| Unavailable::misconfigured("metadata", "issuer"))
+                    Metadata::read(document, &issuer).map_err(|unfit| Unavailable {
+                        why: Some(unfit.to_string()),
+                        ..Unavailable::misconfigured("metadata", "issuer")
+                    })
                 }),
             );
             let keys = Document::new(
@@ -80,7 +84,10 @@ impl Outside {
                 "jwks_url",
                 Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
             );
-            (name.clone(), Published { endpoint: Endpoint::new(provider), metadata, keys })
+            (
+                name.clone(),
+                Published { endpoint: Endpoint::new(provider), metadata, keys, without_email: Once::new() },
+            )
         });
         Self { published: published.collect(), client }
     }
@@ -98,17 +105,18 @@ impl Outside {
         token: &'t IdToken,
         expected: &Expected<'_>,
     ) -> Result<Claims<'t>, Error> {
+        let introspects = matches!(provider.protocol, Protocol::Introspection(_));
         let verdict = async {
             match provider.verify {
-                Verify::Tokeninfo => self.endpoint(provider, token, expected.now).await.map(Claims::Told),
-                Verify::Jwks => self.signature(provider, token, expected).await.map(Claims::Signed),
+                Verify::Tokeninfo => {
+                    // Introspection vouches for the token that it is shown, a JWT with what is in it.
+                    let own = token.unverified().filter(|_| introspects).map(Unverified::claims);
+                    self.told(provider, token, own, expected).await
+                }
+                Verify::Jwks => self.signature(provider, token, expected).await.map(Claims::Own),
                 Verify::Both => {
                     let signed = self.signature(provider, token, expected).await?;
-                    // What is not good enough here is not shown to anybody.
-                    VerifiedClaims::validate(signed, expected)?;
-                    let answer = self.endpoint(provider, token, expected.now).await?;
-                    agreement::check(signed, &answer)?;
-                    Ok(Claims::Told(answer))
+                    self.told(provider, token, Some(signed), expected).await
                 }
             }
         };
@@ -116,11 +124,34 @@ impl Outside {
         timeout(DEADLINE + MARGIN, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
     }
 
+    /// What the endpoint vouches for: its own words, or, where it introspects, the token's.
+    async fn told<'t>(
+        &self,
+        provider: &Provider,
+        token: &IdToken,
+        own: Option<&'t Object>,
+        expected: &Expected<'_>,
+    ) -> Result<Claims<'t>, Error> {
+        if let Some(own) = own {
+            // What is not good enough here is not shown to anybody.
+            VerifiedClaims::validate(own, expected)?;
+        }
+        let answer = self.endpoint(provider, token, expected.now).await?;
+        let Some(own) = own else { return Ok(Claims::Told(answer)) };
+        let introspected = matches!(provider.protocol, Protocol::Introspection(_));
+        agreement::check(own, &answer, introspected)?;
+        Ok(if introspected { Claims::Own(own) } else { Claims::Told(answer) })
+    }
+
     async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
         let configured = provider.tokeninfo_url.as_ref();
         let url = self.locate(provider, configured, now, |metadata| &metadata.introspection_url).await?;
         let call = || tokeninfo::ask(&self.client, provider, &url, token);
-        self.published(provider)?.endpoint.ask(token, now, call).await
+        let probe = || async {
+            let token = check::worthless(provider, now).ok_or(Unavailable::new("no_probe"))?;
+            tokeninfo::ask(&self.client, provider, &url, &token).await
+        };
+        self.published(provider)?.endpoint.ask(token, now, call, probe).await
     }
 
     async fn signature<'t>(
@@ -141,8 +172,26 @@ impl Outside {
             Ok(claims) => return Ok(claims),
         }
         // Perhaps the provider has new ones.
-        let keys = document.renew(&url, now, &keys).await?;
-        Ok(jws.verify(&keys.value, expected.issuers).map_err(Failure::into_refusal)?)
+        let (keys, since) = document.renew(&url, now, &keys).await?;
+        match jws.verify(&keys.value, expected.issuers) {
+            // They were asked for before this token came, and its key may be newer.
+            Err(Failure::UnknownKey) if !since => Err(document::unknown(1).into()),
+            verdict => Ok(verdict.map_err(Failure::into_refusal)?),
+        }
+    }
+
+    /// Tells the operator, once, that tokens of a provider that may have one have no `email`: many tell it by the
+    /// userinfo endpoint only, which nobody asks.
+    pub fn tell_without_email(&self, provider: &Provider) {
+        if let (Some(_), Ok(published)) = (&provider.discovery, self.published(provider)) {
+            published.without_email.call_once(|| {
+                tracing::warn!(
+                    provider = provider.name,
+                    "its id_token has no `email`, so users have none and staff are not known; let the app ask for \
+                     the scope `email`, and have the provider put `email` and `email_verified` into the id_token"
+                );
+            });
+        }
     }
 
     /// An endpoint of a provider: the one that is set, or the one that it publishes.

@@ -5,13 +5,13 @@
 //! is not active) or the provider's (everything else); nothing in between.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use url::Url;
 use url::form_urlencoded::byte_serialize;
+use url::{Position, Url};
 
 use super::Error;
 use super::answer::{self, Unavailable};
 use super::attempt::{self, Failure};
-use crate::config::{ClientAuthentication, Method, Protocol, Provider};
+use crate::config::{ClientAuthentication, Method, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
 use crate::domain::json::Object;
@@ -19,6 +19,22 @@ use crate::domain::refusal::{Reason, Refusal};
 
 /// The setting to look at when the endpoint does not understand us.
 const ENDPOINT: &str = "tokeninfo_url";
+
+/// Longest path and query that are sent. Most servers take a request line of 8 KiB and answer 414 to a longer one.
+const LONGEST_TARGET: usize = 8_000;
+
+/// Refuses a token that is too long for the query that it would be sent in, before anybody is asked.
+pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
+    let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
+    let introspected = matches!(provider.protocol, Protocol::Introspection(_));
+    if provider.verify == Verify::Jwks || introspected || provider.tokeninfo_method == Method::Post {
+        return Ok(());
+    }
+    let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
+    let names = "?id_token=&client_id=".len() + meant(provider, token).len();
+    let fits = url[Position::BeforePath..].len() + names + encoded <= LONGEST_TARGET;
+    fits.then_some(()).ok_or(Refusal::new(Reason::InvalidToken, "the token is too long for this provider"))
+}
 
 /// Asks the provider about a token, and once more where the first attempt failed in a way that
 /// a second one may mend.
@@ -48,6 +64,13 @@ pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Obj
             let _ = answer::body(response).await;
             Err(refused())
         }
+        // Whoever made the token made it too long, or gave it bytes that the provider's server does not take.
+        (
+            StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            _,
+        ) => Err(refused()),
         _ => Err(attempt::unusable(&response, ENDPOINT)),
     }
 }
@@ -117,7 +140,7 @@ async fn claims(response: Response) -> Result<Object, Failure> {
 async fn introspected(response: Response) -> Result<Object, Failure> {
     let claims = claims(response).await?;
     match introspection::active(&claims) {
-        Some(true) => Ok(claims),
+        Some(true) => Ok(introspection::claims(claims)),
         Some(false) => Err(refused()),
         None => Err(Unavailable::misconfigured("not_introspection", ENDPOINT).into()),
     }
@@ -131,6 +154,7 @@ async fn blamed(status: StatusCode, response: Response) -> Failure {
     match error.as_ref().and_then(|error| error.str("error")) {
         Some("invalid_token") => refused(),
         Some("invalid_client" | "unauthorized_client") => not_us(),
+        Some(introspection::NOT_INTROSPECTED) => Unavailable::not_introspected().into(),
         _ if status == StatusCode::UNAUTHORIZED => not_us(),
         _ => refused(),
     }

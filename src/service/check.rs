@@ -178,7 +178,7 @@ async fn signing_keys(config: &Config) -> Result<State, Error> {
 }
 
 fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)) {
-    let Finding { asked, host, took, ahead, outcome } = finding;
+    let Finding { asked, host, took, ahead, outcome, doubt } = finding;
     let subject = format!("provider {}, {asked} ({host})", provider.name);
     let took = took.map(|took| format!(", {} ms", took.as_millis())).unwrap_or_default();
     say(
@@ -188,6 +188,9 @@ fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)
             Err(wrong) => State::wrong(format!("{}{took}", wrong.problem), wrong.remedy),
         },
     );
+    if let Some(doubt) = doubt {
+        say(&subject, State::doubtful(doubt.problem, doubt.remedy));
+    }
     if let Some(ahead) = ahead {
         say(&format!("{subject}, its clock"), clock_state(ahead, "the provider's"));
     }

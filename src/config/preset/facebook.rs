@@ -6,7 +6,7 @@
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;
-use crate::domain::claims::NonceRule;
+use crate::domain::claims::{NoncePolicy, NonceRule};
 
 pub(super) const FACEBOOK: Defaults = Defaults {
     verify: Verify::Jwks,
@@ -14,7 +14,7 @@ pub(super) const FACEBOOK: Defaults = Defaults {
     jwks_url: Some("https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
     issuers: Origin::Listed(&["https://www.facebook.com"]),
     // The SDK makes up a nonce where the app gives none.
-    nonce: NonceRule::IfSent,
+    nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },
     hosted_domains: false,
     ..Defaults::PLAIN
 };

@@ -7,7 +7,7 @@
 
 use super::{Defaults, Origin};
 use crate::config::provider::{Method, Protocol};
-use crate::domain::claims::{Dialect, NonceRule};
+use crate::domain::claims::{Dialect, NoncePolicy, NonceRule};
 
 pub(super) const LINE: Defaults = Defaults {
     tokeninfo_url: Some("https://api.line.me/oauth2/v2.1/verify"),
@@ -18,7 +18,7 @@ pub(super) const LINE: Defaults = Defaults {
     token_url: Some("https://api.line.me/oauth2/v2.1/token"),
     issuers: Origin::Listed(&["https://access.line.me"]),
     // The SDKs make up a nonce where the app gives none.
-    nonce: NonceRule::IfSent,
+    nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },
     dialect: Dialect { numeric_audience: true, ..Defaults::PLAIN.dialect },
     hosted_domains: false,
     ..Defaults::PLAIN

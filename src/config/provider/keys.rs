@@ -1,5 +1,6 @@
 //! The keys of a provider as they are spelt.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use super::{ClientAuthentication, Method, Verify};
 use crate::config::preset::Preset;
 use crate::config::text;
-use crate::domain::claims::NonceRule;
+use crate::domain::claims::{NonceForm, NonceRule};
 use crate::domain::id_token::Format;
 use crate::domain::linking::{Doubt, Link};
 use crate::secret::Secret;
@@ -38,6 +39,9 @@ pub(in crate::config) struct Keys {
     pub allowed_domains: Vec<String>,
     pub token_format: Option<Format>,
     pub nonce: Option<NonceRule>,
+    pub nonce_form: Option<NonceForm>,
+    #[serde(default)]
+    pub clients: BTreeMap<String, Client>,
     #[serde(default, deserialize_with = "text::parsed")]
     pub trust_email: Option<bool>,
     #[serde(default, deserialize_with = "text::parsed")]
@@ -56,4 +60,12 @@ pub(in crate::config) struct Keys {
     pub missing_email: Doubt,
     #[serde(default)]
     pub recycled_email: Doubt,
+}
+
+/// What differs for one client id.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Client {
+    pub nonce: Option<NonceRule>,
+    pub nonce_form: Option<NonceForm>,
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use figment::Figment;
 use url::Url;
 
-use super::keys::Keys;
+use super::keys::{Client, Keys};
 use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
 use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
 use crate::config::{Error, file};
 use crate::domain::address::secure;
+use crate::domain::claims::{NoncePolicy, Nonces};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
@@ -58,6 +59,7 @@ impl Reader<'_> {
         let defaults = Defaults::of(raw.preset.or_else(|| implied(raw)));
         let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids.clone())?;
         let client_secret = self.client_secret(raw.client_secret.clone(), raw.client_secret_file.clone())?;
+        let nonces = self.nonces(raw, defaults, &client_ids)?;
         let verify = raw.verify.unwrap_or(defaults.verify);
         let discovery = self.discovery(raw, defaults)?;
         let tenant = self.tenant(raw, defaults)?;
@@ -84,6 +86,7 @@ impl Reader<'_> {
             tokeninfo_url: url("tokeninfo_url", &raw.tokeninfo_url, defaults.tokeninfo_url)?,
             tokeninfo_method: raw.tokeninfo_method.unwrap_or(defaults.method),
             protocol: self.protocol(raw, defaults)?,
+            introspects_id_tokens: defaults.introspects_id_tokens,
             jwks_url: url("jwks_url", &raw.jwks_url, defaults.jwks_url)?,
             issuer: discovery.as_ref().map(|(issuer, _)| issuer.clone()),
             discovery: discovery.as_ref().map(|(_, url)| url.clone()),
@@ -100,7 +103,7 @@ impl Reader<'_> {
                 Verify::Tokeninfo => defaults.format,
                 Verify::Jwks | Verify::Both => Format::Jwt,
             }),
-            nonce: raw.nonce.unwrap_or(defaults.nonce),
+            nonces,
             trust_email: raw.trust_email.unwrap_or(false),
             max_token_age,
             max_calls: self.max_calls(raw)?,
@@ -114,6 +117,23 @@ impl Reader<'_> {
         };
         self.check_verification(raw, defaults, &provider)?;
         Ok(provider)
+    }
+
+    fn nonces(&self, raw: &Keys, defaults: &Defaults, client_ids: &[String]) -> Result<Nonces, Error> {
+        let usual = NoncePolicy {
+            rule: raw.nonce.unwrap_or(defaults.nonce.rule),
+            form: raw.nonce_form.unwrap_or(defaults.nonce.form),
+        };
+        if raw.clients.keys().any(|id| !client_ids.contains(id)) {
+            let remedy = "name one of `client_id` and `additional_client_ids`";
+            return Err(self.error("clients", "names what is not a client id of this provider", remedy));
+        }
+        let policy = |client: &Client| NoncePolicy {
+            rule: client.nonce.unwrap_or(usual.rule),
+            form: client.nonce_form.unwrap_or(usual.form),
+        };
+        let by_client = raw.clients.iter().map(|(id, client)| (id.clone(), policy(client))).collect();
+        Ok(Nonces { usual, by_client })
     }
 
     fn max_calls(&self, raw: &Keys) -> Result<usize, Error> {
@@ -207,6 +227,10 @@ impl Reader<'_> {
             }
             (Some(issuer), true) => {
                 let url = self.url("issuer", issuer)?;
+                if url.path().ends_with(metadata::WELL_KNOWN) {
+                    let remedy = format!("remove `{}` from its end", metadata::WELL_KNOWN);
+                    return Err(self.error("issuer", "is the address of the discovery document", remedy));
+                }
                 if url.query().is_some() {
                     return Err(self.error("issuer", "must not have a query", REMEDY));
                 }
@@ -307,7 +331,13 @@ impl Reader<'_> {
         let url = Url::parse(text).map_err(|e| self.error(field, format!("is not a URL ({e})"), REMEDY))?;
         if !secure(&url) {
             let problem = "must be https (http only on this machine), without a password or a fragment";
-            return Err(self.error(field, problem, REMEDY));
+            let remedy = match url.scheme() {
+                "http" => {
+                    "give that host a certificate, and name its authority in SSL_CERT_FILE where it is your own"
+                }
+                _ => REMEDY,
+            };
+            return Err(self.error(field, problem, remedy));
         }
         if url.query_pairs().any(|(name, _)| name == "id_token" || name == "token") {
             return Err(self.error(field, "must not hold an `id_token` or `token` parameter", REMEDY));

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use rocket::http::uri::Origin;
 use url::Url;
 
+use crate::domain::claims::NonceForm;
 use crate::provider::{self, Providers};
 use crate::session::staff::Begun;
 use crate::{clock, config};
@@ -19,6 +20,8 @@ pub struct Admin {
     provider: String,
     public_url: String,
     client_id: String,
+    /// What the provider's tokens hold of a nonce.
+    nonce_form: NonceForm,
     complete: bool,
     /// Set, or learnt from the provider when it is first needed.
     authorization_url: OnceLock<Url>,
@@ -33,6 +36,7 @@ impl Admin {
             provider: provider.name.clone(),
             public_url: public_url.to_owned(),
             client_id: provider.client_ids[0].clone(),
+            nonce_form: provider.nonces.of(&provider.client_ids[0]).form,
             complete: provider.client_secret.is_some() && (endpoints || provider.discovery.is_some()),
             authorization_url: provider.authorization_url.clone().map_or_else(OnceLock::new, OnceLock::from),
         }
@@ -91,7 +95,7 @@ impl Admin {
             .append_pair("redirect_uri", &self.redirect_uri())
             .append_pair("scope", "openid email")
             .append_pair("state", begun.state.expose())
-            .append_pair("nonce", &begun.nonce)
+            .append_pair("nonce", &self.nonce_form.of(&begun.nonce))
             .append_pair("code_challenge", &begun.code_challenge)
             .append_pair("code_challenge_method", "S256");
         Some(url.into())

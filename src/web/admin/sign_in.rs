@@ -153,6 +153,10 @@ async fn finish(
             cookies.add(cookie(COOKIE, session.expose().clone()));
             Ok(Answer::Redirect(Redirect::to(pending.next)))
         }
+        None if claims.email.is_none() => Ok(failed(
+            Status::Forbidden,
+            "The identity provider did not say your e-mail address, by which staff are known. Its administrator has to put the claims `email` and `email_verified` into the id_token.",
+        )),
         None => Ok(failed(
             Status::Forbidden,
             "This account is not on the list of staff. An admin can add it with `vestibule staff add`.",

@@ -122,8 +122,8 @@ impl Kind {
                 401,
                 "nonce_mismatch",
                 "The nonce does not match",
-                "Only one of the request and the token carries a nonce, or the two differ.",
-                "Send the raw nonce that was given to the SDK. Where an SDK adds one of its own, operators set `nonce = \"if_sent\"`.",
+                "Only one of the request and the token carries a nonce, or neither where one is demanded, or the two differ.",
+                "Send the raw nonce, and give the SDK that one or, where `nonce_form` is `sha256` (Apple), its SHA-256 in lower-case hex. Where an SDK adds one of its own, operators set `nonce = \"if_sent\"`; with `always`, both sides need one.",
             ),
             Self::RefusedBesideBearer(reason) => {
                 return Entry { status: 422, ..Self::Refused(reason).entry() };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vestibule::domain::claims::LEEWAY;
 use vestibule::domain::email::Email;
 
-use super::house::{House, NOW, opaque, word};
+use super::house::{House, NOW, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
 use super::signer::{Signer, base64, hs256, signed};
 use crate::provider::Behaviour;
@@ -131,8 +131,11 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
             cases.push((house.changed(name, seconds), verdict));
             cases.push((house.changed(name, seconds.to_string()), verdict));
         };
-        for exp in [NOW + 1, NOW, NOW - LEEWAY + 1, 1 << 53, 253_402_300_799, i64::MAX] {
+        for exp in [NOW + 1, NOW, NOW - LEEWAY + 1, 253_402_300_799] {
             date("exp", exp, "accepted");
+        }
+        for never in [253_402_300_800, NOW * 1000, 1 << 53, i64::MAX] {
+            date("exp", never, "invalid_token");
         }
         for exp in [NOW - LEEWAY, NOW - LEEWAY - 1, NOW - HOUR, 0] {
             date("exp", exp, "token_expired");
@@ -145,7 +148,7 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
         date("nbf", NOW + LEEWAY, "accepted");
         date("nbf", NOW + HOUR, "invalid_token");
         for name in ["exp", "iat", "nbf"] {
-            for odd in [json!("soon"), json!("1e9"), json!(true), json!([NOW]), json!("")] {
+            for odd in [json!("soon"), json!("1e9"), json!(true), json!([NOW]), json!(""), json!(1e30)] {
                 cases.push((house.changed(name, odd), "invalid_token"));
             }
         }
@@ -269,38 +272,107 @@ async fn an_organisation_is_told_by_hd_alone() {
     }
 }
 
+const RAW: &str = "n-0S6_WzA2Mj";
+
+/// What an app gives to its SDK when it hashes that nonce: SHA-256 in hex.
+fn hashed() -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, RAW.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The verdict on a token that holds one nonce and is sent with another.
+async fn nonces(house: &House, held: Option<&str>, sent: Option<&str>) -> &'static str {
+    let mut claims = house.claims();
+    if let Some(held) = held {
+        claims["nonce"] = held.into();
+    }
+    let answer = (house.preset.answer)(&claims.to_string());
+    house.endpoint.behave(Behaviour::body("application/json", answer));
+    word(&house.verify_with(&house.preset.token(&claims), sent, NOW).await)
+}
+
 #[tokio::test]
-async fn a_nonce_is_the_callers_raw_or_hashed() {
-    // What an app gives to its SDK when it hashes the nonce "n-0S6_WzA2Mj": SHA-256 in hex.
-    let hashed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, b"n-0S6_WzA2Mj");
-    let hashed: String = hashed
-        .as_ref()
-        .iter()
-        .flat_map(|b| [b >> 4, b & 15])
-        .map(|d| char::from_digit(d.into(), 16).unwrap())
-        .collect();
+async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
+    let hashed = hashed();
+    let mismatch = "nonce_mismatch";
     for preset in PRESETS {
-        let house = House::of(preset).await;
         let relaxed = preset.is_of("line") || preset.is_of("facebook");
-        for (held, sent, verdict) in [
-            (None, None, "accepted"),
-            (Some("n-0S6_WzA2Mj"), Some("n-0S6_WzA2Mj"), "accepted"),
-            (Some(hashed.as_str()), Some("n-0S6_WzA2Mj"), "accepted"),
-            (Some("n-0S6_WzA2Mj"), Some(hashed.as_str()), "nonce_mismatch"),
-            (Some("another"), Some("n-0S6_WzA2Mj"), "nonce_mismatch"),
-            (None, Some("n-0S6_WzA2Mj"), "nonce_mismatch"),
-            (Some("n-0S6_WzA2Mj"), None, if relaxed { "accepted" } else { "nonce_mismatch" }),
-        ] {
-            let mut claims = house.claims();
-            if let Some(held) = held {
-                claims["nonce"] = held.into();
+        let usual = if preset.is_of("apple") { "sha256" } else { "raw" };
+        for form in [None, Some("raw"), Some("sha256")] {
+            let settings = form.map_or(json!({}), |form| json!({ "nonce_form": form }));
+            let house = House::with(preset, &settings).await;
+            let hashes = form.unwrap_or(usual) == "sha256";
+            let right = |right| if right { "accepted" } else { mismatch };
+            for (held, sent, verdict) in [
+                (None, None, "accepted"),
+                (Some(RAW), Some(RAW), right(!hashes)),
+                (Some(hashed.as_str()), Some(RAW), right(hashes)),
+                // Whoever has seen the token knows this much.
+                (Some(hashed.as_str()), Some(hashed.as_str()), right(!hashes)),
+                (Some(RAW), Some(hashed.as_str()), mismatch),
+                (Some("another"), Some(RAW), mismatch),
+                (None, Some(RAW), mismatch),
+                (Some(RAW), None, if relaxed { "accepted" } else { mismatch }),
+            ] {
+                let here = nonces(&house, held, sent).await;
+                assert_eq!(here, verdict, "{} {form:?}: {held:?} {sent:?}", preset.name);
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
+    for preset in PRESETS {
+        let house = House::with(preset, &json!({ "nonce": "always", "nonce_form": "raw" })).await;
+        for (held, sent, verdict) in [
+            (None, None, "nonce_mismatch"),
+            (Some(RAW), None, "nonce_mismatch"),
+            (None, Some(RAW), "nonce_mismatch"),
+            (Some(RAW), Some(RAW), "accepted"),
+        ] {
+            assert_eq!(nonces(&house, held, sent).await, verdict, "{}: {held:?} {sent:?}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_clients_nonces_may_differ_from_the_others() {
+    for preset in PRESETS {
+        let settings = json!({
+            "additional_client_ids": "ios.example", "nonce": "required", "nonce_form": "raw",
+            "clients": { "ios.example": { "nonce": "if_sent", "nonce_form": "sha256" } },
+        });
+        let house = House::with(preset, &settings).await;
+        let hashed = hashed();
+        for (party, held, sent, verdict) in [
+            (CLIENT_ID, RAW, Some(RAW), "accepted"),
+            (CLIENT_ID, RAW, None, "nonce_mismatch"),
+            ("ios.example", RAW, None, "accepted"),
+            ("ios.example", &hashed, Some(RAW), "accepted"),
+            ("ios.example", RAW, Some(RAW), "nonce_mismatch"),
+        ] {
+            let mut claims = house.changed("azp", party);
+            claims["nonce"] = held.into();
             let answer = (preset.answer)(&claims.to_string());
             house.endpoint.behave(Behaviour::body("application/json", answer));
-            let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
-            let verdict_here = house.verify_with(&token, sent, NOW).await;
-            assert_eq!(word(&verdict_here), verdict, "{}: {held:?} {sent:?}", preset.name);
+            let here = house.verify_with(&preset.token(&claims), sent, NOW).await;
+            assert_eq!(word(&here), verdict, "{}: {party} {held} {sent:?}", preset.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_that_the_provider_does_not_repeat_is_missed_all_the_same() {
+    for preset in PRESETS.into_iter().filter(|preset| preset.asks && !preset.introspects()) {
+        let house = House::with(preset, &json!({ "nonce": "required" })).await;
+        house.endpoint.behave(Behaviour::Json(house.claims()));
+        let token = Signer::Rsa.token(&house.changed("nonce", RAW));
+        for sent in [None, Some("another")] {
+            let verdict = house.verify_with(&token, sent, NOW).await;
+            assert_eq!(word(&verdict), "nonce_mismatch", "{} {sent:?}", preset.name);
+        }
+        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
     }
 }
 
@@ -310,7 +382,7 @@ async fn an_answer_that_says_a_thing_twice_is_not_believed() {
         let house = House::of(preset).await;
         let sound = house.claims().to_string();
         // Signed twice-said claims are a bad token; an endpoint's are a bad answer.
-        let expected = if preset.signs() { "invalid_token" } else { "unavailable" };
+        let expected = if preset.judges_token() { "invalid_token" } else { "unavailable" };
         for member in
             [r#""sub":"other""#, r#""aud":"other""#, r#""\u0073ub":"other""#, r#""x":{"a":1,"a":2}"#]
         {
@@ -357,11 +429,13 @@ async fn what_a_token_says_of_itself_is_refused_early_and_else_not_believed() {
             ("aud", json!("foreign.example"), "audience_mismatch"),
             ("exp", json!(NOW - HOUR), "token_expired"),
         ] {
-            let token = signer.token(&house.changed(name, value));
+            let mut claims = house.changed(name, value);
+            claims.as_object_mut().unwrap().remove("scope");
+            let token = signer.token(&claims);
             assert_eq!(word(&house.verify(&token).await), verdict, "{}: {name}", preset.name);
         }
         assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
-        if preset.asks && !preset.signs() {
+        if preset.asks && !preset.signs() && !preset.introspects() {
             // The token claims one person, the provider knows another.
             let answer = (preset.answer)(&house.changed("sub", "the-provider-s").to_string());
             house.endpoint.behave(Behaviour::body("application/json", answer));
@@ -386,7 +460,10 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
         let house = House::of(preset).await;
         for other in PRESETS.iter().filter(|other| !is_family(&preset, other)) {
             let verdict = house.says(&(other.claims)()).await;
-            assert_eq!(word(&verdict), "issuer_mismatch", "{} at {}: {verdict:?}", other.name, preset.name);
+            // That one's has a scope, which only introspection has no objection to.
+            let scope = other.is_of("rfc7662");
+            let expected = if scope { "invalid_token" } else { "issuer_mismatch" };
+            assert_eq!(word(&verdict), expected, "{} at {}: {verdict:?}", other.name, preset.name);
         }
         // Google's answer about an access token.
         let access = json!({
@@ -394,6 +471,106 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
             "exp": (NOW + 3600).to_string(), "expires_in": "3600", "email": "testuser@gmail.com",
             "email_verified": "true", "access_type": "online",
         });
-        assert_eq!(word(&house.says(&access).await), "issuer_mismatch", "{}", preset.name);
+        let expected = if preset.is_of("rfc7662") { "issuer_mismatch" } else { "invalid_token" };
+        assert_eq!(word(&house.says(&access).await), expected, "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
+    let access = [
+        // Keycloak, Spring Authorization Server, Microsoft, Amazon Cognito.
+        json!({ "typ": "Bearer" }),
+        json!({ "typ": "DPoP", "cnf": { "jkt": "x" } }),
+        json!({ "scope": ["openid", "email"] }),
+        json!({ "scope": "" }),
+        json!({ "scp": "User.Read" }),
+        json!({ "azpacr": "1" }),
+        json!({ "token_use": "access" }),
+    ];
+    let other = [
+        json!({ "typ": "Refresh" }),
+        json!({ "typ": "Logout" }),
+        json!({ "typ": 7 }),
+        json!({ "token_use": "refresh" }),
+        json!({ "events": { "http://schemas.openid.net/event/backchannel-logout": {} } }),
+    ];
+    let kinds = access
+        .iter()
+        .map(|members| (members, "this is an access token; send the id_token"))
+        .chain(other.iter().map(|members| (members, "this is a token of another kind; send the id_token")));
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        for (members, detail) in kinds.clone() {
+            let mut claims = house.claims();
+            for (name, value) in members.as_object().unwrap() {
+                claims[name] = value.clone();
+            }
+            let answer = (preset.answer)(&claims.to_string());
+            house.endpoint.behave(Behaviour::body("application/json", answer));
+            // Shown as it is, it is refused unasked, and a token that cannot be read by what is told of it.
+            let calls = house.calls();
+            let shown = preset.signer.unwrap_or(Signer::Rsa).token(&claims);
+            for (token, unasked) in [(shown, true), (preset.token(&claims), preset.judges_token())] {
+                let introspected = preset.is_of("rfc7662") && !unasked && members.get("scope").is_some();
+                let verdict = house.verify(&token).await;
+                if introspected {
+                    // An introspected token that is not a JWT tells nothing.
+                    assert_eq!(word(&verdict), "accepted", "{members}");
+                    continue;
+                }
+                let Err(vestibule::provider::Error::Refused(refusal)) = verdict else {
+                    panic!("{} {members}: {verdict:?}", preset.name)
+                };
+                assert_eq!((refusal.reason.name(), refusal.detail), ("invalid_token", detail), "{members}");
+                assert!(!unasked || house.calls() == calls, "{} {members}", preset.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let signer = preset.signer.unwrap_or(Signer::Rsa);
+        for typ in ["at+jwt", "application/at+jwt", "AT+JWT", "logout+jwt", "secevent+jwt", "dpop+jwt"] {
+            let mut header = signer.header();
+            header["typ"] = typ.into();
+            let verdict = house.verify(&signer.token_with(&header, &house.claims())).await;
+            assert_eq!(word(&verdict), "invalid_token", "{} {typ}: {verdict:?}", preset.name);
+        }
+        assert_eq!(house.calls(), 0, "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn half_a_character_in_a_name_keeps_nobody_out() {
+    for preset in PRESETS {
+        let house = House::of(preset).await;
+        let mut claims = house.claims();
+        for name in ["name", "email", "picture", "locale"] {
+            claims[name] = "@@".into();
+        }
+        let text = claims.to_string();
+        let text =
+            text.replace(r#""name":"@@""#, r#""name":"Ada \ud83d""#).replace("@@", r"ada\ud83d@x.example");
+        let verified =
+            house.says_text(&text).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        assert_eq!(verified.name.as_deref(), Some("Ada"), "{}", preset.name);
+        assert_eq!((verified.email, verified.picture), (None, None), "{}", preset.name);
+        let text = house.changed("sub", "@@").to_string().replace("@@", r"\ud83d");
+        assert_eq!(word(&house.says_text(&text).await), "invalid_token", "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_organisation_is_none() {
+    for preset in PRESETS.into_iter().filter(|preset| preset.is_of("google")) {
+        let house = House::of(preset).await;
+        for (hd, expected) in [("", None), (" ", None), ("Corp.Example", Some("corp.example"))] {
+            let verified = house.says(&house.changed("hd", hd)).await.unwrap();
+            assert_eq!(verified.hosted_domain.as_deref(), expected, "{}: {hd:?}", preset.name);
+        }
     }
 }

@@ -93,7 +93,11 @@ async fn another_issuers_document_and_one_that_leads_astray_are_refused() {
             house.metadata.behave(Behaviour::Json(document));
             let verdict = house.says(&house.claims()).await;
             assert_eq!(class(&verdict), "metadata", "{} {change:?}: {verdict:?}", preset.name);
-            assert!(verdict.unwrap_err().to_string().contains("providers.under-test.issuer"));
+            let said = verdict.unwrap_err().to_string();
+            assert!(said.contains("providers.under-test.issuer"), "{said}");
+            if let ("issuer", Value::String(found)) = &change {
+                assert!(said.contains(found.as_str()), "the issuer that was found: {said}");
+            }
             assert_eq!((house.keys.calls(), house.endpoint.calls()), (0, 0), "{} {change:?}", preset.name);
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::house::{House, NOW, class, opaque, opaque_of, word};
+use super::house::{House, NOW, class, opaque_of, word};
 use super::presets::{PRESETS, Preset, preset};
 use crate::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
 use crate::tls::SelfSigned;
@@ -72,7 +72,7 @@ fn welcome_after(house: &House, seconds: i64) -> String {
         claims[time] = later;
     }
     house.endpoint.behave(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
-    preset.signer.map_or_else(opaque, |signer| signer.token(&claims))
+    preset.token(&claims)
 }
 
 /// Every preset, with one of its endpoints behaving so, is unavailable in time, and well again as
@@ -260,7 +260,7 @@ async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) 
     }
     let answer = (preset.answer)(&claims.to_string());
     house.endpoint.behave(Behaviour::body("application/json", answer));
-    (house, preset.signer.map_or_else(opaque, |signer| signer.token(&claims)))
+    (house, preset.token(&claims))
 }
 
 #[tokio::test(flavor = "multi_thread")]

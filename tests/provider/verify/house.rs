@@ -109,13 +109,7 @@ impl House {
         if self.preset.asks {
             self.endpoint.behave(Behaviour::body("application/json", (self.preset.answer)(claims)));
         }
-        let token = if self.preset.signs() {
-            let signer = self.preset.signer.unwrap();
-            signer.token_of(&signer.header().to_string(), claims)
-        } else {
-            opaque()
-        };
-        self.verify(&token).await
+        self.verify(&self.preset.token_of(claims)).await
     }
 
     pub async fn verify(&self, token: &str) -> Result<VerifiedClaims, Error> {

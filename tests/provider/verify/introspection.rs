@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use super::house::{House, class, opaque, word};
+use super::house::{House, class, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
 use crate::provider::Behaviour;
 
@@ -78,12 +78,12 @@ async fn only_true_means_active() {
             let mut answer = claims.clone();
             answer["active"] = active.clone();
             house.endpoint.behave(Behaviour::Json(answer));
-            let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+            let token = preset.token(&claims);
             let said = house.verify(&token).await;
             assert_eq!(word(&said), verdict, "{} {active}: {said:?}", preset.name);
         }
         house.endpoint.behave(Behaviour::Json(claims.clone()));
-        let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+        let token = preset.token(&claims);
         assert_eq!(class(&house.verify(&token).await), "not_introspection", "{}", preset.name);
     }
 }
@@ -93,7 +93,7 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
     for preset in introspecting() {
         let house = House::of(preset).await;
         let claims = house.claims();
-        let token = preset.signer.map_or_else(opaque, |signer| signer.token(&claims));
+        let token = preset.token(&claims);
         let refusal = |code, body: &str| Behaviour::Status {
             code,
             headers: vec![("content-type".to_owned(), "application/json".to_owned())],
@@ -118,4 +118,71 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
             assert!(said.contains("providers.under-test.client_secret") && !said.contains("hush"), "{said}");
         }
     }
+}
+
+#[tokio::test]
+async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences() {
+    for preset in introspecting().filter(|preset| preset.is_of("keycloak")) {
+        let house = House::of(preset).await;
+        let claims = house.claims();
+        // What a default realm answers about an id_token: the audience of the person's roles.
+        let mut answer = house.changed("aud", "account");
+        for (name, value) in [
+            ("active", json!(true)),
+            ("scope", json!("openid email profile")),
+            ("token_type", json!("Bearer")),
+            ("client_id", json!(CLIENT_ID)),
+            ("username", json!("jason")),
+        ] {
+            answer[name] = value;
+        }
+        house.endpoint.behave(Behaviour::Json(answer.clone()));
+        let verified = house.verify(&preset.token(&claims)).await.unwrap();
+        assert_eq!(
+            (json!(verified.subject), verified.client_id.as_str()),
+            (claims["sub"].clone(), CLIENT_ID)
+        );
+        // Somebody else's answer is none.
+        for name in ["sub", "iss"] {
+            for wrong in [json!("somebody-else"), json!(null)] {
+                let mut other = answer.clone();
+                other[name] = wrong;
+                house.endpoint.behave(Behaviour::Json(other));
+                let verdict = house.verify(&preset.token(&claims)).await;
+                assert_eq!(class(&verdict), "disagreement", "{} {name}", preset.name);
+            }
+        }
+        // The audience is the token's own, and a foreign one is refused unasked.
+        let calls = house.calls();
+        let verdict = house.verify(&preset.token(&house.changed("aud", "account"))).await;
+        assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
+        assert_eq!(house.calls(), calls, "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_says_which() {
+    for preset in introspecting() {
+        let house = House::of(preset).await;
+        // What node's oidc-provider says of every JWT.
+        house.endpoint.behave(Behaviour::Status {
+            code: 400,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: br#"{"error":"unsupported_token_type"}"#.to_vec(),
+        });
+        for _ in 0..20 {
+            let verdict = house.verify(&preset.token(&house.claims())).await;
+            assert_eq!(class(&verdict), "not_introspected", "{}", preset.name);
+            assert!(verdict.unwrap_err().to_string().contains("providers.under-test.verify"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hint_names_no_audience_that_introspection_tells_of_an_unread_token() {
+    let house = House::of(preset("rfc7662")).await;
+    let verdict = house.says(&house.changed("aud", "resource-server")).await;
+    let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+    let log = refusal.log.unwrap();
+    assert!(log.contains("resource-server") && !log.contains("additional_client_ids"), "{log}");
 }

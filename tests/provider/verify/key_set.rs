@@ -79,7 +79,7 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
         tokio::task::yield_now().await;
     }
     assert_eq!(sign_in(&house, Signer::OtherRsa, late).await, "accepted");
-    assert_eq!(house.keys.calls(), 2);
+    assert_eq!(house.keys.calls(), 3, "and one for the key that is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,12 +125,20 @@ async fn a_caller_who_gives_up_takes_the_keys_from_nobody() {
 #[tokio::test]
 async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
-    // Found unknown right after a fetch: there is nothing newer to be had.
-    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW).await, "invalid_token");
-    assert_eq!(house.keys.calls(), 1);
-    for (at, calls) in [(NOW + 9, 1), (NOW + 10, 2), (NOW + 11, 2), (NOW + 19, 2), (NOW + 20, 3)] {
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    for (at, calls) in [(NOW, 2), (NOW + 9, 2), (NOW + 10, 3), (NOW + 11, 3), (NOW + 19, 3), (NOW + 20, 4)] {
+        // Who has it looked for hears that there is none; the others, that nobody knows yet.
+        let looked = house.keys.calls() < calls;
+        assert_eq!(
+            sign_in(&house, Signer::OtherRsa, at).await,
+            if looked { "invalid_token" } else { "unavailable" }
+        );
         for _ in 0..10 {
-            assert_eq!(sign_in(&house, Signer::OtherRsa, at).await, "invalid_token");
+            let verdict = house.verify_at(&token(&house, Signer::OtherRsa, at), at).await;
+            assert_eq!(class(&verdict), "unknown_key");
+            let Err(vestibule::provider::Error::Unavailable(unavailable)) = verdict else { unreachable!() };
+            let next = NOW + (at - NOW) / 10 * 10 + 10;
+            assert_eq!(i64::from(unavailable.retry_after), next - at);
         }
         assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
         assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted", "others do not suffer");
@@ -138,8 +146,37 @@ async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
     // Rotated at last.
     house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
     assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 30).await, "accepted");
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 31).await, "invalid_token", "and the old key is gone");
-    assert_eq!(house.keys.calls(), 4);
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 40).await, "invalid_token", "and the old key is gone");
+}
+
+#[tokio::test]
+async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
+    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    house.keys.behave(published(&[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()], &[]));
+    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 1).await, "accepted");
+    // And another one seconds later: not a no, but later.
+    house.keys.behave(published(&[Signer::Pss.jwk()], &[]));
+    assert_eq!(sign_in(&house, Signer::Pss, NOW + 2).await, "unavailable");
+    assert_eq!(sign_in(&house, Signer::Pss, NOW + 11).await, "accepted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_that_began_before_a_token_came_says_nothing_of_its_key() {
+    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    let gate = house.keys.hold();
+    let mut signing_in = JoinSet::new();
+    for _ in 0..20 {
+        let house = Arc::clone(&house);
+        signing_in.spawn(async move { sign_in(&house, Signer::OtherRsa, NOW + 1).await });
+    }
+    gate.arrived(1).await;
+    gate.release();
+    let verdicts = signing_in.join_all().await;
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == "invalid_token").count(), 1, "{verdicts:?}");
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == "unavailable").count(), 19, "{verdicts:?}");
+    assert_eq!(house.keys.calls(), 2);
 }
 
 #[tokio::test]
@@ -168,8 +205,8 @@ async fn a_single_key_without_a_name_can_be_replaced() {
     assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW).await), "accepted");
     house.keys.behave(published(&[nameless(Signer::OtherRsa)], &[]));
     assert_eq!(word(&house.verify_at(&token(Signer::OtherRsa), NOW + 10).await), "accepted");
-    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW + 11).await), "invalid_token");
-    assert_eq!(house.keys.calls(), 2);
+    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW + 20).await), "invalid_token");
+    assert_eq!(house.keys.calls(), 3);
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ impl Rules {
             && dates(members)
             && subject(members)
             && (self.stray_nonce || find(members, "nonce").is_none())
+            && is_id_token(members)
     }
 
     pub fn vouches(&self, members: &Members) -> bool {
@@ -77,6 +78,18 @@ fn find<'m>(members: &'m Members, name: &str) -> Option<&'m Value> {
     members.iter().find(|(n, value)| n == name && !value.is_null()).map(|(_, value)| value)
 }
 
+fn is_id_token(members: &Members) -> bool {
+    let says = |name, words: &[&str]| match find(members, name) {
+        None => true,
+        Some(Value::String(text)) => words.contains(&text.to_ascii_lowercase().as_str()),
+        Some(_) => false,
+    };
+    let foreign = ["scope", "scp", "azpacr", "appidacr", "events"];
+    says("typ", &["id", "jwt"])
+        && says("token_use", &["id"])
+        && foreign.iter().all(|name| find(members, name).is_none())
+}
+
 fn subject(members: &Members) -> bool {
     match find(members, "sub") {
         Some(Value::String(text)) => {
@@ -98,17 +111,16 @@ fn dates(members: &Members) -> bool {
     now < expires + MINUTE && issued <= now + MINUTE && issued >= now - DAY && begins <= now + MINUTE
 }
 
-/// Whole seconds; what is beyond all measure is for ever.
+/// Whole seconds, up to the last of the year 9999.
 #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough by then")]
 fn date(value: &Value) -> Option<i128> {
-    match value {
+    let seconds = match value {
         Value::Number(number) => {
             let whole = number.as_i128();
             whole.or_else(|| number.as_f64().map(|seconds| seconds.trunc().clamp(-9.3e18, 9.3e18) as i128))
         }
-        Value::String(text) if text.chars().all(|c| c.is_ascii_digit()) => {
-            text.parse().ok().filter(|seconds| *seconds <= i128::from(i64::MAX))
-        }
+        Value::String(text) if text.chars().all(|c| c.is_ascii_digit()) => text.parse().ok(),
         _ => None,
-    }
+    };
+    seconds.filter(|seconds| *seconds <= 253_402_300_799)
 }

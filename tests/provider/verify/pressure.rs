@@ -10,6 +10,7 @@ use vestibule::provider::{Breaker, Snapshot};
 
 use super::house::{House, NOW, class, opaque_of, word};
 use super::presets::PRESETS;
+use super::signer::Signer;
 use crate::provider::Behaviour;
 
 /// A provider that is asked about every token, and has a good answer to each.
@@ -87,7 +88,9 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     for number in 0..5 {
         assert_eq!(class(&house.verify(&opaque_of(number)).await), "status_4xx");
     }
-    assert_eq!(health(&house).breaker, Breaker::Open);
+    assert_eq!(health(&house).breaker, Breaker::Closed, "callers alone do not open it");
+    assert_eq!(class(&house.verify(&opaque_of(5)).await), "breaker_open", "a probe does");
+    assert_eq!((health(&house).breaker, house.endpoint.calls()), (Breaker::Open, 6));
     let calls = house.endpoint.calls();
     for number in 0..500 {
         let verdict = house.verify(&opaque_of(number)).await;
@@ -118,7 +121,62 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
         tokio::task::yield_now().await;
     }
     assert_eq!(health(&house).breaker, Breaker::Closed);
-    assert_eq!(house.endpoint.calls(), calls + 2);
+    assert_eq!(house.endpoint.calls(), calls + 3, "the next probe, and the call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
+    let house = house(json!({})).await;
+    house.endpoint.behave(Behaviour::Json(house.claims()));
+    for number in 0..200 {
+        let code = if number % 2 == 0 { 403 } else { 503 };
+        house.endpoint.behave_for(&opaque_of(number), Behaviour::status(code));
+        assert_eq!(word(&house.verify(&opaque_of(number)).await), "unavailable");
+        let honest = house.verify(&opaque_of(1_000 + number)).await;
+        assert_eq!(word(&honest), "accepted", "after {number} of another's: {honest:?}");
+    }
+    for number in 0..200 {
+        let verdict = house.verify(&opaque_of(number)).await;
+        assert_ne!(class(&verdict), "breaker_open", "{number}");
+    }
+    assert_eq!(health(&house).breaker, Breaker::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
+    for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
+        let house = House::of(preset).await;
+        let (claims, mut long) = (house.claims(), house.claims());
+        long["filler"] = "x".repeat(5_000).into();
+        let token = preset.signer.unwrap_or(Signer::Rsa).token(&long);
+        assert!((7_000..=8_192).contains(&token.len()), "{}", token.len());
+        let answer = (preset.answer)(&claims.to_string());
+        // However the provider puts it, it is the token's.
+        for code in [413, 414, 431] {
+            house.endpoint.behave(Behaviour::status(code));
+            for _ in 0..20 {
+                let verdict = house.verify(&preset.token(&claims)).await;
+                assert_eq!(word(&verdict), "invalid_token", "{} {code}: {verdict:?}", preset.name);
+            }
+        }
+        house.endpoint.behave(Behaviour::body("application/json", answer));
+        let mut longest = 0;
+        for length in (4_900..5_700).step_by(50) {
+            long["filler"] = "x".repeat(length).into();
+            let token = preset.signer.unwrap_or(Signer::Rsa).token(&long);
+            if token.len() > 8_192 {
+                break;
+            }
+            let calls = house.endpoint.calls();
+            let accepted = word(&house.verify(&token).await) != "invalid_token";
+            assert_eq!(accepted, house.endpoint.calls() > calls, "{}: {} bytes", preset.name, token.len());
+            if accepted {
+                let request = house.endpoint.requests().pop().unwrap();
+                longest = longest.max(request.path.len() + request.query.len());
+            }
+        }
+        assert!(longest < 8_000, "{}: {longest}", preset.name);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

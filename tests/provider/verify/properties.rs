@@ -23,7 +23,7 @@ const ANDROID: &str = "android.example";
 const ISSUER: &str = "https://id.example.com/realms/people";
 
 /// Claims that mean something to somebody.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 19] = [
     "iss",
     "aud",
     "azp",
@@ -38,6 +38,11 @@ const NAMES: [&str; 14] = [
     "email_verified",
     "xms_edov",
     "hd",
+    "typ",
+    "token_use",
+    "scope",
+    "scp",
+    "events",
 ];
 
 /// One change to an answer.
@@ -94,9 +99,13 @@ fn values() -> impl Strategy<Value = Value> {
         "https://accounts.google.com",
         "https://access.line.me",
         "https://appleid.apple.com",
+        "https://account.apple.com",
         "https://www.facebook.com",
         "2000000000",
         "9188040d-6c67-4c5b-b112-36a304b66dad",
+        "ID",
+        "JWT",
+        "Bearer",
         "99999999999999999999",
         "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0",
     ];
@@ -154,7 +163,7 @@ fn rules(preset: &Preset) -> Rules {
         "no preset" => &["https://accounts.google.com"],
         _ if is_of("google") => &["https://accounts.google.com", "accounts.google.com"],
         _ if is_of("line") => &["https://access.line.me"],
-        _ if is_of("apple") => &["https://appleid.apple.com"],
+        _ if is_of("apple") => &["https://appleid.apple.com", "https://account.apple.com"],
         _ if is_of("facebook") => &["https://www.facebook.com"],
         _ if is_of("rfc7662") => &["https://server.example.com/"],
         _ => &[ISSUER],
@@ -190,7 +199,7 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
             audiences: &provider.client_ids,
             hosted_domains: &provider.allowed_domains,
             nonce: None,
-            nonce_rule: provider.nonce,
+            nonces: &provider.nonces,
             max_age: provider.max_token_age.into(),
             trust_email: provider.trust_email,
             dialect: provider.dialect,
@@ -201,7 +210,10 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
             if preset.discovers {
                 claims["iss"] = ISSUER.into();
             }
-            claims.as_object().unwrap().clone()
+            let mut claims = claims.as_object().unwrap().clone();
+            // A member of introspection's own, which is taken out before.
+            claims.remove("scope");
+            claims
         };
         let verdicts = Cell::new((0, 0));
         let outcome = runner(600).run(&changes(), |changes| {

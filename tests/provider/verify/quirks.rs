@@ -65,6 +65,18 @@ async fn apples_relay_addresses_are_addresses_and_its_words_are_text_or_not() {
 }
 
 #[tokio::test]
+async fn apple_has_two_issuers_and_one_person_behind_both() {
+    let house = House::of(preset("apple")).await;
+    for (issuer, verdict) in [
+        ("https://appleid.apple.com", "accepted"),
+        ("https://account.apple.com", "accepted"),
+        ("https://apple.com", "issuer_mismatch"),
+    ] {
+        assert_eq!(word(&house.says(&house.changed("iss", issuer)).await), verdict, "{issuer}");
+    }
+}
+
+#[tokio::test]
 async fn microsofts_tenants_speak_for_themselves_only() {
     let any = House::of(preset("microsoft")).await;
     let of = |tenant: &str, tid: &str| {

@@ -139,6 +139,11 @@ fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
         ("keycloak", json!({ "issuer": "https://id.example.com/?realm=people" }), "issuer"),
         ("keycloak", json!({ "issuer": issuer, "verify": "tokeninfo" }), "client_secret"),
         ("oidc", json!({ "issuer": issuer, "verify": "both" }), "client_secret"),
+        ("oidc", json!({ "issuer": format!("{issuer}/.well-known/openid-configuration") }), "issuer"),
+        ("oidc", json!({ "issuer": issuer, "nonce": "sometimes" }), "nonce"),
+        ("oidc", json!({ "issuer": issuer, "nonce_form": "either" }), "nonce_form"),
+        ("oidc", json!({ "issuer": issuer, "clients": { "foreign": { "nonce": "always" } } }), "clients"),
+        ("oidc", json!({ "issuer": issuer, "clients": { CLIENT_ID: { "link": "never" } } }), "clients"),
     ] {
         let error = read(&settings(preset, &more)).expect_err(preset).to_string();
         assert!(error.starts_with("configuration: "), "{error}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::house::{House, word};
+use super::house::{House, NOW, word};
 use super::presets::{PRESETS, Preset, preset};
 use super::signer::{Signer, base64, hs256, jwks, signed};
 use crate::provider::Behaviour;
@@ -195,7 +195,8 @@ async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
         "invalid_token"
     );
     // A key without a name is not the one that is named.
-    assert_eq!(word(&house.verify(&Signer::Rsa.token(&claims)).await), "invalid_token");
+    let verdict = house.verify_at(&Signer::Rsa.token(&claims), NOW + 10).await;
+    assert_eq!(word(&verdict), "invalid_token");
 
     // One name for two keys: either may have signed, and nobody else.
     let named = |signer: Signer| {
@@ -284,4 +285,34 @@ async fn a_short_rsa_key_verifies_nothing() {
     short["n"] = modulus.into();
     let house = publishing(preset("apple"), &[short, Signer::Ec.jwk()]).await;
     assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "invalid_token");
+}
+
+#[tokio::test]
+async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own() {
+    let mut bare = Signer::Rsa.jwk();
+    bare.as_object_mut().unwrap().remove("alg");
+    for preset in signing() {
+        for (jwk, expected) in [(bare.clone(), "accepted"), (Signer::Rsa.jwk(), "invalid_token")] {
+            let house = publishing(preset, &[jwk]).await;
+            let header = json!({ "alg": "PS256", "kid": "rsa-1" });
+            let verdict = house.verify(&Signer::Pss.token_with(&header, &house.claims())).await;
+            assert_eq!(word(&verdict), expected, "{}: {verdict:?}", preset.name);
+            assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted");
+            // Neither padding passes for the other.
+            let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
+            assert_eq!(word(&verdict), "invalid_token", "{}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that_are() {
+    let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
+    let mut header = Signer::Rsa.header();
+    header["alg"] = "RS512\n".into();
+    let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
+    let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+    let log = refusal.log.unwrap();
+    assert!(log.contains("RS512?") && log.contains("RS256, PS256, ES256 and EdDSA"), "{log}");
+    assert!(!refusal.detail.contains("RS512"), "{}", refusal.detail);
 }

@@ -249,6 +249,7 @@ async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_u
         (Behaviour::status(401), "client_secret"),
         (with_body(400, r#"{"error":"invalid_client"}"#), "client_secret"),
         (with_body(400, r#"{"error":"invalid_request"}"#), "idp.tokeninfo_url"),
+        (with_body(400, r#"{"error":"unsupported_token_type"}"#), "idp.verify"),
         (Behaviour::Json(json!({ "active": true })), "accepts a token that nobody has signed"),
         (Behaviour::Json(json!({ "sub": "x" })), "idp.preset"),
     ] {
@@ -259,6 +260,24 @@ async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_u
         } else {
             assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whether_any_provider_introspects_id_tokens_is_not_taken_for_granted() {
+    let app = App::start().await;
+    let issuer = app.provider.url();
+    for (preset, doubts) in [("oidc", 1), ("keycloak", 0)] {
+        let providers = format!(
+            "{{other={{preset=\"{preset}\",issuer=\"{issuer}\",client_id=\"x\",client_secret=\"hush\",verify=\"tokeninfo\"}}}}"
+        );
+        let metadata = json!({ "issuer": issuer, "introspection_endpoint": app.provider.tokeninfo_url() });
+        app.provider.behave_once(Behaviour::Json(metadata));
+        app.provider.behave_once(Behaviour::Json(json!({ "active": false })));
+        let said = check(&app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())]).await;
+        assert_eq!(said.code, Some(0), "{:#?}", said.lines);
+        let about = |line: &&(String, String)| line.0 == "warn" && line.1.contains("providers.other.verify");
+        assert_eq!(said.lines.iter().filter(about).count(), doubts, "{preset} {:#?}", said.lines);
     }
 }
 
@@ -284,7 +303,10 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
 
     for (documents, words) in [
         (&[][..], "discovery (127.0.0.1): answers 404"),
-        (&[&json!({ "issuer": "https://other.example" })], "discovery (127.0.0.1): `issuer` is not"),
+        (
+            &[&json!({ "issuer": "https://other.example" })],
+            "discovery (127.0.0.1): `issuer` is https://other.example, not the configured one",
+        ),
         (&[&json!({ "issuer": issuer })], "has no `jwks_uri`"),
         (&[&metadata], "keys (127.0.0.1): answers 404"),
         (&[&metadata, &json!({ "keys": [] })], "keys (127.0.0.1): hold no usable key"),

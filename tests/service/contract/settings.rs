@@ -80,6 +80,18 @@ fn a_client_id_that_checks_no_audience_is_refused() {
 }
 
 #[test]
+fn a_setting_of_the_provider_is_named_by_its_own_variable() {
+    let keycloak = [("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "http://keycloak:8080/realms/people")];
+    assert_refused(
+        &keycloak,
+        &["(set in environment variable IDP_ISSUER)", "must be https", "SSL_CERT_FILE"],
+    );
+    let document = "https://id.example.com/.well-known/openid-configuration";
+    let settings = [("IDP_PRESET", "oidc"), ("IDP_ISSUER", document)];
+    assert_refused(&settings, &["IDP_ISSUER", "remove `/.well-known/openid-configuration`"]);
+}
+
+#[test]
 fn each_wrong_setting_is_named() {
     let rows = [
         ("IDP_CLIENT_IDS", "x", "IDP_CLIENT_IDS"),
@@ -96,6 +108,7 @@ fn each_wrong_setting_is_named() {
         ("IDP_JWKS_URL", "https://id.example.com/keys", "IDP_ISSUERS"),
         ("IDP_TENANTS", "common", "IDP_TENANTS"),
         ("IDP_TOKENINFO_AUTH", "none", "IDP_TOKENINFO_AUTH"),
+        ("IDP_NONCE_FORM", "either", "IDP_NONCE_FORM"),
         ("IDP_NAME", "Google", "IDP_NAME"),
         ("IDP_NAME", "", "IDP_NAME"),
         ("IDP_LINK", "always", "IDP_LINK"),

@@ -12,8 +12,8 @@ pub struct SignInRequest {
     /// As the provider's SDK returned it. Not an access token, and not an authorization code.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce that was given to the SDK, if one was; at most 512 bytes. The token holds it as it is, or its
-    /// SHA-256 in lower-case hex.
+    /// The raw nonce, if one was used; at most 512 bytes. The token holds it as it is, or its SHA-256 in lower-case hex
+    /// where the provider's `nonce_form` is `sha256`.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
     /// `false` refuses an identity that nobody has signed in with before (404 `user_not_found`) instead of creating

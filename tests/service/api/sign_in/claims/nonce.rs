@@ -1,4 +1,4 @@
-//! `nonce` (OIDC Core §3.1.3.7, 11): raw or as its SHA-256, on both sides or on none.
+//! `nonce` (OIDC Core §3.1.3.7, 11): in the form that counts, on both sides or on none.
 
 use serde_json::{Value, json};
 
@@ -33,12 +33,15 @@ async fn assert_match(app: &App, provider: &str, sent: &Value, held: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_tokens_nonce_is_the_requests_raw_or_as_its_sha256() {
-    let app = App::start().await;
+async fn the_tokens_nonce_is_the_requests_in_the_form_that_is_set() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.nonce_form", "sha256"))).await;
     let longest = "n".repeat(512);
-    for (sent, held) in [(RAW, RAW), (RAW, SHA256), (SHA256, SHA256), ("ñ ✓", "ñ ✓"), (&longest, &longest)]
-    {
+    for (sent, held) in [(RAW, RAW), (SHA256, SHA256), ("ñ ✓", "ñ ✓"), (&longest, &longest)] {
         assert_match(&app, "idp", &json!(sent), &json!(held)).await;
+    }
+    assert_match(&app, "second", &json!(RAW), &json!(SHA256)).await;
+    for (provider, sent, held) in [("idp", RAW, SHA256), ("second", RAW, RAW), ("second", SHA256, SHA256)] {
+        assert_mismatch(&app, provider, &json!(sent), &json!(held)).await;
     }
     assert_match(&app, "idp", &Value::Null, &Value::Null).await;
 }
@@ -75,7 +78,7 @@ async fn a_nonce_on_one_side_only_is_refused() {
 async fn a_provider_may_let_a_nonce_pass_that_only_the_token_carries() {
     let app = App::start_with(|figment| figment.merge(("providers.second.nonce", "if_sent"))).await;
     assert_match(&app, "second", &Value::Null, &json!(RAW)).await;
-    assert_match(&app, "second", &json!(RAW), &json!(SHA256)).await;
+    assert_match(&app, "second", &json!(RAW), &json!(RAW)).await;
     assert_mismatch(&app, "second", &json!(RAW), &Value::Null).await;
     assert_mismatch(&app, "second", &json!(RAW), &json!("another")).await;
     // The others stay as strict as they were.

@@ -1,0 +1,51 @@
+//! Tells an `id_token` from the other tokens that a provider signs with the same keys (RFC 8725 §3.11 and
+//! §3.12, RFC 9068 §5). Access tokens are shown to other services, each of which could sign in with one here.
+//!
+//! Nothing tells where a provider makes access tokens of the very claims of its `id_token`s, as Dex does.
+
+use serde_json::Value;
+
+use super::json::Object;
+use super::refusal::{Reason, Refusal};
+
+const ACCESS_TOKEN: Refusal =
+    Refusal::new(Reason::InvalidToken, "this is an access token; send the id_token");
+const OTHER: Refusal =
+    Refusal::new(Reason::InvalidToken, "this is a token of another kind; send the id_token");
+
+/// Members that access tokens have and no `id_token`: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and how
+/// the client has authenticated (Microsoft).
+const OF_ACCESS: [&str; 4] = ["scope", "scp", "azpacr", "appidacr"];
+
+/// Refuses a JOSE header that names another kind of token, such as `at+jwt` (RFC 9068 §2.1) or `logout+jwt`.
+pub(super) fn check_header(header: &Object) -> Result<(), Refusal> {
+    let Some(typ) = header.get("typ") else { return Ok(()) };
+    let typ = typ.as_str().unwrap_or_default().to_ascii_lowercase();
+    match typ.strip_prefix("application/").unwrap_or(&typ) {
+        "jwt" => Ok(()),
+        "at+jwt" => Err(ACCESS_TOKEN),
+        _ => Err(OTHER),
+    }
+}
+
+/// Refuses the claims of another kind of token.
+pub(super) fn check_claims(claims: &Object) -> Result<(), Refusal> {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
+    // Keycloak says it in the payload; Google's endpoint puts the header's member among the claims.
+    match claims.get("typ").map(word).as_deref() {
+        None | Some("id" | "jwt") => {}
+        Some("bearer" | "dpop" | "at+jwt") => return Err(ACCESS_TOKEN),
+        Some(_) => return Err(OTHER),
+    }
+    // Amazon Cognito.
+    match claims.get("token_use").map(word).as_deref() {
+        None | Some("id") => {}
+        Some("access") => return Err(ACCESS_TOKEN),
+        Some(_) => return Err(OTHER),
+    }
+    // Logout tokens (OpenID Connect Back-Channel Logout §2.4) and other security events (RFC 8417).
+    if claims.get("events").is_some() {
+        return Err(OTHER);
+    }
+    if OF_ACCESS.iter().any(|name| claims.get(name).is_some()) { Err(ACCESS_TOKEN) } else { Ok(()) }
+}
