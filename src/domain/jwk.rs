@@ -32,6 +32,17 @@ impl Algorithm {
     /// The names of all of them, for people.
     pub const NAMES: &str = "RS256, PS256, ES256 and EdDSA";
 
+    /// The name of its own.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Ps256 => "PS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
     /// The algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -57,7 +68,7 @@ pub struct Key {
 
 /// The document holds no key that a signature could be verified with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no usable key")]
+#[error("no usable key (for {})", Algorithm::NAMES)]
 pub struct NoKeys;
 
 /// The usable keys of a key set; never empty.

@@ -103,7 +103,13 @@ impl<'t> Jws<'t> {
             // Without names, a provider's next key looks like a wrong signature.
             (true, None) => Err(Failure::UnknownKey),
             (true, Some(_)) => Err(refused("the signature is not the provider's").into()),
-            (false, _) => Err(refused("`alg` is not the key's algorithm").into()),
+            (false, _) => {
+                let refusal = refused("`alg` is not the key's algorithm");
+                let named = self.algorithm.name();
+                let log =
+                    format!("`alg` is {named}, and the provider publishes that key for another algorithm");
+                Err(refusal.logged(log).into())
+            }
         }
     }
 }

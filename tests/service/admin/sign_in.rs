@@ -97,6 +97,34 @@ async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn staff_sign_in_where_the_providers_tokens_hold_the_nonces_hash() {
+    for rule in ["required", "always"] {
+        let desk = Desk::open_altered(|figment| {
+            figment.merge(("idp.nonce_form", "sha256")).merge(("idp.nonce", rule))
+        })
+        .await;
+        desk.appoint("ada@example.com", Role::Admin).await;
+        let mut browser = desk.signed_in("ada@example.com").await;
+        assert_eq!(browser.get("/admin/users").await.status.as_u16(), 200, "{rule}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whose_address_the_provider_does_not_tell_hear_that_and_not_that_they_are_unknown() {
+    let desk = Desk::open().await;
+    let mut browser = Browser::new(&desk.app.url);
+    let authorize = browser.begin().await;
+    let person = [("sub", "somebody-without-an-address"), ("answer", "sign_in")];
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let chosen = client.post(authorize).form(&person).send().await.unwrap();
+    let callback =
+        chosen.headers()["location"].to_str().unwrap().strip_prefix(&desk.app.url).unwrap().to_owned();
+    let refused = browser.get(&callback).await;
+    assert_eq!(refused.status.as_u16(), 403);
+    assert!(refused.text.contains("did not say your e-mail address"), "{}", refused.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Admin).await;

@@ -1,6 +1,7 @@
 //! What is promised in writing, held against what is.
 
 mod check;
+mod log;
 mod openapi;
 mod problems;
 mod queries;

@@ -16,7 +16,9 @@ async fn an_access_token_in_place_of_an_id_token_is_refused() {
         "exp": (now() + 3600).to_string(), "expires_in": "3600", "email": "ada@example.com",
         "email_verified": "true", "access_type": "online",
     });
-    assert_refused(&app, "idp", &of_access_token, 401, "issuer_mismatch").await;
+    assert_refused(&app, "idp", &of_access_token, 401, "invalid_token").await;
+    let answer = app.sign_in(&of_access_token).await;
+    assert_eq!(answer.json()["detail"], "this is an access token; send the id_token");
     let of_introspection = json!({ "active": true, "client_id": CLIENT_ID, "username": "ada" });
     assert_refused(&app, "idp", &of_introspection, 401, "issuer_mismatch").await;
 }

@@ -1,0 +1,38 @@
+//! What the log tells an operator of a provider that is not set up as it should be.
+
+use serde_json::json;
+
+use crate::support::cluster::Database;
+use crate::support::process::{Process, free_port};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::{CLIENT_ID, encode, now};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let issuer = provider.url();
+    let settings = format!(
+        "{{keycloak={{preset=\"keycloak\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\",client_secret=\"hush\",\
+         verify=\"tokeninfo\"}}}}"
+    );
+    let settings = [("ROCKET_PROVIDERS", settings.as_str())];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let metadata = json!({ "issuer": issuer, "introspection_endpoint": provider.tokeninfo_url() });
+    provider.behave_once(Behaviour::Json(metadata));
+    let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
+    let mut answer = claims.clone();
+    answer["active"] = true.into();
+    provider.behave(Behaviour::Json(answer));
+    let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) }).to_string();
+    for _ in 0..3 {
+        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/keycloak", service.url));
+        let request = request.header("Content-Type", "application/json").body(body.clone());
+        let answer = request.send().await.unwrap();
+        assert!(answer.status().is_success(), "{} {}", answer.text().await.unwrap(), service.log());
+    }
+    let log = service.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("id_token has no `email`")).collect();
+    let [line] = lines[..] else { panic!("{log}") };
+    assert!(line.contains("keycloak") && line.contains("WARN"), "{line}");
+}
