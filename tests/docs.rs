@@ -51,7 +51,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&root().join("docs"), "md");
-    pages.push(root().join("README.md"));
+    pages.extend(["README.md", "SECURITY.md"].map(|page| root().join(page)));
     pages
 }
 
