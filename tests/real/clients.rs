@@ -1,0 +1,71 @@
+//! OAuth clients that know nothing of the service but its address: they discover it (RFC 8414), refresh
+//! (RFC 6749, section 6) and revoke (RFC 7009).
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::installed::{command, node, printed, project, python};
+use crate::support::cluster::Database;
+use crate::support::provider::Provider;
+use crate::support::token::{CLIENT_ID, claims, opaque};
+use crate::tools::{Folder, folder};
+use crate::vestibule::Vestibule;
+
+/// An instance, and a provider whose tokens it takes.
+pub struct Signed {
+    pub instance: Vestibule,
+    pub folder: Folder,
+    provider: Provider,
+    _database: Database,
+}
+
+impl Signed {
+    pub async fn start(name: &str) -> Self {
+        let (folder, database, provider) = (folder(name), Database::create().await, Provider::start().await);
+        let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
+        let url = instance.url();
+        let instance = instance.with("ROCKET_PUBLIC_URL", &url).started().await;
+        Self { instance, folder, provider, _database: database }
+    }
+
+    /// An `id_token` that signs somebody in.
+    pub fn id_token(&self) -> String {
+        let token = opaque();
+        self.provider.accept(&token, claims("somebody", "ada@example.com"));
+        token
+    }
+
+    /// What a sign-in is answered with.
+    pub async fn credential(&self) -> Value {
+        let answer = crate::service::sign_in(&self.instance, &self.id_token(), None).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        answer.body
+    }
+}
+
+/// Runs a program of ours that asserts what its library makes of the service.
+async fn content(program: &str, runtime: Option<PathBuf>) {
+    let Some(runtime) = runtime else { return };
+    let signed = Signed::start(&format!("real-{program}")).await;
+    let credential = signed.credential().await;
+    let mut command = command(&runtime);
+    command.arg(project("tests/real/clients").join(program)).arg(signed.instance.url()).arg(CLIENT_ID);
+    command.arg(credential["refresh_token"].as_str().unwrap());
+    println!("{}", printed(command).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openid_client_discovers_refreshes_and_revokes() {
+    content("openid_client.mjs", node()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oauth4webapi_discovers_refreshes_and_revokes() {
+    content("oauth4webapi.mjs", node()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn authlib_discovers_refreshes_and_revokes() {
+    content("with_authlib.py", python()).await;
+}

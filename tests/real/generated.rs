@@ -1,0 +1,88 @@
+//! Clients that generators make from the API's description: they compile, and do what an app does with them. The
+//! programs in `tests/real/generated` sign in, refresh, read who they are, and try a token that is none.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::clients::Signed;
+use crate::installed::{command, go, node, openapi_generator, printed, project};
+use crate::verifiers::module;
+
+/// What each of the programs prints.
+const DONE: &str = "created ada@example.com invalid_refresh_token\n";
+
+/// The description, as a file of the folder.
+async fn description(signed: &Signed) {
+    let answer = reqwest::get(format!("{}/api/v1/openapi.json", signed.instance.url())).await.unwrap();
+    fs::write(signed.folder.join("openapi.json"), answer.text().await.unwrap()).unwrap();
+}
+
+/// Puts one of our programs there, under a name.
+fn program(folder: &Path, file: &str, name: &str) {
+    fs::copy(project("tests/real/generated").join(file), folder.join(name)).unwrap();
+}
+
+/// Compiles a program of ours, strictly, and runs it.
+async fn typescript(signed: &Signed, node: &Path, file: &str) -> String {
+    program(&signed.folder, file, "app.mts");
+    program(&signed.folder, "tsconfig.json", "tsconfig.json");
+    let mut compiled = command(node);
+    compiled.current_dir(&*signed.folder).args(["node_modules/typescript/bin/tsc", "-p", "."]);
+    printed(compiled).await;
+    let mut run = command(node);
+    run.arg(signed.folder.join("out/app.mjs")).args([signed.instance.url(), signed.id_token()]);
+    printed(run).await
+}
+
+fn modules(folder: &Path) {
+    symlink(project("tests/real/node_modules"), folder.join("node_modules")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_by_openapi_typescript_compiles_signs_in_and_refreshes() {
+    let Some(node) = node() else { return };
+    let signed = Signed::start("real-openapi-fetch").await;
+    modules(&signed.folder);
+    description(&signed).await;
+    let mut generate = command(&node);
+    generate.current_dir(&*signed.folder).arg("node_modules/openapi-typescript/bin/cli.js");
+    generate.args(["openapi.json", "-o", "schema.d.ts"]);
+    printed(generate).await;
+    assert_eq!(typescript(&signed, &node, "openapi_fetch.mts").await, DONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typescript_client_by_openapi_generator_compiles_signs_in_and_refreshes() {
+    let (Some(node), Some((java, archive))) = (node(), openapi_generator()) else { return };
+    let signed = Signed::start("real-typescript-fetch").await;
+    modules(&signed.folder);
+    description(&signed).await;
+    let mut generate = command(&java);
+    generate.current_dir(&*signed.folder).args(["-XX:TieredStopAtLevel=1", "-jar"]).arg(archive);
+    generate.args(["generate", "-i", "openapi.json", "-g", "typescript-fetch", "-o", "client"]);
+    // As Node wants it: with extensions.
+    generate.args(["--additional-properties", "importFileExtension=.js"]);
+    printed(generate).await;
+    assert_eq!(typescript(&signed, &node, "typescript_fetch.mts").await, DONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_by_oapi_codegen_compiles_signs_in_and_refreshes() {
+    let Some(go) = go() else { return };
+    let signed = Signed::start("real-oapi-codegen").await;
+    module(&signed.folder);
+    description(&signed).await;
+    program(&signed.folder, "app.go", "main.go");
+    let tool = |arguments: &[&str]| {
+        let mut command = command(&go);
+        command.current_dir(&*signed.folder).env("GOPROXY", "off").args(arguments);
+        command
+    };
+    fs::create_dir(signed.folder.join("api")).unwrap();
+    let generate = ["tool", "oapi-codegen", "-generate", "types,client", "-package", "api"];
+    printed(tool(&[&generate[..], &["-o", "api/client.gen.go", "openapi.json"]].concat())).await;
+    printed(tool(&["vet", "./..."])).await;
+    let said = printed(tool(&["run", ".", &signed.instance.url(), &signed.id_token()])).await;
+    assert_eq!(said, DONE);
+}

@@ -1,0 +1,265 @@
+//! Keycloak, from Maven Central. One server, in which each test has a realm of its own.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::installed::keycloak;
+use crate::person::{json as good, staff};
+use crate::service::{at_provider, check, sign_in};
+use crate::support::cluster::Database;
+use crate::tools::{Running, eventually, folder, free_port};
+use crate::vestibule::Vestibule;
+
+const ADMIN: &str = "admin";
+const SECRET: &str = "hush";
+/// Of Ada, as `person::sign_in` types it.
+const PASSWORD: &str = "a password";
+
+static SERVER: OnceCell<String> = OnceCell::const_new();
+
+/// Where it listens.
+async fn server(home: &Path) -> &'static str {
+    SERVER.get_or_init(|| start(home)).await
+}
+
+async fn start(home: &Path) -> String {
+    let (home, port) = (home.to_owned(), free_port());
+    let url = format!("http://127.0.0.1:{port}");
+    let log = home.join(format!("of-the-tests-{port}.log"));
+    let (hostname, output) = (format!("--hostname={url}"), log.clone());
+    let (tell, started) = mpsc::channel();
+    // The system ends it together with the thread that started it, and the first test's ends too early.
+    thread::spawn(move || {
+        let threads = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory";
+        // What `bin/kc.sh` starts; but that does not end it when it is ended itself.
+        let _running = Running::start(Path::new("/usr/bin/env"), &output, |command| {
+            command.args(["java", "-XX:TieredStopAtLevel=1", "-Xmx512m"]);
+            command.arg(format!("-Djava.util.concurrent.ForkJoinPool.common.threadFactory={threads}"));
+            command.arg(format!("-Dkc.home.dir={}", home.display()));
+            command.arg(format!("-Djboss.server.config.dir={}", home.join("conf").display()));
+            command.arg("-Djava.util.logging.manager=org.jboss.logmanager.LogManager");
+            command.arg("-cp").arg(home.join("lib/quarkus-run.jar"));
+            command.args(["io.quarkus.bootstrap.runner.QuarkusEntryPoint", "start", "--optimized"]);
+            command.args(["--cache=local", "--http-enabled=true", "--http-host=127.0.0.1"]);
+            command.arg(format!("--http-port={port}")).arg(hostname);
+            command.env("KC_BOOTSTRAP_ADMIN_USERNAME", ADMIN).env("KC_BOOTSTRAP_ADMIN_PASSWORD", ADMIN);
+        });
+        tell.send(()).unwrap();
+        loop {
+            thread::park();
+        }
+    });
+    started.recv().unwrap();
+    eventually(&format!("Keycloak answers; see {}", log.display()), async || {
+        let answer = reqwest::get(format!("{url}/realms/master")).await.ok()?;
+        (answer.status() == StatusCode::OK).then_some(())
+    })
+    .await;
+    url
+}
+
+/// A realm with what a new one has, Ada, and three clients: `app`; `narrow`, whose access tokens are for
+/// itself alone; and `backend`, which has a secret.
+struct Realm {
+    server: &'static str,
+    name: &'static str,
+}
+
+impl Realm {
+    /// `callback` is where staff come back to.
+    async fn new(home: &Path, name: &'static str, callback: &str) -> Self {
+        let realm = Self { server: server(home).await, name };
+        realm.ask(Method::POST, "", &json!({ "realm": name, "enabled": true })).await;
+        let client = |id: &str, more: Value| {
+            let mut client =
+                json!({ "clientId": id, "redirectUris": [callback], "directAccessGrantsEnabled": true });
+            client.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            client
+        };
+        let mapper = json!({
+            "name": "audience", "protocol": "openid-connect", "protocolMapper": "oidc-audience-mapper",
+            "config": {
+                "included.client.audience": "narrow", "access.token.claim": "true", "id.token.claim": "false",
+            },
+        });
+        let clients = [
+            client("app", json!({ "publicClient": true })),
+            client(
+                "narrow",
+                json!({ "publicClient": true, "fullScopeAllowed": false, "protocolMappers": [mapper] }),
+            ),
+            client("backend", json!({ "publicClient": false, "secret": SECRET })),
+        ];
+        for client in clients {
+            realm.ask(Method::POST, &format!("/{name}/clients"), &client).await;
+        }
+        let password = json!({ "type": "password", "value": PASSWORD, "temporary": false });
+        let ada = json!({
+            "username": "ada", "enabled": true, "email": "ada@example.com", "emailVerified": true,
+            "firstName": "Ada", "lastName": "Lovelace", "credentials": [password],
+        });
+        realm.ask(Method::POST, &format!("/{name}/users"), &ada).await;
+        realm
+    }
+
+    fn issuer(&self) -> String {
+        format!("{}/realms/{}", self.server, self.name)
+    }
+
+    /// Asks the administration of realms.
+    async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
+        let client = Client::new();
+        let form = [
+            ("grant_type", "password"),
+            ("client_id", "admin-cli"),
+            ("username", ADMIN),
+            ("password", ADMIN),
+        ];
+        let token = format!("{}/realms/master/protocol/openid-connect/token", self.server);
+        let token = good(client.post(token).form(&form)).await;
+        let request = client
+            .request(method, format!("{}/admin/realms{path}", self.server))
+            .bearer_auth(token["access_token"].as_str().unwrap())
+            .header("Content-Type", "application/json")
+            .body(body.to_string());
+        good(request).await
+    }
+
+    /// Ada's `id_token` and access token for a client without a secret, by her password.
+    async fn tokens(&self, client_id: &str) -> [String; 2] {
+        let form = [
+            ("grant_type", "password"),
+            ("client_id", client_id),
+            ("username", "ada"),
+            ("password", PASSWORD),
+            ("scope", "openid"),
+        ];
+        let url = format!("{}/protocol/openid-connect/token", self.issuer());
+        let tokens = good(Client::new().post(url).form(&form)).await;
+        ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap().to_owned())
+    }
+
+    /// Ends Ada's sessions.
+    async fn sign_out(&self) {
+        let found = self.ask(Method::GET, &format!("/{}/users?username=ada", self.name), &Value::Null).await;
+        let id = found[0]["id"].as_str().unwrap();
+        self.ask(Method::POST, &format!("/{}/users/{id}/logout", self.name), &Value::Null).await;
+    }
+
+    /// Begins to sign with a new key.
+    async fn rotate(&self) {
+        let realm = self.ask(Method::GET, &format!("/{}", self.name), &Value::Null).await;
+        let config =
+            json!({ "priority": ["200"], "enabled": ["true"], "active": ["true"], "keySize": ["2048"] });
+        let key = json!({
+            "name": "another", "providerId": "rsa-generated", "providerType": "org.keycloak.keys.KeyProvider",
+            "parentId": realm["id"], "config": config,
+        });
+        self.ask(Method::POST, &format!("/{}/components", self.name), &key).await;
+    }
+
+    /// An instance whose users sign in there, at `backend` and those clients.
+    fn instance(&self, folder: &Path, database: &Database, clients: &str, verify: &str) -> Vestibule {
+        let more = [("IDP_ADDITIONAL_CLIENT_IDS", clients), ("IDP_VERIFY", verify)];
+        self.configure(at_provider(folder, database, &more))
+    }
+
+    /// The same instance, with `backend`.
+    fn configure(&self, instance: Vestibule) -> Vestibule {
+        instance
+            .with("IDP_PRESET", "keycloak")
+            .with("IDP_ISSUER", &self.issuer())
+            .with("IDP_CLIENT_ID", "backend")
+            .with("IDP_CLIENT_SECRET", SECRET)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_verifies_them() {
+    let Some(home) = keycloak() else { return };
+    let realm = Realm::new(&home, "kinds", "http://127.0.0.1/back").await;
+    let (folder, database) = (folder("real-keycloak"), Database::create().await);
+    // The last is what makes a default realm's access tokens be for us.
+    for clients in ["app,narrow", "app,narrow,account"] {
+        for verify in ["jwks", "tokeninfo", "both"] {
+            let instance = realm.instance(&folder, &database, clients, verify).started().await;
+            let said = check(&instance);
+            assert!(!said.contains("wrong "), "{verify}: {said}");
+            for client in ["app", "narrow"] {
+                let [id_token, access_token] = realm.tokens(client).await;
+                let what = format!("{client} of {clients}, verified by {verify}");
+                let answer = sign_in(&instance, &id_token, None).await;
+                assert!(answer.status.is_success(), "{what}: {answer:?}\n{}", instance.said());
+                let answer = sign_in(&instance, &access_token, None).await;
+                assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{what}: {answer:?}");
+                let detail = answer.body["detail"].as_str().unwrap();
+                assert!(detail.contains("access token"), "{what}: {detail}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked() {
+    let Some(home) = keycloak() else { return };
+    let realm = Realm::new(&home, "sessions", "http://127.0.0.1/back").await;
+    let (folder, database) = (folder("real-keycloak-ended"), Database::create().await);
+    for verify in ["tokeninfo", "both"] {
+        let instance = realm.instance(&folder, &database, "app", verify).started().await;
+        let [id_token, _] = realm.tokens("app").await;
+        let answer = sign_in(&instance, &id_token, None).await;
+        assert!(answer.status.is_success(), "{verify}: {answer:?}");
+        realm.sign_out().await;
+        let answer = sign_in(&instance, &id_token, None).await;
+        assert_eq!((answer.status, answer.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{verify}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_keycloak_signs_with_at_once_is_accepted_at_once() {
+    let Some(home) = keycloak() else { return };
+    let realm = Realm::new(&home, "keys", "http://127.0.0.1/back").await;
+    let (folder, database) = (folder("real-keycloak-keys"), Database::create().await);
+    let instance = realm.instance(&folder, &database, "app", "jwks").started().await;
+    let [before, _] = realm.tokens("app").await;
+    assert_eq!(sign_in(&instance, &before, None).await.body["outcome"], "created");
+    realm.rotate().await;
+    let [after, _] = realm.tokens("app").await;
+    assert_ne!(before.split('.').next(), after.split('.').next(), "the header names another key");
+    for id_token in [after, before] {
+        let answer = sign_in(&instance, &id_token, None).await;
+        assert_eq!(answer.body["outcome"], "signed_in", "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
+    let Some(home) = keycloak() else { return };
+    let (folder, database) = (folder("real-keycloak-staff"), Database::create().await);
+    let instance = at_provider(&folder, &database, &[]);
+    let url = instance.url();
+    let realm = Realm::new(&home, "staff", &format!("{url}/admin/sign-in/callback")).await;
+    let mut instance = realm.configure(instance).started().await;
+    let added = instance.run(&["staff", "add", "ada@example.com", "--role", "admin"]);
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    let (landed, mut browser) = staff(&url, "ada").await;
+    assert_eq!(landed.header("location"), Some("/admin/users"), "{}", landed.text);
+    assert_eq!(browser.get("/admin").await.status.as_u16(), 200);
+
+    instance.tell_to_stop();
+    instance.ended().await;
+    let instance = instance.with("IDP_CLIENT_SECRET", "another one").started().await;
+    let said = check(&instance);
+    let wrong = said.lines().find(|line| line.starts_with("wrong "));
+    assert!(wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")), "{said}");
+    let (refused, _) = staff(&url, "ada").await;
+    assert!(refused.status.is_client_error() || refused.status.is_server_error(), "{}", refused.text);
+    let said = instance.said();
+    assert!(said.contains("IDP_CLIENT_SECRET"), "{said}");
+    assert!(!said.contains("internal_error"), "{said}");
+}
