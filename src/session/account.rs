@@ -7,6 +7,7 @@ use super::forget;
 use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
+use crate::store::turns::in_turn;
 use crate::store::users::{DeletedBy, Origin};
 use crate::store::{Error, identities, users};
 
@@ -22,7 +23,7 @@ pub async fn link(
     claims: &VerifiedClaims,
     origin: &Origin,
 ) -> Result<Linked, Error> {
-    retrying!(identities::link(pool, user, session, provider, claims, origin))
+    retrying!(in_turn(pool, user, identities::link(pool, user, session, provider, claims, origin)))
 }
 
 /// Unlinks an identity and ends its sessions, unless it is the user's last.
@@ -36,7 +37,7 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    retrying!(identities::unlink(pool, user, session, identity, origin))
+    retrying!(in_turn(pool, user, identities::unlink(pool, user, session, identity, origin)))
 }
 
 /// Deletes a user and all that is theirs. Answers whether there was one: somebody else may have deleted them or

@@ -11,6 +11,7 @@ use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
 use crate::store::sessions::{Lifetimes, NotRefreshed};
+use crate::store::turns::in_turn;
 use crate::store::users::Origin;
 
 /// For how long the token just used up is good for another successor, in seconds. A phone whose
@@ -65,7 +66,8 @@ pub async fn refresh(
         // Should a broken connection have exchanged the token after all, the next run is a lost
         // answer's second try.
         let successor = RefreshToken::generate();
-        match store::sessions::refresh(pool, &hash, &successor.hash, lifetimes, origin).await {
+        let exchange = store::sessions::refresh(pool, &hash, &successor.hash, lifetimes, origin);
+        match in_turn(pool, &hash, exchange).await {
             Ok(verdict) => break (successor, verdict),
             Err(error) => retries.after(error).await?,
         }

@@ -13,6 +13,7 @@ use crate::domain::user::{Identity, User};
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
+use crate::store::turns::in_turn;
 use crate::store::users::{Origin, Outcome};
 
 /// A verified identity that wants a session.
@@ -91,7 +92,8 @@ pub async fn sign_in(
             device_name: attempt.device_name,
             device_platform: attempt.device_platform,
         };
-        match store::users::sign_in(pool, &input).await {
+        let person = (&attempt.provider.name, &attempt.claims.subject);
+        match in_turn(pool, person, store::users::sign_in(pool, &input)).await {
             Ok(verdict) => break (session_id, refresh_token, verdict),
             Err(error) => retries.after(error).await?,
         }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::doubt;
+
 /// A statement that did not do its work. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -38,6 +40,11 @@ impl Error {
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }
 
+    /// It took longer than anybody waits.
+    pub(super) const fn late() -> Self {
+        Self::Unavailable(sqlx::Error::PoolTimedOut)
+    }
+
     /// A statement answered what it cannot.
     pub(super) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
@@ -60,10 +67,14 @@ impl From<sqlx::Error> for Error {
                 Self::Disconnected(error)
             }
             (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::Disconnected(error),
-            // lock_not_available, query_canceled (our own time limits), the class of exhausted
-            // resources, and read-only after a failover.
+            // read_only_sql_transaction: a primary that is one no more. The other connections lead there, too.
+            (sqlx::Error::Database(_), Some("25006")) => {
+                doubt::begin();
+                Self::Unavailable(error)
+            }
+            // lock_not_available, query_canceled (our own time limits), and the class of exhausted resources.
             (sqlx::Error::Database(_), Some(code))
-                if ["55P03", "57014", "25006"].contains(&code) || code.starts_with("53") =>
+                if ["55P03", "57014"].contains(&code) || code.starts_with("53") =>
             {
                 Self::Unavailable(error)
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Connection, PgConnection, PgPool, PgTransaction};
 
-use super::Error;
+use super::{Error, doubt};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -56,20 +56,34 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), MigrateError> {
     migrator.run(connection).await
 }
 
-/// Whether every migration that this program knows is applied. There may be more: while instances
-/// are replaced one by one, the older ones meet the schema of the newer, which only grows.
+/// What the service can do with its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// It takes writes: it is no standby, nor a primary that is one no more.
+    pub writable: bool,
+    /// Every migration that this program knows is applied. There may be more: while instances are replaced one by
+    /// one, the older ones meet the schema of the newer, which only grows.
+    pub migrated: bool,
+}
+
+/// Asks the database how it stands.
 ///
 /// # Errors
 /// The database does not answer, or has no schema at all.
-pub async fn are_applied(pool: &PgPool) -> Result<bool, Error> {
+pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     let latest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     // No macro: the table is the migrator's and not in the schema that queries are checked against.
-    let applied: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)")
-            .bind(latest)
-            .fetch_one(pool)
-            .await?;
-    Ok(applied)
+    let (writable, migrated): (bool, bool) = sqlx::query_as(
+        "SELECT current_setting('transaction_read_only') = 'off',
+                EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)",
+    )
+    .bind(latest)
+    .fetch_one(pool)
+    .await?;
+    if !writable {
+        doubt::begin();
+    }
+    Ok(Standing { writable, migrated })
 }
 
 /// How a database's schema differs from the one that this program brings about, as versions.

@@ -6,6 +6,7 @@
 mod copy;
 pub mod deadline;
 pub mod directory;
+pub mod doubt;
 pub mod error;
 pub mod event_counts;
 pub mod event_log;
@@ -27,6 +28,7 @@ pub mod sessions;
 pub mod signing_keys;
 pub mod staff;
 pub mod staff_access;
+pub mod turns;
 pub mod users;
 
 pub use self::error::Error;

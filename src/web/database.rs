@@ -10,11 +10,11 @@ use rocket_db_pools::{Database, Pool};
 use serde::Deserialize;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions, Connection, Postgres};
+use sqlx::{ConnectOptions, Postgres};
 
 use super::openapi::problems::Fails;
 use super::problem::Kind;
-use crate::store::deadline;
+use crate::store::doubt;
 
 /// The service's database, `[default.databases.vestibule]`.
 #[derive(Debug, Database)]
@@ -62,7 +62,10 @@ pub enum Error {
     /// A key is missing or of the wrong type.
     #[error("the database's settings cannot be read: {0}")]
     Settings(#[source] Box<figment::Error>),
-    /// The URL is none, or the database failed.
+    /// The URL cannot be understood.
+    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` cannot be used: {0}; correct it")]
+    Url(#[source] sqlx::Error),
+    /// The database failed.
     #[error(transparent)]
     Sqlx(#[from] sqlx::Error),
 }
@@ -80,8 +83,9 @@ impl Settings {
     ///
     /// # Errors
     /// The URL cannot be understood.
-    pub fn connect_options(&self) -> Result<PgConnectOptions, sqlx::Error> {
-        let options = PgConnectOptions::from_str(&self.url)?
+    pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
+        let options = PgConnectOptions::from_str(&self.url)
+            .map_err(Error::Url)?
             .application_name("vestibule")
             // No request waits for longer than a person would; see the store's errors.
             .options([
@@ -98,7 +102,7 @@ impl Settings {
     ///
     /// # Errors
     /// The URL cannot be understood.
-    pub fn is_here(&self) -> Result<bool, sqlx::Error> {
+    pub fn is_here(&self) -> Result<bool, Error> {
         let options = self.connect_options()?;
         let host = options.get_host();
         Ok(options.get_socket().is_some()
@@ -111,7 +115,7 @@ impl Settings {
     ///
     /// # Errors
     /// The URL cannot be understood.
-    pub fn warn_of_plain_text(&self) -> Result<(), sqlx::Error> {
+    pub fn warn_of_plain_text(&self) -> Result<(), Error> {
         let options = self.connect_options()?;
         let sealed = matches!(
             options.get_ssl_mode(),
@@ -125,7 +129,7 @@ impl Settings {
         Ok(())
     }
 
-    fn pool(&self) -> Result<PgPool, sqlx::Error> {
+    fn pool(&self) -> Result<PgPool, Error> {
         let idle = Duration::from_secs(1);
         let options = PgPoolOptions::new()
             .min_connections(self.min_connections)
@@ -134,13 +138,18 @@ impl Settings {
             .acquire_time_level(LevelFilter::Trace)
             .acquire_timeout(Duration::from_secs(self.connect_timeout))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
-            // A ping before each statement would be a round trip of its own. Only a connection that
-            // has rested is asked whether it still lives.
+            // To ask before each statement would be a round trip of its own. Only a connection that has rested, or
+            // is in doubt, is asked whether it is sound.
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
-                Box::pin(async move { Ok(meta.idle_for < idle || connection.ping().await.is_ok()) })
+                Box::pin(async move {
+                    let trusted = meta.idle_for < idle && !doubt::prevails();
+                    Ok(trusted || doubt::is_sound(connection).await.unwrap_or(false))
+                })
             })
-            .after_release(|connection, _| Box::pin(deadline::returns(connection)));
+            .after_release(|connection, _| {
+                Box::pin(async move { Ok(!doubt::prevails() || doubt::is_sound(connection).await?) })
+            });
         Ok(options.connect_lazy_with(self.connect_options()?))
     }
 }

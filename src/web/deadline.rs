@@ -1,10 +1,16 @@
 //! No request without an answer: whatever a handler waits for, the client has waited long enough at some time.
 
+use std::time::Duration;
+
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
 use super::problem::{Kind, Problem};
 use crate::store::deadline::{self, LIMIT};
+
+/// Another limit than the usual one, where it is managed.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit(pub Duration);
 
 /// A route's own handler.
 #[derive(Clone)]
@@ -23,7 +29,8 @@ pub fn routes(routes: Vec<Route>) -> Vec<Route> {
 #[rocket::async_trait]
 impl Handler for InTime {
     async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
-        let answer = deadline::within(LIMIT, self.0.handle(request, data)).await;
+        let limit = request.rocket().state().map_or(LIMIT, |Limit(limit)| *limit);
+        let answer = deadline::within(limit, self.0.handle(request, data)).await;
         answer.unwrap_or_else(|| {
             let problem = Problem {
                 retry_after: Some(1),

@@ -19,7 +19,7 @@ use super::problem::{Kind, Problem};
 use crate::config::Observers;
 use crate::session::KeyRing;
 use crate::store::deadline::within;
-use crate::store::migrations;
+use crate::store::migrations::{self, Standing};
 
 /// Longest wait for the database. Whoever asks does so every few seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -99,15 +99,20 @@ impl<'r> Responder<'r, 'static> for Readiness {
 )]
 #[get("/readyz")]
 async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> Readiness {
-    let (database, migrations) = match within(PATIENCE, migrations::are_applied(db.pool())).await {
-        Some(Ok(true)) => ("ok", "ok"),
-        Some(Ok(false)) => ("ok", "missing"),
-        Some(Err(_)) => ("failed", "unknown"),
-        None => ("no answer in time", "unknown"),
-    };
+    let (database, migrations) = standing(db).await;
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
     let service = if drain.has_begun() { "shutting_down" } else { "ok" };
     Readiness { service, database, migrations, keys }
+}
+
+async fn standing(db: &Db) -> (&'static str, &'static str) {
+    match within(PATIENCE, migrations::standing(db.pool())).await {
+        Some(Ok(Standing { writable, migrated })) => {
+            (if writable { "ok" } else { "read_only" }, if migrated { "ok" } else { "missing" })
+        }
+        Some(Err(_)) => ("failed", "unknown"),
+        None => ("no answer in time", "unknown"),
+    }
 }
 
 /// The service cannot sign people in: there is no database yet.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use figment::Figment;
 use reqwest::{Method, RequestBuilder};
+use rocket::{Build, Rocket};
 use serde_json::json;
 use url::Url;
 use vestibule::dev::identity_provider::IdentityProvider;
@@ -39,6 +40,14 @@ impl Desk {
 
     /// With further settings.
     pub async fn open_altered(settings: impl FnOnce(Figment) -> Figment) -> Self {
+        Self::open_wholly(settings, |rocket| rocket).await
+    }
+
+    /// With more mounted, managed or attached than the service has, besides.
+    pub async fn open_wholly(
+        settings: impl FnOnce(Figment) -> Figment,
+        alter: impl FnOnce(Rocket<Build>) -> Rocket<Build>,
+    ) -> Self {
         let database = Database::create().await;
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
@@ -66,7 +75,7 @@ impl Desk {
                     ));
                 settings(figment)
             },
-            |rocket| provider.mount(rocket),
+            |rocket| alter(provider.mount(rocket)),
         )
         .await;
         Self { app, folder }

@@ -75,15 +75,19 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
     })
     .await;
     let app = Arc::new(app);
-    app.sign_in(&claims("subject", "ada@example.com")).await;
+    let people: Vec<_> =
+        (0..PLACES).map(|n| claims(&format!("subject-{n}"), &format!("ada-{n}@example.com"))).collect();
+    for person in &people {
+        app.sign_in(person).await;
+    }
     for silent in [true, false] {
         let mut other = app.database.pool.acquire().await.unwrap();
         let mut lock = other.begin().await.unwrap();
         lock.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").await.unwrap();
         let mut requests = JoinSet::new();
-        for _ in 0..PLACES {
+        for person in people.clone() {
             let app = app.clone();
-            requests.spawn(async move { app.sign_in(&claims("subject", "ada@example.com")).await });
+            requests.spawn(async move { app.sign_in(&person).await });
         }
         eventually("every connection waits for the lock", async || {
             (app.database.count(WAITING).await == i64::try_from(PLACES).unwrap()).then_some(())

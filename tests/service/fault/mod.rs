@@ -2,4 +2,7 @@
 
 mod clients;
 mod database;
+mod held_answers;
 mod provider;
+mod read_only;
+mod turns;

@@ -84,6 +84,8 @@ async fn relay(client: UnixStream, server: UnixStream, counts: Arc<Counts>) {
         let count = match kind[0] {
             b'P' => Some(&counts.parse),
             b'E' => Some(&counts.execute),
+            // The pool's own question, when the connection has rested.
+            b'Q' if rest.starts_with(b"SELECT current_setting('transaction_read_only')") => None,
             b'Q' => Some(&counts.query),
             _ => None,
         };

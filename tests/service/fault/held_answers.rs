@@ -1,0 +1,167 @@
+//! A database that answers only when nobody waits any more (launchbadge/sqlx#4393).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use uuid::Uuid;
+use vestibule::domain::staff::Role;
+use vestibule::web::deadline::Limit;
+
+use crate::support::cluster::cluster;
+use crate::support::desk::Desk;
+use crate::support::token::{claims, with};
+
+/// Longest time for a request.
+const LIMIT: Duration = Duration::from_secs(2);
+/// More than a transaction has.
+const QUESTIONS: usize = 5;
+/// Sign-ins after each answer that came too late.
+const SIGN_INS: usize = 12;
+
+/// A way to the tests' PostgreSQL that can keep an answer back.
+struct Way {
+    directory: PathBuf,
+    held: Arc<Held>,
+}
+
+struct Held {
+    /// Questions of a transaction, `BEGIN` among them, until the one whose answer is kept back; none is where it is
+    /// zero.
+    questions: AtomicUsize,
+    /// Counts the times that somebody said which. A transaction that was begun before one of them does not count.
+    round: AtomicUsize,
+    /// Lets go what is kept back.
+    release: watch::Sender<()>,
+}
+
+impl Way {
+    async fn open() -> Self {
+        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        std::fs::create_dir(&directory).unwrap();
+        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
+        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+        let held = Arc::new(Held {
+            questions: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            release: watch::Sender::new(()),
+        });
+        let shared = held.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(relay(client, UnixStream::connect(&server).await.unwrap(), shared.clone()));
+            }
+        });
+        Self { directory, held }
+    }
+
+    /// Keeps back the answer to a question to come.
+    fn hold(&self, question: usize) {
+        self.held.round.fetch_add(1, Ordering::SeqCst);
+        self.held.questions.store(question, Ordering::SeqCst);
+    }
+
+    fn release(&self) {
+        self.hold(0);
+        self.held.release.send_replace(());
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).unwrap();
+    }
+}
+
+async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    // The release that this connection's answers wait for.
+    let (kept, mut keeps) = watch::channel(None::<watch::Receiver<()>>);
+    tokio::spawn(async move {
+        let mut answer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = from_server.read(&mut answer).await {
+            let release = keeps.borrow_and_update().clone();
+            if let Some(mut release) = release {
+                let _ = release.changed().await;
+            }
+            if to_client.write_all(&answer[..length]).await.is_err() {
+                return;
+            }
+        }
+    });
+    // The startup message has no type, only its length.
+    let (mut begun, mut transaction) = (false, 0);
+    loop {
+        let mut kind = [0; 1];
+        if begun && from_client.read_exact(&mut kind).await.is_err() {
+            return;
+        }
+        let mut length = [0; 4];
+        if from_client.read_exact(&mut length).await.is_err() {
+            return;
+        }
+        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
+        from_client.read_exact(&mut rest).await.unwrap();
+        // `Query` and `Sync` are what PostgreSQL answers with `ReadyForQuery`.
+        if matches!(kind[0], b'Q' | b'S') {
+            let round = held.round.load(Ordering::SeqCst);
+            if rest == b"BEGIN\0" {
+                transaction = round;
+            }
+            let counts = transaction == round && held.questions.load(Ordering::SeqCst) > 0;
+            let hold = counts && held.questions.fetch_sub(1, Ordering::SeqCst) == 1;
+            kept.send_replace(hold.then(|| held.release.subscribe()));
+        }
+        let kind: &[u8] = if begun { &kind } else { &[] };
+        to_server.write_all(&[kind, &length, &rest].concat()).await.unwrap();
+        begun = true;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_more() {
+    let way = Way::open().await;
+    let settings = |figment: figment::Figment| {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
+        let directory = way.directory.display();
+        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
+        figment.merge(("databases.vestibule.url", url)).merge(("databases.vestibule.max_connections", 2))
+    };
+    let desk = Desk::open_wholly(settings, |rocket| rocket.manage(Limit(LIMIT))).await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = desk.signed_in("ada@example.com").await;
+    let mut all = 0;
+    for path in ["/admin/users", "/admin/users?q=nobody", "/admin/audit"] {
+        let mut late = 0;
+        for question in 1..=QUESTIONS {
+            way.hold(question);
+            let status = browser.get(path).await.status.as_u16();
+            way.release();
+            if status == 200 {
+                // Nobody waits for that one, such as what a `ROLLBACK` is answered.
+                continue;
+            }
+            assert_eq!(status, 503, "{path}, question {question}");
+            late += 1;
+            for number in 0..SIGN_INS {
+                let subject = format!("{late}-{number}-{}", Uuid::new_v4());
+                let claims = claims(&subject, &format!("{subject}@example.com"));
+                let claims = with(claims, &json!({ "iss": "https://second.example" }));
+                let answer = desk.app.sign_in_at("second", &claims).await;
+                assert_eq!(answer.status.as_u16(), 201, "{path}, question {question}: {}", answer.text);
+                all += 1;
+            }
+            let there = desk.app.database.count("SELECT count(*) FROM sessions").await;
+            assert_eq!(there, all, "{path}: some are lost after question {question}");
+        }
+        // The transaction's begin, the statement's description and its rows.
+        assert!(late >= 3, "{path}: {late}");
+    }
+}

@@ -1,0 +1,55 @@
+//! A primary that is one no more, and stays at its address with its connections.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Executor};
+use tokio::task::JoinSet;
+
+use crate::support::app::App;
+use crate::support::process::eventually;
+use crate::support::token::claims;
+
+const SIGN_INS: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another() {
+    let app = Arc::new(App::start().await);
+    let person = |number: usize| claims(&format!("subject-{number}"), &format!("ada-{number}@example.com"));
+    assert_eq!(app.sign_in(&person(0)).await.status.as_u16(), 201);
+    let mut other = app.database.pool.acquire().await.unwrap();
+    let name: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *other).await.unwrap();
+
+    // New connections lead to a server that takes no writes, and the old ones are cut.
+    let demote = format!("ALTER DATABASE {name} SET default_transaction_read_only = on");
+    other.execute(AssertSqlSafe(demote)).await.unwrap();
+    other
+        .execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE application_name = 'vestibule' AND datname = current_database()",
+        )
+        .await
+        .unwrap();
+    let mut requests = JoinSet::new();
+    for number in 0..SIGN_INS {
+        let (app, person) = (app.clone(), person(number));
+        requests.spawn(async move { app.sign_in(&person).await.status.as_u16() });
+    }
+    assert_eq!(requests.join_all().await, [503; SIGN_INS]);
+    let ready = app.send(Method::GET, "/readyz", None, "").await;
+    assert_eq!((ready.status.as_u16(), &ready.json()["database"]), (503, &json!("read_only")));
+
+    // The address leads to the new primary, and nobody cuts the connections to the old one.
+    let promote = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
+    other.execute(AssertSqlSafe(promote)).await.unwrap();
+    for number in 0..SIGN_INS {
+        let answer = app.sign_in(&person(number)).await;
+        assert!(answer.status.is_success(), "{number}: {}", answer.text);
+    }
+    eventually("it is ready", async || {
+        let ready = app.send(Method::GET, "/readyz", None, "").await;
+        ready.status.is_success().then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,53 @@
+//! A row that somebody has locked: how long those wait who want it, and what it costs the others.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::{Acquire, Executor};
+use tokio::task::JoinSet;
+
+use crate::support::app::App;
+use crate::support::process::eventually;
+use crate::support::token::claims;
+
+/// As many as one has seen wait for six seconds.
+const WAITERS: usize = 20;
+/// One limit for the whole wait, and what a busy machine adds.
+const BEARABLE: Duration = Duration::from_millis(4500);
+/// A quarter of the pool.
+const PLACES: i64 = 4;
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+                       WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
+    let app = Arc::new(App::start().await);
+    let ada = claims("ada", "ada@example.com");
+    app.sign_in(&ada).await;
+    let mut other = app.database.pool.acquire().await.unwrap();
+    let mut lock = other.begin().await.unwrap();
+    lock.execute("SELECT FROM users, identities FOR UPDATE").await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..WAITERS {
+        let (app, ada) = (app.clone(), ada.clone());
+        waiters.spawn(async move {
+            let since = Instant::now();
+            (app.sign_in(&ada).await.status.as_u16(), since.elapsed())
+        });
+    }
+    eventually("some wait in the database", async || {
+        (app.database.count(WAITING).await == PLACES).then_some(())
+    })
+    .await;
+    for number in 0..WAITERS {
+        let subject = format!("bob-{number}");
+        let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
+        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
+        assert!(app.database.count(WAITING).await <= PLACES);
+    }
+    for (status, took) in waiters.join_all().await {
+        assert!(status == 503 && took < BEARABLE, "{status} after {took:?}");
+    }
+    lock.rollback().await.unwrap();
+    assert_eq!(app.sign_in(&ada).await.outcome(), "signed_in");
+}
