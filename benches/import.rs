@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use clap::Parser;
-use vestibule::config::{self, Config};
+use vestibule::config::{self, Maintenance};
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::dev::seed::Seed;
 use vestibule::service;
@@ -104,11 +104,11 @@ impl Bench {
             .merge(("secret_key", "a secret key that only benches use"))
             .merge(("idp.client_id", "client.example"))
             .merge(("databases.vestibule.url", self.postgres.url("people")));
-        let config = Config::read(figment).unwrap();
+        let settings = Maintenance::read(figment).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            service::migrate(&config).await.unwrap();
-            service::seed::fill(&config, Seed::new(self.rows, 7), |_| ()).await.unwrap();
+            service::migrate(&settings.figment).await.unwrap();
+            service::seed::fill(&settings.figment, Seed::new(self.rows, 7), |_| ()).await.unwrap();
         });
         let export = |name: &str, query: &str| {
             let path = self.directory.join(name);

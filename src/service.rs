@@ -4,22 +4,28 @@ pub mod check;
 pub mod drain;
 pub mod import;
 pub mod keys;
+pub mod open_files;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
 pub mod staff;
 pub mod waiting;
 
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use figment::Figment;
+use rocket::error::ErrorKind;
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
 use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
 
 use self::drain::Stop;
-use crate::config::Config;
+use crate::config::{self, Config, Maintenance};
 use crate::provider::{ClientError, Providers};
 use crate::session;
 use crate::session::prune::Pruned;
@@ -37,6 +43,7 @@ use crate::web::metrics::Metrics;
 use crate::web::rate_limit::RateLimits;
 use crate::web::rate_limit_fields::RateLimitFields;
 use crate::web::request_log::RequestLog;
+use crate::web::starting::{self, Stage};
 #[cfg(feature = "otlp")]
 use crate::web::traces::RequestTraces;
 use crate::web::{admin, api, catcher, deadline, ops, problem_pages, templates, well_known};
@@ -54,6 +61,9 @@ const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_time
 /// Why the service does not start. Each is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A setting that only some commands need is missing or wrong.
+    #[error(transparent)]
+    Config(#[from] config::Error),
     /// The database's settings cannot be used.
     #[error(transparent)]
     Settings(#[from] database::Error),
@@ -68,11 +78,6 @@ pub enum Error {
         "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
     )]
     Migrate(#[from] MigrateError),
-    /// `admin.provider` names none of the providers.
-    #[error(
-        "configuration: `admin.provider` is not the name of a provider; set it to one that is configured"
-    )]
-    AdminProvider,
     /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -88,6 +93,16 @@ pub enum Error {
         "traces cannot be sent: {0}; correct or remove the variables that begin with OTEL_EXPORTER_OTLP_"
     )]
     Traces(#[from] opentelemetry_otlp::ExporterBuildError),
+    /// Nobody can listen there.
+    #[error(
+        "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop what has the port"
+    )]
+    Listen {
+        /// Address and port.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// Rocket does not start.
     #[error("the server does not start: {0}")]
     Rocket(#[from] Box<rocket::Error>),
@@ -97,10 +112,10 @@ pub enum Error {
 ///
 /// # Errors
 /// The database cannot be used, or its schema is not one that this program knows.
-pub async fn migrate(config: &Config) -> Result<(), Error> {
-    let settings = database::Settings::read(&config.figment.focus(DATABASE))?;
-    settings.warn_of_plain_text().map_err(database::Error::from)?;
-    let options = settings.connect_options().map_err(database::Error::from)?;
+pub async fn migrate(figment: &Figment) -> Result<(), Error> {
+    let settings = database::Settings::read(&figment.focus(DATABASE))?;
+    settings.warn_of_plain_text()?;
+    let options = settings.connect_options()?;
     let mut turn = options.connect().await.map_err(Error::Database)?;
     // An index on millions of rows takes longer than any request may.
     let patient = options.options([("statement_timeout", "0")]);
@@ -120,45 +135,89 @@ pub async fn migrate(config: &Config) -> Result<(), Error> {
 
 /// The database as a command needs it, which has no running service. A pool would only say that it
 /// got no connection in time; one of our own says why.
-async fn database(config: &Config) -> Result<PgPool, Error> {
-    let figment = config.figment.focus(DATABASE);
-    let options = database::Settings::read(&figment)?.connect_options().map_err(database::Error::from)?;
-    options.connect().await.map_err(Error::Database)?.close().await.map_err(Error::Database)?;
-    Ok(Db::from(PostgresPool::init(&figment).await?).pool().clone())
+async fn database(figment: &Figment) -> Result<PgPool, Error> {
+    let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
+    connection.close().await.map_err(Error::Database)?;
+    Ok(Db::from(PostgresPool::init(&figment.focus(DATABASE)).await?).pool().clone())
+}
+
+/// How to connect to the database.
+fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
+    Ok(database::Settings::read(&figment.focus(DATABASE))?.connect_options()?)
 }
 
 /// Deletes what has served its time.
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn prune(config: &Config) -> Result<Pruned, Error> {
-    let pool = database(config).await?;
-    let pruned = session::prune::prune(&pool, config.events.retention_days).await?;
+pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
+    let pool = database(&settings.figment).await?;
+    let pruned = session::prune::prune(&pool, settings.events.retention_days).await?;
     pool.close().await;
     Ok(pruned)
 }
 
-/// Builds the service on a database whose schema is up to date.
+/// What is left to do before the service can sign people in, once its database is there.
+#[derive(Debug)]
+pub struct Start {
+    figment: Figment,
+    pool: PgPool,
+    keys: KeyRing,
+    event_days: u32,
+    stage: Stage,
+}
+
+impl Start {
+    /// Brings the schema up to date and opens the service.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn finish(self) -> Result<(), Error> {
+        self.stage.reach_database();
+        migrate(&self.figment).await?;
+        self.open().await
+    }
+
+    /// Opens the service on a database whose schema is up to date.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn open(self) -> Result<(), Error> {
+        self.keys.open().await?;
+        tokio::spawn(session::event_counts::keep_counting(self.pool.clone()));
+        tokio::spawn(session::prune::keep_pruning(self.pool, self.event_days));
+        self.stage.end();
+        Ok(())
+    }
+}
+
+/// Builds the service, which answers 503 until its start is over. No database is asked yet.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
+pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
     let ttl = config.session.access_token_ttl;
-    let keys = KeyRing::open(db.pool().clone(), &config.secret_key, config.keys, ttl).await?;
+    let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?;
     let metadata = well_known::Metadata::new(&config.public_url);
-    let main = config.providers.get(&config.admin_provider).ok_or(Error::AdminProvider)?;
-    let admin = Admin::new(main, &config.public_url);
+    let admin = Admin::new(&config.admin_provider, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
     let times = telemetry::database::times();
     let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone(), &refusals);
-    tokio::spawn(session::event_counts::keep_counting(db.pool().clone()));
-    tokio::spawn(session::prune::keep_pruning(db.pool().clone(), config.events.retention_days));
+    let stage = Stage::default();
+    let start = Start {
+        figment: config.figment.clone(),
+        pool: db.pool().clone(),
+        keys: keys.clone(),
+        event_days: config.events.retention_days,
+        stage: stage.clone(),
+    };
     let figment = config.figment.join(("template_dir", templates::dir()));
     let rocket = rocket::custom(drain::take_over(figment))
         .manage(Drain::of(config.drain))
+        .manage(stage)
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
@@ -176,9 +235,9 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         .attach(RateLimitFields)
         .attach(templates::fairing())
         .mount("/", deadline::routes(ops::routes()))
-        .mount("/api/v1", deadline::routes(api::routes()))
-        .mount("/.well-known", deadline::routes(well_known::routes()))
-        .mount("/admin", deadline::routes(admin::routes()))
+        .mount("/api/v1", deadline::routes(starting::routes(api::routes())))
+        .mount("/.well-known", deadline::routes(starting::routes(well_known::routes())))
+        .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())
         .mount("/problems", problem_pages::routes())
         .register("/", catcher::catchers());
@@ -187,7 +246,7 @@ pub async fn build(config: Config) -> Result<Rocket<Build>, Error> {
         Some(traces) => rocket.manage(traces.clone()).attach(RequestTraces(traces)),
         None => rocket,
     };
-    Ok(rocket)
+    Ok((rocket, start))
 }
 
 /// Serves until told to stop (how is `service/drain.rs`), and closes the pool once the last request is
@@ -210,7 +269,8 @@ pub async fn launch(
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
     #[cfg(feature = "otlp")]
     let traces = rocket.state::<Traces>().cloned();
-    drop(rocket.launch().await.map_err(Box::new)?);
+    let address = SocketAddr::new(rocket.config().address, rocket.config().port);
+    drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
     let end = async {
         if let Some(writer) = refusals {
             // A panic there is in the log already; what matters is that it has ended.
@@ -231,4 +291,16 @@ pub async fn launch(
         let _ = tokio::task::spawn_blocking(move || traces.close()).await;
     }
     Ok(())
+}
+
+fn not_launched(error: rocket::Error, address: SocketAddr) -> Error {
+    match error.kind() {
+        // The cause cannot be taken out of Rocket's error.
+        ErrorKind::Bind(cause) => {
+            let cause =
+                cause.raw_os_error().map_or_else(|| cause.kind().into(), io::Error::from_raw_os_error);
+            Error::Listen { address, cause }
+        }
+        _ => Error::Rocket(Box::new(error)),
+    }
 }

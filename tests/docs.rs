@@ -12,8 +12,9 @@ use vestibule::web::problem::Kind;
 /// Where a message that ends the start is written down.
 const RUNBOOK: &str = "docs/runbook.md";
 /// Where it is made, beside all of `src/config`: the errors behind each variant of `service::Error`.
-const START: [(&str, &[&str]); 8] = [
+const START: [(&str, &[&str]); 9] = [
     ("", &["src/service.rs"]),
+    ("config::Error", &[]),
     ("database::Error", &["src/web/database.rs"]),
     ("MigrateError", &[]),
     ("store::Error", &["src/store/error.rs"]),

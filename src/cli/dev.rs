@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Result;
 use super::progress::Progress;
-use crate::config::{self, Config};
+use crate::config::{self, Maintenance};
 use crate::dev::identity_provider::remote;
 use crate::dev::{self, seed};
 use crate::service;
@@ -83,14 +83,15 @@ pub(super) fn run(command: Command) -> Result {
 
 fn fill(users: u32) -> Result {
     let (figment, _development) = dev::prepare_beside(config::figment())?;
-    let config = Config::read(figment)?;
+    let settings = Maintenance::read(figment)?;
     let chance = Uuid::new_v4().as_u64_pair().0;
     super::block_on(1, async move {
-        service::migrate(&config).await?;
+        service::migrate(&settings.figment).await?;
         let mut progress = Progress::new("users", Some(u64::from(users)));
         let batches = seed::Seed::new(users, chance);
         let written =
-            service::seed::fill(&config, batches, |users| progress.add(users as u64, users as u64)).await?;
+            service::seed::fill(&settings.figment, batches, |users| progress.add(users as u64, users as u64))
+                .await?;
         let took = progress.finish();
         println!(
             "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",

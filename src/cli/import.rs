@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory, ValueEnum};
 
 use super::progress::Progress;
 use super::{Arguments, Result};
-use crate::config::{self, Config};
+use crate::config::{self, Maintenance};
 use crate::service::import::{Format, News, Summary, import};
 
 /// How the command ends when rows were refused.
@@ -106,11 +106,11 @@ pub(super) fn run(arguments: Import) -> Result<ExitCode> {
     // In development, the database is that of the program that runs, if it does.
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
-    let config = Config::read(figment)?;
+    let settings = Maintenance::read(figment)?;
     super::block_on(2, async move {
         let mut progress = Progress::new("rows", length);
         let mut reached = 0;
-        let summary = import(&config, input, format, |news| {
+        let summary = import(&settings, input, format, |news| {
             match news {
                 News::Ignored(names) => progress.say(&ignored(&names)),
                 News::Refused { line, why } => list.add(line, &why.to_string(), &progress)?,

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
-use crate::config::{self, Config};
+use crate::config::{self, Maintenance};
 use crate::service::keys::{self, Key, Rotate};
 
 #[derive(Subcommand)]
@@ -42,10 +42,10 @@ pub(super) struct RotateArguments {
 }
 
 pub(super) fn run(command: Command) -> Result {
-    let config = Config::read(config::figment())?;
+    let settings = Maintenance::read(config::figment())?;
     super::block_on(1, async move {
         match command {
-            Command::List => print(&keys::list(&config).await?),
+            Command::List => print(&keys::list(&settings).await?),
             Command::Rotate(arguments) => {
                 let how = if arguments.now {
                     Rotate::Now { any_secret: arguments.new_secret_key }
@@ -54,7 +54,7 @@ pub(super) fn run(command: Command) -> Result {
                 };
                 let already =
                     "the next key is announced already, see `vestibule keys list`; `--now` replaces all keys";
-                print(&keys::rotate(&config, how).await?.ok_or(already)?)
+                print(&keys::rotate(&settings, how).await?.ok_or(already)?)
             }
         }
     })

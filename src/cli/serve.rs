@@ -12,24 +12,27 @@ pub(super) fn run() -> Result {
     let (figment, mut development) = crate::dev::prepare(figment)?;
     let config = Config::read(figment)?;
     super::block_on(config.workers, async {
+        #[cfg(all(feature = "dev", debug_assertions))]
+        let settings = config.figment.clone();
         let mut stop = Stop::listen()?;
-        let rocket = async {
-            if !service::waiting::for_database(&config).await? {
-                return Result::Ok(None);
-            }
-            service::migrate(&config).await?;
-            #[cfg(all(feature = "dev", debug_assertions))]
-            development.appoint(&config).await?;
-            Ok(Some(service::build(config).await?))
-        };
-        let rocket = tokio::select! {
-            rocket = rocket => rocket?,
-            () = stop.told() => None,
-        };
-        let Some(rocket) = rocket else { return Ok(()) };
+        let (rocket, start) = service::build(config).await?;
+        service::open_files::limit();
         #[cfg(all(feature = "dev", debug_assertions))]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
-        service::launch(rocket, stop, move |rocket| {
+        let prepared = async {
+            if !service::waiting::database_is_there(&start).await? {
+                return Ok(Some(start));
+            }
+            start.finish().await?;
+            #[cfg(all(feature = "dev", debug_assertions))]
+            development.appoint(&settings).await?;
+            Result::Ok(None)
+        };
+        let waiting = tokio::select! {
+            prepared = prepared => prepared?,
+            () = stop.told() => return Ok(()),
+        };
+        service::waiting::launch(rocket, waiting, stop, move |rocket| {
             let config = rocket.config();
             tracing::info!(address = %config.address, port = config.port, profile = %config.profile, "listening");
             #[cfg(all(feature = "dev", debug_assertions))]

@@ -3,7 +3,7 @@
 use clap::{Subcommand, ValueEnum};
 
 use super::Result;
-use crate::config::{self, Config};
+use crate::config::{self, Maintenance};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::service::{self, staff::Changed};
@@ -37,7 +37,7 @@ pub(super) enum RoleName {
 }
 
 pub(super) fn run(command: Command) -> Result {
-    let config = Config::read(config::figment())?;
+    let settings = Maintenance::read(config::figment())?;
     super::block_on(1, async move {
         match command {
             Command::Add { email, role } => {
@@ -45,20 +45,22 @@ pub(super) fn run(command: Command) -> Result {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                let changed = service::staff::add(&config, &address(&email)?, role).await?;
+                let changed = service::staff::add(&settings.figment, &address(&email)?, role).await?;
                 if changed == Changed::LastAdmin {
                     return Err("nobody else is an admin; make another one first".into());
                 }
             }
-            Command::Remove { email } => match service::staff::remove(&config, &address(&email)?).await? {
-                Changed::Done => {}
-                Changed::Already => return Err("there is no such member of staff".into()),
-                Changed::LastAdmin => {
-                    return Err("nobody else is an admin; make another one first".into());
+            Command::Remove { email } => {
+                match service::staff::remove(&settings.figment, &address(&email)?).await? {
+                    Changed::Done => {}
+                    Changed::Already => return Err("there is no such member of staff".into()),
+                    Changed::LastAdmin => {
+                        return Err("nobody else is an admin; make another one first".into());
+                    }
                 }
-            },
+            }
             Command::List => {
-                for member in service::staff::list(&config).await? {
+                for member in service::staff::list(&settings.figment).await? {
                     println!("{}\t{}", member.email, member.role);
                 }
             }

@@ -6,6 +6,7 @@ mod events;
 mod file;
 mod keys;
 mod log;
+mod maintenance;
 mod observers;
 mod preset;
 mod provider;
@@ -25,6 +26,7 @@ pub use self::error::Error;
 pub use self::events::Events;
 pub use self::keys::Keys;
 pub use self::log::LogFormat;
+pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
 pub use self::preset::Preset;
 pub use self::provider::{ClientAuthentication, Method, Protocol, Provider, Verify};
@@ -59,8 +61,8 @@ pub struct Config {
     pub observers: Observers,
     /// When the keys of access tokens change.
     pub keys: Keys,
-    /// Name of the provider that staff sign in with.
-    pub admin_provider: String,
+    /// The provider that staff sign in with.
+    pub admin_provider: Provider,
     /// Identity providers by the name that stands in the path.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -72,6 +74,7 @@ impl Config {
     /// The first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
+        tls::check(&figment)?;
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
         let mut providers = BTreeMap::new();
         let main = provider::read(&figment, "idp", root.idp)?;
@@ -89,8 +92,12 @@ impl Config {
                 ));
             }
         }
-        root::database_url(&figment)?;
-        root::max_connections(&figment)?;
+        let admin_provider = providers.get(&admin_provider).cloned().ok_or_else(|| {
+            let names: Vec<_> = providers.keys().map(String::as_str).collect();
+            let remedy = format!("set it to one that is configured: {}", names.join(", "));
+            Error::at(&figment, "admin.provider", "is not the name of a provider", remedy)
+        })?;
+        root::database(&figment)?;
         Ok(Self {
             workers: rocket.workers,
             public_url: root::public_url(&figment, root.public_url)?,

@@ -31,6 +31,12 @@ pub struct Proxies {
 }
 
 impl Proxies {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn are_none(&self) -> bool {
+        self.trusted.is_empty()
+    }
+
     /// Whether a canonical address is one of theirs.
     #[must_use]
     pub fn trust(&self, address: IpAddr) -> bool {

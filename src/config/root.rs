@@ -15,7 +15,7 @@ use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
-use super::{Error, text, tls};
+use super::{Error, text};
 use crate::domain::address::secure;
 use crate::secret::Secret;
 
@@ -55,8 +55,13 @@ const OUR_KEYS: [&str; 13] = [
     "forwarded_header",
     "rate_limit",
 ];
+/// Where a development build keeps its database and secrets. Other builds have no such key.
+const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["dev_dir"] } else { &[] };
+/// The address, and numbers.
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
+/// libpq, "Parameter Key Words".
+const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 /// Shortest accepted `secret_key`, in characters.
 const MIN_SECRET_KEY: usize = 32;
@@ -103,8 +108,7 @@ pub(super) struct RawAdmin {
 impl Root {
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         let all: Dict = figment.extract().map_err(|e| Error::from_figment(&e))?;
-        known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS])?;
-        tls::check(figment, &all)?;
+        known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS, DEV_KEYS])?;
         if let Some(Value::Dict(_, databases)) = all.get("databases") {
             known(figment, "databases.", databases, &[&["vestibule"]])?;
             if let Some(Value::Dict(_, ours)) = databases.get("vestibule") {
@@ -149,23 +153,34 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
     Ok(origin)
 }
 
-/// The database's address must be there; whether it answers is found out later.
-pub(super) fn database_url(figment: &Figment) -> Result<(), Error> {
+/// The database's settings, as far as they can be judged here. Whether it answers is found out later.
+pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     const KEY: &str = "databases.vestibule.url";
     const REMEDY: &str = "set it to an address such as postgres://vestibule:…@db.example.com/vestibule";
-    let url: String =
-        figment.extract_inner(KEY).map_err(|_| Error::at(figment, KEY, "is missing", REMEDY))?;
-    let postgres = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
-    postgres.then_some(()).ok_or_else(|| Error::at(figment, KEY, "is not a PostgreSQL address", REMEDY))
-}
-
-/// A pool without connections is none. Whatever else is wrong with the number is found out by the pool.
-pub(super) fn max_connections(figment: &Figment) -> Result<(), Error> {
-    const KEY: &str = "databases.vestibule.max_connections";
-    match figment.extract_inner::<u32>(KEY) {
-        Ok(0) => Err(Error::at(figment, KEY, "is out of range", "set it to 1 or more")),
-        _ => Ok(()),
+    let fail = |problem: &str, remedy: &str| Err(Error::at(figment, KEY, problem, remedy));
+    let Ok(text) = figment.extract_inner::<String>(KEY) else { return fail("is missing", REMEDY) };
+    if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return fail("is not a PostgreSQL address", REMEDY);
     }
+    let encode = "set it to an address such as postgres://vestibule:…@db.example.com/vestibule; characters such as \
+                  @, / and # in a password are percent-encoded";
+    let url = Url::parse(&text)
+        .map_err(|error| Error::at(figment, KEY, format!("is not a URL ({error})"), encode))?;
+    let mut modes = url.query_pairs().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
+    if modes.any(|(_, mode)| !SSL_MODES.contains(&mode.to_ascii_lowercase().as_str())) {
+        return fail("has an unknown `sslmode`", &format!("set that to one of: {}", SSL_MODES.join(", ")));
+    }
+    for key in &DATABASE_KEYS[1..] {
+        let path = format!("databases.vestibule.{key}");
+        match figment.extract_inner::<u32>(&path) {
+            Ok(0) if *key == "max_connections" => {
+                return Err(Error::at(figment, &path, "is out of range", "set it to 1 or more"));
+            }
+            Err(error) if figment.contains(&path) => return Err(Error::from_figment(&error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Result<Secret<String>, Error> {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use figment::Figment;
+use figment::value::magic::RelativePathBuf;
 use rocket::{Build, Rocket};
 
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
-use crate::config::Config;
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::service;
@@ -29,6 +29,8 @@ const DATABASE: &str = "vestibule";
 const TRIGRAMS: &str = "pg_trgm";
 /// Whoever sets one of these has a provider.
 const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"];
+/// Names another directory than the usual one.
+const DIRECTORY: &str = "dev_dir";
 /// The one member of staff.
 const STAFF: &str = "ada@example.com";
 
@@ -112,7 +114,7 @@ fn prepare_with(
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Ok((figment, development));
     }
-    let directory = directory();
+    let directory = directory(&figment);
     fs::create_dir_all(&directory).map_err(|error| Error::File(directory.clone(), error))?;
 
     if !figment.contains("secret_key") {
@@ -180,10 +182,10 @@ impl Development {
     ///
     /// # Errors
     /// The database cannot be used.
-    pub async fn appoint(&self, config: &Config) -> Result<(), service::Error> {
+    pub async fn appoint(&self, figment: &Figment) -> Result<(), service::Error> {
         let all = self.identity_provider.is_some() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
-            service::staff::add(config, &staff, Role::Admin).await?;
+            service::staff::add(figment, &staff, Role::Admin).await?;
         }
         Ok(())
     }
@@ -224,9 +226,10 @@ fn project() -> PathBuf {
     if project.is_dir() { project } else { env::current_dir().unwrap_or_default() }
 }
 
-/// Where everything of development is kept: `.vestibule` in the project, which git ignores.
-fn directory() -> PathBuf {
-    project().join(".vestibule")
+/// Where everything of development is kept: `dev_dir`, or `.vestibule` in the project, which git ignores.
+fn directory(figment: &Figment) -> PathBuf {
+    let set = figment.extract_inner(DIRECTORY).map(|path: RelativePathBuf| path.relative());
+    set.unwrap_or_else(|_| project().join(".vestibule"))
 }
 
 /// The port of the service. A wrong setting is found when the settings are read.

@@ -1,5 +1,6 @@
 //! Whether everything outside is as the service needs it. Looks, and changes nothing.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
@@ -14,7 +15,6 @@ use crate::session::key_rotation::Rotation;
 use crate::session::signing_key;
 use crate::store::migrations::{self, Difference};
 use crate::store::{pooler, server};
-use crate::web::database as settings;
 use crate::web::database::Settings;
 
 /// Longest wait for the database.
@@ -70,16 +70,16 @@ impl State {
 /// See [`Error`]. What is found wrong is no error.
 pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
     let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
-    if !config.providers.contains_key(&config.admin_provider) {
-        return Err(Error::AdminProvider);
+    if let Some(state) = proxies(config) {
+        say("proxies", state);
     }
     let place = Settings::read(&config.figment.focus(DATABASE))?;
     let started = Instant::now();
-    let options = place.connect_options().map_err(settings::Error::from)?;
+    let options = place.connect_options()?;
     match timeout(PATIENCE, options.connect()).await {
         Ok(Ok(mut connection)) => {
             let took = started.elapsed();
-            let here = place.is_here().map_err(settings::Error::from)?;
+            let here = place.is_here()?;
             let mut second = options.connect().await.map_err(Error::Database)?;
             if pooler::keeps_statements(&mut connection, &mut second).await? {
                 stored(config, &mut connection, here, took, &mut say).await?;
@@ -99,6 +99,18 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         }
     }
     Ok(())
+}
+
+/// Nothing below a request has a time limit of its own (Rocket 0.5), so a proxy is part of the installation.
+fn proxies(config: &Config) -> Option<State> {
+    let address: IpAddr = config.figment.extract_inner("address").ok()?;
+    (config.proxies.are_none() && !address.is_loopback()).then(|| {
+        State::doubtful(
+            format!("the service listens on {address}, and `ROCKET_TRUSTED_PROXIES` / `trusted_proxies` is empty"),
+            "put a proxy in front that gives slow clients up, and name it there: without one, idle connections stay \
+             open without end; without its name, all its clients are one address",
+        )
+    })
 }
 
 fn unreachable(why: &str) -> State {
@@ -162,7 +174,7 @@ fn schema(difference: &Difference) -> State {
 }
 
 async fn signing_keys(config: &Config) -> Result<State, Error> {
-    let pool = database(config).await?;
+    let pool = database(&config.figment).await?;
     let ttl = config.session.access_token_ttl;
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
     pool.close().await;

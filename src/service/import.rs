@@ -16,7 +16,7 @@ use self::dealer::{BATCH, Dealer, Job};
 use self::json::Json;
 use super::database;
 use crate::clock;
-use crate::config::Config;
+use crate::config::Maintenance;
 use crate::domain::import::{Person, Refused, Rules};
 use crate::session::import::{Done, Import};
 use crate::store;
@@ -137,14 +137,14 @@ enum Heard {
 /// # Errors
 /// See [`Error`]. A row that is refused is none.
 pub async fn import(
-    config: &Config,
+    settings: &Maintenance,
     input: impl Read + Send + 'static,
     format: Format,
     mut tell: impl FnMut(News) -> io::Result<()>,
 ) -> Result<Summary, Error> {
-    super::migrate(config).await?;
-    let pool = database(config).await?;
-    let rules = Rules { providers: config.providers.keys().cloned().collect(), now: clock::now() };
+    super::migrate(&settings.figment).await?;
+    let pool = database(&settings.figment).await?;
+    let rules = Rules { providers: settings.providers.clone(), now: clock::now() };
     let event = Uuid::now_v7();
     let (heard, mut hear) = channel(1024);
     let mut writers = JoinSet::new();

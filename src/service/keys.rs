@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 
 use super::{Error, database};
-use crate::config::Config;
+use crate::config::Maintenance;
 use crate::session::key_rotation::Rotation;
 
 /// What may be told of a key.
@@ -37,16 +37,16 @@ pub enum Rotate {
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn list(config: &Config) -> Result<Vec<Key>, Error> {
-    told(&rotation(config).await?).await
+pub async fn list(settings: &Maintenance) -> Result<Vec<Key>, Error> {
+    told(&rotation(settings).await?).await
 }
 
 /// Changes the keys, and tells what they are then. `None` when the next key is announced already.
 ///
 /// # Errors
 /// The database cannot be used, or holds keys of another `secret_key`.
-pub async fn rotate(config: &Config, how: Rotate) -> Result<Option<Vec<Key>>, Error> {
-    let rotation = rotation(config).await?;
+pub async fn rotate(settings: &Maintenance, how: Rotate) -> Result<Option<Vec<Key>>, Error> {
+    let rotation = rotation(settings).await?;
     let done = match how {
         Rotate::Announce => rotation.rotate().await?,
         Rotate::Now { any_secret } => {
@@ -57,10 +57,10 @@ pub async fn rotate(config: &Config, how: Rotate) -> Result<Option<Vec<Key>>, Er
     if done { told(&rotation).await.map(Some) } else { Ok(None) }
 }
 
-async fn rotation(config: &Config) -> Result<Rotation, Error> {
-    let pool = database(config).await?;
-    let ttl = config.session.access_token_ttl;
-    Ok(Rotation::new(pool, &config.secret_key, config.keys, ttl)?)
+async fn rotation(settings: &Maintenance) -> Result<Rotation, Error> {
+    let pool = database(&settings.figment).await?;
+    let ttl = settings.session.access_token_ttl;
+    Ok(Rotation::new(pool, &settings.secret_key()?, settings.keys, ttl)?)
 }
 
 async fn told(rotation: &Rotation) -> Result<Vec<Key>, Error> {

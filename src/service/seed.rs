@@ -1,7 +1,8 @@
 //! Made-up rows for development.
 
+use figment::Figment;
+
 use super::{Error, database};
-use crate::config::Config;
 use crate::store::seed::{self, Batch, Table};
 
 /// How many rows were written.
@@ -28,11 +29,11 @@ impl Written {
 /// # Errors
 /// The database cannot be used. What was written before stays.
 pub async fn fill(
-    config: &Config,
+    figment: &Figment,
     batches: impl Iterator<Item = Batch>,
     mut written: impl FnMut(usize),
 ) -> Result<Written, Error> {
-    let pool = database(config).await?;
+    let pool = database(figment).await?;
     let mut all = Written::default();
     for batch in batches {
         seed::write(&pool, &batch).await?;

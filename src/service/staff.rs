@@ -1,7 +1,8 @@
 //! Who may use the admin pages, changed without a running service.
 
+use figment::Figment;
+
 use super::{Error, database};
-use crate::config::Config;
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::session::staff_access;
@@ -14,18 +15,18 @@ use crate::store::users::Origin;
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn add(config: &Config, email: &Email, role: Role) -> Result<Changed, Error> {
+pub async fn add(figment: &Figment, email: &Email, role: Role) -> Result<Changed, Error> {
     let origin = Origin::default();
-    Ok(staff_access::give(&database(config).await?, email, role, by(&origin)).await?)
+    Ok(staff_access::give(&database(figment).await?, email, role, by(&origin)).await?)
 }
 
 /// Removes a member; see [`staff_access::take_away`].
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn remove(config: &Config, email: &Email) -> Result<Changed, Error> {
+pub async fn remove(figment: &Figment, email: &Email) -> Result<Changed, Error> {
     let origin = Origin::default();
-    Ok(staff_access::take_away(&database(config).await?, email, by(&origin)).await?)
+    Ok(staff_access::take_away(&database(figment).await?, email, by(&origin)).await?)
 }
 
 /// Whoever has a shell beside the service.
@@ -37,6 +38,6 @@ const fn by(origin: &Origin) -> By<'_> {
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn list(config: &Config) -> Result<Vec<StaffRow>, Error> {
-    Ok(staff::all(&database(config).await?).await?)
+pub async fn list(figment: &Figment) -> Result<Vec<StaffRow>, Error> {
+    Ok(staff::all(&database(figment).await?).await?)
 }

@@ -1,18 +1,19 @@
 //! What the service does while its database cannot be reached at the start: it answers that it lives and is not
 //! ready, and tries again. Afterwards, the pool does so by itself.
 
+use std::future::pending;
 use std::io::ErrorKind;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use rocket::{Build, Orbit, Rocket};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::{DATABASE, Error};
-use crate::config::Config;
-use crate::web::database::{self, Settings};
-use crate::web::waiting;
+use super::drain::Stop;
+use super::{Error, Start, connect_options};
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -21,33 +22,56 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two lines that say so.
 const SAY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Returns once the database can be reached, and whether it is wanted by then: the process may have been told
-/// to stop.
+/// Tries to reach the database once. Answers whether it is there, and says in the log why not.
 ///
 /// # Errors
-/// The database is there and does not want us, or the port is taken.
-pub async fn for_database(config: &Config) -> Result<bool, Error> {
-    let options = Settings::read(&config.figment.focus(DATABASE))?.connect_options();
-    let options = options.map_err(database::Error::from)?;
-    match reach(&options).await {
-        Ok(()) => return Ok(true),
-        Err(error) if !may_pass(&error) => return Err(Error::Database(error)),
-        Err(error) => tracing::warn!(cause = %error, "the database cannot be reached; waiting for it"),
-    }
-    let room = waiting::rocket(config.figment.clone()).ignite().await.map_err(Box::new)?;
-    let shutdown = room.shutdown();
-    let mut room = pin!(room.launch());
-    tokio::select! {
-        left = &mut room => {
-            left.map_err(Box::new)?;
+/// The database is there and does not want us.
+pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
+    match reach(&connect_options(&start.figment)?).await {
+        Ok(()) => Ok(true),
+        Err(error) if !may_pass(&error) => Err(Error::Database(error)),
+        Err(error) => {
+            tracing::warn!(cause = %error, "the database cannot be reached; waiting for it");
             Ok(false)
         }
-        reached = keep_trying(&options) => {
-            shutdown.notify();
-            room.await.map_err(Box::new)?;
-            reached.map(|()| true).map_err(Error::Database)
-        }
     }
+}
+
+/// Serves as [`launch`](super::launch) does, and finishes a start that is not finished yet once the database can be
+/// reached.
+///
+/// # Errors
+/// The server cannot start, or the start cannot be finished.
+pub async fn launch(
+    rocket: Rocket<Build>,
+    start: Option<Start>,
+    stop: Stop,
+    lifted_off: impl FnOnce(&Rocket<Orbit>) + Send + Sync + 'static,
+) -> Result<(), Error> {
+    let (runs, running) = oneshot::channel();
+    let mut served = pin!(super::launch(rocket, stop, |rocket| {
+        // It is received for as long as this function runs.
+        let _ = runs.send(rocket.shutdown());
+        lifted_off(rocket);
+    }));
+    let finished = async {
+        let (Ok(shutdown), Some(start)) = (running.await, start) else { return pending().await };
+        let finished = finish(start).await;
+        match &finished {
+            Ok(()) => tracing::info!("the database is there; the start is over"),
+            Err(_) => shutdown.notify(),
+        }
+        finished
+    };
+    tokio::select! {
+        served = &mut served => served,
+        finished = finished => finished.and(served.await),
+    }
+}
+
+async fn finish(start: Start) -> Result<(), Error> {
+    keep_trying(&connect_options(&start.figment)?).await.map_err(Error::Database)?;
+    start.finish().await
 }
 
 async fn keep_trying(options: &PgConnectOptions) -> Result<(), sqlx::Error> {

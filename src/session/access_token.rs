@@ -79,7 +79,7 @@ impl Issuer {
             client_id,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
-        let key = self.keys.signing(now);
+        let key = self.keys.signing(now).ok_or(Error::Backend)?;
         let header = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, key.kid);
         let mut token = String::with_capacity(640);
         URL_SAFE_NO_PAD.encode_string(header, &mut token);

@@ -31,7 +31,8 @@ pub struct KeyRing(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     rotation: Rotation,
-    keys: RwLock<Arc<Keys>>,
+    /// None before they are loaded for the first time.
+    keys: RwLock<Option<Arc<Keys>>>,
     /// Counts the reloads, good or not.
     reloads: watch::Sender<u64>,
     /// Wakes the task before its time.
@@ -43,44 +44,49 @@ struct Shared {
 }
 
 impl KeyRing {
-    /// Loads the keys, of tokens that live `access_token_ttl` seconds, and starts the task that
-    /// reloads them; it ends with the last clone of the ring. The first key is made where there is
-    /// none.
+    /// A ring without keys, for tokens that live `access_token_ttl` seconds.
     ///
     /// # Errors
-    /// The database failed, or its keys were sealed with another `secret_key`.
-    pub async fn open(
+    /// The crypto backend failed.
+    pub fn new(
         pool: PgPool,
         secret_key: &Secret<String>,
         periods: config::Keys,
         access_token_ttl: u32,
     ) -> Result<Self, Error> {
-        let rotation = Rotation::new(pool, secret_key, periods, access_token_ttl)?;
-        let stored = rotation.tend().await?;
-        let keys = Keys::open(&rotation, &stored, clock::now(), None)?;
-        let shared = Arc::new(Shared {
-            rotation,
-            keys: RwLock::new(Arc::new(keys)),
+        let shared = Shared {
+            rotation: Rotation::new(pool, secret_key, periods, access_token_ttl)?,
+            keys: RwLock::new(None),
             reloads: watch::Sender::new(0),
             wanted: Arc::new(Notify::new()),
             pending: AtomicBool::new(false),
             last_asked: Mutex::new(None),
             failures: AtomicU64::new(0),
-        });
-        tokio::spawn(keep_current(Arc::downgrade(&shared), shared.wanted.clone()));
-        Ok(Self(shared))
+        };
+        Ok(Self(Arc::new(shared)))
     }
 
-    /// The key that signs at a point of time of this machine's clock.
+    /// Loads the keys, and starts the task that reloads them; it ends with the last clone of the ring. The first key
+    /// is made where there is none.
+    ///
+    /// # Errors
+    /// The database failed, or its keys were sealed with another `secret_key`.
+    pub async fn open(&self) -> Result<(), Error> {
+        self.0.load().await?;
+        tokio::spawn(keep_current(Arc::downgrade(&self.0), self.0.wanted.clone()));
+        Ok(())
+    }
+
+    /// The key that signs at a point of time of this machine's clock, once the ring is open.
     #[must_use]
-    pub fn signing(&self, now: i64) -> Arc<SigningKey> {
-        self.0.current().signing(now)
+    pub fn signing(&self, now: i64) -> Option<Arc<SigningKey>> {
+        Some(self.0.current()?.signing(now))
     }
 
     /// The published key of that id.
     #[must_use]
     pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
-        self.0.current().find(kid, now)
+        self.0.current()?.find(kid, now)
     }
 
     /// The published key of that id, if need be after a reload: another instance may have made it in
@@ -101,7 +107,7 @@ impl KeyRing {
     /// The published keys, the oldest first.
     #[must_use]
     pub fn published(&self) -> Vec<Jwk> {
-        self.0.current().published()
+        self.0.current().map(|keys| keys.published()).unwrap_or_default()
     }
 
     /// Does what is due in the database and takes over what is there; the task's work.
@@ -134,12 +140,12 @@ impl KeyRing {
     /// way between them included.
     #[must_use]
     pub fn ahead_of_database(&self) -> i64 {
-        self.0.current().ahead_of_database()
+        self.0.current().map_or(0, |keys| keys.ahead_of_database())
     }
 }
 
 impl Shared {
-    fn current(&self) -> Arc<Keys> {
+    fn current(&self) -> Option<Arc<Keys>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -169,11 +175,11 @@ impl Shared {
     async fn load(&self) -> Result<(), Error> {
         let stored = in_time(self.rotation.tend()).await?;
         let known = self.current();
-        let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), Some(&known))?);
+        let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), known.as_deref())?);
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         // Of two reloads at once the later answer counts.
-        if keys.is_newer_than(&current) {
-            *current = keys;
+        if current.as_ref().is_none_or(|current| keys.is_newer_than(current)) {
+            *current = Some(keys);
         }
         Ok(())
     }

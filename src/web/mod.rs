@@ -18,9 +18,9 @@ pub mod problem_pages;
 pub mod rate_limit;
 pub mod rate_limit_fields;
 pub mod request_log;
+pub mod starting;
 pub mod templates;
 #[cfg(feature = "otlp")]
 pub mod traces;
-pub mod waiting;
 pub mod well_known;
 pub mod wire_time;

@@ -16,6 +16,7 @@ use super::guard::client_address;
 use super::metrics::Metrics;
 use super::openapi::problems::{Fails, Nothing, Problems};
 use super::problem::{Kind, Problem};
+use super::starting::Stage;
 use crate::config::Observers;
 use crate::session::KeyRing;
 use crate::store::deadline::within;
@@ -28,12 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[must_use]
 pub fn routes() -> Vec<Route> {
     routes![livez, readyz, metrics]
-}
-
-/// What can be said without a database.
-#[must_use]
-pub fn before_the_database() -> Vec<Route> {
-    routes![livez, not_ready]
 }
 
 /// The description of the routes.
@@ -93,15 +88,21 @@ impl<'r> Responder<'r, 'static> for Readiness {
     tag = "Operation",
     responses((status = 200, description = "It can.", body = Readiness,
                example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
-              (status = 503, description = "It cannot; what is not `ok` says why.", body = Readiness,
+              (status = 503, description = "It cannot; what is not `ok` says why: a database that is `read_only`, for one, is a \
+                             standby.", body = Readiness,
                example = json!({ "service": "ok", "database": "failed", "migrations": "unknown", "keys": "ok" })),
               Problems<Nothing>),
 )]
 #[get("/readyz")]
-async fn readyz(db: &Db, keys: &State<KeyRing>, drain: &State<Drain>) -> Readiness {
-    let (database, migrations) = standing(db).await;
+async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &State<Drain>) -> Readiness {
+    let (database, migrations) =
+        if stage.has_database() { standing(db).await } else { ("failed", "unknown") };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
-    let service = if drain.has_begun() { "shutting_down" } else { "ok" };
+    let service = match (drain.has_begun(), stage.is_over()) {
+        (true, _) => "shutting_down",
+        (false, true) => "ok",
+        (false, false) => "starting",
+    };
     Readiness { service, database, migrations, keys }
 }
 
@@ -113,12 +114,6 @@ async fn standing(db: &Db) -> (&'static str, &'static str) {
         Some(Err(_)) => ("failed", "unknown"),
         None => ("no answer in time", "unknown"),
     }
-}
-
-/// The service cannot sign people in: there is no database yet.
-#[get("/readyz")]
-const fn not_ready() -> Readiness {
-    Readiness { service: "starting", database: "failed", migrations: "unknown", keys: "none" }
 }
 
 /// Somebody in a network that may read the metrics. They name nobody, but say how busy one is and

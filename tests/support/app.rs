@@ -106,8 +106,10 @@ impl App {
         let provider = Provider::start().await;
         let figment = settings(figment(&database.url, &provider.tokeninfo_url()));
         let config = Config::read(figment).expect("the settings are sound");
-        service::migrate(&config).await.expect("the schema is current");
-        let rocket = alter(service::build(config).await.expect("the service builds"));
+        service::migrate(&config.figment).await.expect("the schema is current");
+        let (rocket, start) = service::build(config).await.expect("the service builds");
+        let rocket = alter(rocket);
+        start.open().await.expect("the service starts");
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
         let routes = rocket.routes().map(|route| (route.method, route.uri.path().to_owned())).collect();
         let (lifted_off, running) = oneshot::channel();

@@ -30,8 +30,26 @@ pub struct Process {
 impl Process {
     /// Starts it with the settings that a deployment needs, and those.
     pub fn start(port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+        Self::run(program, port, database, tokeninfo, settings)
+    }
+
+    /// The same from a shell that allows so many open files, unless one asks for more.
+    pub fn start_limited(port: u16, database: &str, tokeninfo: &str, files: u32) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("ulimit -Sn {files} && exec {}", env!("CARGO_BIN_EXE_vestibule"))]);
+        Self::run(shell, port, database, tokeninfo, &[])
+    }
+
+    fn run(
+        mut program: Command,
+        port: u16,
+        database: &str,
+        tokeninfo: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{}.log", Uuid::now_v7()));
-        let child = Command::new(env!("CARGO_BIN_EXE_vestibule"))
+        let child = program
             .env_clear()
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
             .envs([

@@ -30,7 +30,7 @@ pub enum Error {
         why: String,
     },
     /// Another program runs the server of this directory.
-    #[error("{} is in use by another program (process {holder}); stop that one first or give this one another directory", root.display())]
+    #[error("{} is in use by another program (process {holder}); stop that one first, or give this one another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", root.display())]
     InUse {
         /// The directory both want.
         root: PathBuf,

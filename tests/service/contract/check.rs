@@ -319,6 +319,17 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_others_reach_without_a_proxy_is_warned_of() {
+    let app = App::start().await;
+    let others = ("ROCKET_ADDRESS", "0.0.0.0");
+    let said = check(&app, &[others]).await;
+    let line = said.only("warn");
+    assert!(line.contains("0.0.0.0") && line.contains("`trusted_proxies` is empty"), "{line}");
+    assert_eq!(said.code, Some(0), "it runs all the same");
+    assert!(!check(&app, &[others, ("ROCKET_TRUSTED_PROXIES", "10.0.0.10")]).await.has("warn"));
+}
+
 #[test]
 fn a_development_build_without_settings_says_so_and_help_tells_the_exit_codes() {
     let run = |arguments: &[&str]| {

@@ -2,6 +2,7 @@
 
 mod check;
 mod log;
+mod commands;
 mod openapi;
 mod problems;
 mod queries;

@@ -36,8 +36,7 @@ async fn mounted() -> BTreeSet<(String, String)> {
     let database = Database::create().await;
     let figment: Figment = figment(&database.url, "http://127.0.0.1:9/tokeninfo");
     let config = Config::read(figment).expect("the settings are sound");
-    service::migrate(&config).await.expect("the schema is current");
-    let rocket = service::build(config).await.expect("the service builds");
+    let (rocket, _) = service::build(config).await.expect("the service builds");
     rocket.routes().map(|route| (route.method.to_string(), anonymous(route.uri.path()))).collect()
 }
 

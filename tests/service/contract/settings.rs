@@ -1,6 +1,7 @@
 //! Wrong settings stop the start with one line that names the key, where it was set and what to do,
 //! and shows no secret.
 
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 /// Settings with which the program would start, if the database were there.
@@ -38,11 +39,22 @@ fn assert_refused(changes: &[(&str, &str)], words: &[&str]) {
     assert_fails(run(changes), changes, words);
 }
 
-/// Settings with which the program gets as far as its database. A command that serves nobody does not wait
-/// for one.
+/// Settings with which the program gets as far as its port, which is taken. It does not wait for its database to
+/// find that out.
 fn assert_sound(changes: &[(&str, &str)]) {
-    assert_fails(run_with("migrate", changes), changes, &["the database cannot be used", "DATABASE_URL"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = run(&[changes, &[("ROCKET_PORT", port.as_str())]].concat());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{changes:?}: {text}");
+    let last = text.lines().last().unwrap();
+    for words in [&format!("127.0.0.1:{port}: Address already in use"), "`ROCKET_PORT` / `port`"] {
+        assert!(last.contains(words), "{changes:?} does not say {words}: {text}");
+    }
 }
+
+/// What a command says that gets as far as its database.
+const UNREACHABLE: [&str; 2] = ["the database cannot be used", "DATABASE_URL"];
 
 fn assert_fails(output: Output, changes: &[(&str, &str)], words: &[&str]) {
     let text = String::from_utf8(output.stderr).unwrap();
@@ -58,7 +70,8 @@ fn assert_fails(output: Output, changes: &[(&str, &str)], words: &[&str]) {
 }
 
 #[test]
-fn sound_settings_get_as_far_as_the_database() {
+fn sound_settings_get_as_far_as_the_database_and_the_port() {
+    assert_fails(run_with("migrate", &[]), &[], &UNREACHABLE);
     assert_sound(&[]);
 }
 
@@ -160,6 +173,12 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=0}", "rate_limit.staff_pages_per_minute"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
         ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
+        ("DATABASE_URL", "postgres://vestibule:hush@db:notaport/vestibule", "`DATABASE_URL`"),
+        ("DATABASE_URL", "postgres://vestibule:hush@[db/vestibule", "`DATABASE_URL`"),
+        ("DATABASE_URL", "postgres://vestibule:hush@db/vestibule?sslmode=sometimes", "`DATABASE_URL`"),
+        ("DATABASE_URL", "postgres://vestibule:hush@db/vestibule?port=notaport", "`DATABASE_URL`"),
+        ("ROCKET_DATABASES", "{vestibule={connect_timeout=soon}}", "databases.vestibule.connect_timeout"),
+        ("ROCKET_ADMIN", "{provider=nobody}", "`admin.provider`"),
     ];
     for (variable, value, named) in rows {
         assert_refused(&[(variable, value)], &[named]);
@@ -190,7 +209,8 @@ fn a_preset_and_its_client_id_get_as_far_as_the_database() {
 #[test]
 fn a_misspelt_parameter_of_the_database_shows_no_secret() {
     let url = "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush";
-    assert_sound(&[("DATABASE_URL", url)]);
+    let changes = [("DATABASE_URL", url)];
+    assert_fails(run_with("migrate", &changes), &changes, &UNREACHABLE);
 }
 
 #[test]

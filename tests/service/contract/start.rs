@@ -27,7 +27,7 @@ async fn unreachable(database: &Database) -> (String, impl Fn()) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_starts_before_its_database_lives_and_is_ready_within_ten_seconds_of_it() {
+async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it() {
     let (database, provider) = (Database::bare().await, Provider::start().await);
     let (url, appears) = unreachable(&database).await;
     let service = Process::start(free_port(), &url, &provider.tokeninfo_url(), &[]);
@@ -37,15 +37,61 @@ async fn a_service_that_starts_before_its_database_lives_and_is_ready_within_ten
         readiness,
         json!({ "service": "starting", "database": "failed", "migrations": "unknown", "keys": "none" })
     );
-    for path in ["/api/v1/me", "/admin", "/nothing"] {
-        let problem: Value = serde_json::from_str(&service.answers(path, 503).await).unwrap();
-        assert_eq!(problem["error"], "service_unavailable", "{path}");
+    let problem: Value = serde_json::from_str(&service.answers("/api/v1/me", 503).await).unwrap();
+    assert_eq!(problem["error"], "service_unavailable");
+    for path in ["/admin", "/.well-known/jwks.json"] {
+        service.answers(path, 503).await;
     }
     appears();
     let there = Instant::now();
+    let ready = async {
+        service.answers("/readyz", 200).await;
+        assert!(there.elapsed() < Duration::from_secs(10), "{:?}", there.elapsed());
+        service.answers("/api/v1/me", 401).await;
+    };
+    // Whoever asks from now on, on a connection of their own each time, is never refused one.
+    let alive = async {
+        loop {
+            let answer = reqwest::get(format!("{}/livez", service.url)).await.expect("the port is open");
+            assert_eq!(answer.status().as_u16(), 200);
+        }
+    };
+    tokio::select! {
+        () = ready => {}
+        never = alive => never,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_late_ends_the_service_and_says_why() {
+    let database = Database::create().await;
+    let (url, appears) = unreachable(&database).await;
+    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    service.answers("/livez", 200).await;
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (99991231235959, 'of the future', true, 'x', 1)",
+    )
+    .execute(&database.pool)
+    .await
+    .unwrap();
+    appears();
+    assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+    assert!(service.log().contains("the schema cannot be brought up to date"), "{}", service.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_clients_than_a_shells_limit_of_open_files_do_not_stop_the_service() {
+    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let port = free_port();
+    let service = Process::start_limited(port, &database.url, &provider.tokeninfo_url(), 100);
     service.answers("/readyz", 200).await;
-    assert!(there.elapsed() < Duration::from_secs(10), "{:?}", there.elapsed());
-    service.answers("/api/v1/me", 401).await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    }
+    service.answers("/readyz", 200).await;
+    assert!(service.log().contains("open files"), "{}", service.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,9 @@ fn rotation(database: &Database, secret_key: &Secret<String>) -> Rotation {
 
 async fn ring(database: &Database) -> KeyRing {
     let config = config(database, |figment| figment);
-    KeyRing::open(database.pool.clone(), &config.secret_key, config.keys, 900).await.unwrap()
+    let ring = KeyRing::new(database.pool.clone(), &config.secret_key, config.keys, 900).unwrap();
+    ring.open().await.unwrap();
+    ring
 }
 
 async fn access_token(app: &App) -> String {
@@ -99,10 +101,10 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
 async fn an_announced_key_begins_to_sign_in_time_without_the_database() {
     let database = Database::create().await;
     let ring = ring(&database).await;
-    let first = ring.signing(now()).kid.clone();
+    let first = ring.signing(now()).unwrap().kid.clone();
     ring.rotation().rotate().await.unwrap();
     ring.reload().await.unwrap();
-    let signs = |seconds: u32| ring.signing(now() + i64::from(seconds)).kid.clone();
+    let signs = |seconds: u32| ring.signing(now() + i64::from(seconds)).unwrap().kid.clone();
     assert_eq!(signs(ANNOUNCE - 60), first);
     assert_ne!(signs(ANNOUNCE + 1), first);
     let published = |seconds: u32| ring.find(&first, now() + i64::from(seconds)).is_some();
@@ -209,7 +211,8 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let foreign = Database::create().await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned());
     let config = config(&foreign, |figment| figment);
-    let attacker = KeyRing::open(foreign.pool.clone(), &secret, config.keys, 900).await.unwrap();
+    let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys, 900).unwrap();
+    attacker.open().await.unwrap();
     let theirs: (String, Vec<u8>, Vec<u8>) =
         sqlx::query_as("SELECT kid, public_key, sealed_private_key FROM signing_keys")
             .fetch_one(&foreign.pool)
@@ -262,15 +265,14 @@ async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
 
     other.replace_all(true).await.unwrap();
     let config = config(&database, |figment| figment);
-    KeyRing::open(database.pool.clone(), &secret, config.keys, 900)
-        .await
-        .expect("starts with the new secret");
+    let ring = KeyRing::new(database.pool.clone(), &secret, config.keys, 900).unwrap();
+    ring.open().await.expect("starts with the new secret");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shown_of_a_key_is_its_id() {
     let database = Database::create().await;
     let ring = ring(&database).await;
-    let key = ring.signing(now());
+    let key = ring.signing(now()).unwrap();
     assert_eq!(format!("{key:?}"), format!("SigningKey({:?})", key.kid));
 }

@@ -17,7 +17,7 @@ use crate::support::keys::{ISSUER, issuer};
 use crate::support::token::{now, with};
 
 fn header(keys: &KeyRing, changes: &Value) -> Value {
-    with(json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).kid }), changes)
+    with(json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).unwrap().kid }), changes)
 }
 
 fn payload(changes: &Value) -> Value {
@@ -40,7 +40,7 @@ fn ours(keys: &KeyRing, header: &Value, payload: &Value) -> String {
 }
 
 fn signed(keys: &KeyRing, header: &str, payload: &str) -> String {
-    token(header, payload, |message| keys.signing(now()).sign(message).unwrap().as_ref().to_vec())
+    token(header, payload, |message| keys.signing(now()).unwrap().sign(message).unwrap().as_ref().to_vec())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,7 +132,7 @@ async fn a_token_signed_with_anything_but_our_key_is_refused() {
     let foreign = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref()).unwrap();
     let point = foreign.public_key().as_ref();
     let own = json!({
-        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": keys.signing(now()).kid,
+        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": keys.signing(now()).unwrap().kid,
         "x": URL_SAFE_NO_PAD.encode(&point[1..33]), "y": URL_SAFE_NO_PAD.encode(&point[33..]),
     });
     for change in [json!({}), json!({ "jwk": own })] {

@@ -1,0 +1,50 @@
+//! What commands need that serve nobody: the database, and no identity provider.
+
+use figment::Figment;
+
+use super::{Error, Events, Keys, Session, events, keys, root, session};
+use crate::secret::Secret;
+
+/// The settings of such a command.
+#[derive(Debug)]
+pub struct Maintenance {
+    /// The database's settings.
+    pub figment: Figment,
+    /// Lifetimes of what the service hands out.
+    pub session: Session,
+    /// How long what happened is remembered.
+    pub events: Events,
+    /// When the keys of access tokens change.
+    pub keys: Keys,
+    /// Names of the identity providers, whose own settings may be missing.
+    pub providers: Vec<String>,
+    secret_key: Option<Secret<String>>,
+}
+
+impl Maintenance {
+    /// Reads and checks the settings of the selected profile.
+    ///
+    /// # Errors
+    /// The first mistake found, in one line.
+    pub fn read(figment: Figment) -> Result<Self, Error> {
+        let root = root::Root::read(&figment)?;
+        root::database(&figment)?;
+        let main = root.idp.name.unwrap_or_else(|| "idp".into());
+        Ok(Self {
+            session: session::read(&figment, &root.session)?,
+            events: events::read(&figment, &root.events)?,
+            keys: keys::read(&figment, &root.keys)?,
+            providers: std::iter::once(main).chain(root.providers.into_keys()).collect(),
+            secret_key: root.secret_key,
+            figment,
+        })
+    }
+
+    /// What seals the signing keys.
+    ///
+    /// # Errors
+    /// It is missing, or no secret.
+    pub fn secret_key(&self) -> Result<Secret<String>, Error> {
+        root::secret_key(&self.figment, self.secret_key.clone())
+    }
+}

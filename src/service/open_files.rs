@@ -1,0 +1,21 @@
+//! Open files, of which each connection is one. A shell's usual limit of 1024 would end the service long before its
+//! memory does; without any limit, idle connections would take all the memory there is.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// Enough for every client that one instance can serve.
+const ENOUGH: u64 = 65_536;
+
+/// Sets the limit to what is enough, or as near to it as the system allows, and says so.
+pub fn limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    let (before, allowed) = (limit.current, limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)));
+    limit.current = Some(allowed);
+    match setrlimit(Resource::Nofile, limit) {
+        Ok(()) => tracing::info!(limit = allowed, before, "open files, and so connections, are limited"),
+        Err(error) => tracing::warn!(
+            limit = before, cause = %error,
+            "the limit of open files, and so of connections, cannot be changed; set it before the start (LimitNOFILE, ulimit -n)"
+        ),
+    }
+}

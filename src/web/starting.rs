@@ -1,0 +1,69 @@
+//! What is answered while the service starts: the port is open, and the database not there, or not ready yet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rocket::route::{Handler, Outcome};
+use rocket::{Data, Request, Route};
+
+use super::problem::{Kind, Problem};
+
+/// How far the start has come. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Stage(Arc<Reached>);
+
+#[derive(Debug, Default)]
+struct Reached {
+    database: AtomicBool,
+    end: AtomicBool,
+}
+
+impl Stage {
+    /// The database answers.
+    pub fn reach_database(&self) {
+        self.0.database.store(true, Ordering::Relaxed);
+    }
+
+    /// The start is over: requests are served.
+    pub fn end(&self) {
+        self.reach_database();
+        self.0.end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there is a database to be asked.
+    #[must_use]
+    pub fn has_database(&self) -> bool {
+        self.0.database.load(Ordering::Relaxed)
+    }
+
+    /// Whether requests are served.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.end.load(Ordering::Relaxed)
+    }
+}
+
+/// A route's own handler.
+#[derive(Clone)]
+struct Started(Box<dyn Handler>);
+
+/// The same routes, each with 503 as its answer until the start is over.
+#[must_use]
+pub fn routes(routes: Vec<Route>) -> Vec<Route> {
+    let gated = |mut route: Route| {
+        route.handler = Box::new(Started(route.handler));
+        route
+    };
+    routes.into_iter().map(gated).collect()
+}
+
+#[rocket::async_trait]
+impl Handler for Started {
+    async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
+        if request.rocket().state().is_none_or(Stage::is_over) {
+            return self.0.handle(request, data).await;
+        }
+        let problem = Problem::new(Kind::ServiceUnavailable, "the service is starting");
+        Outcome::Error(Problem { retry_after: Some(2), ..problem }.keep(request).status())
+    }
+}

@@ -1,0 +1,80 @@
+//! Commands that serve nobody: they ask for what they use, and for nothing else.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use uuid::Uuid;
+
+use crate::support::cluster::Database;
+
+const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", "a secret key that only the tests use");
+
+async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command.envs(settings.iter().copied()).args(arguments);
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn fresh(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", Uuid::now_v7().simple()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_serve_nobody_need_no_provider() {
+    let database = Database::create().await;
+    let users = fresh("users").with_extension("csv");
+    std::fs::write(&users, "email,provider,subject\nada@example.com,line,1\n").unwrap();
+    let import = ["import", users.to_str().unwrap()];
+    for profile in ["release", "debug"] {
+        let settings = [("ROCKET_PROFILE", profile), ("DATABASE_URL", database.url.as_str())];
+        let staff = ["staff", "add", "ada@example.com", "--role", "admin"];
+        for arguments in [&["migrate"][..], &staff, &["staff", "list"], &["prune"]] {
+            let output = run(&settings, arguments).await;
+            assert!(output.status.success(), "{profile}, {arguments:?}: {}", said(&output));
+        }
+        let output = run(&settings, &["keys", "list"]).await;
+        assert!(
+            !output.status.success() && said(&output).contains("`ROCKET_SECRET_KEY`"),
+            "{}",
+            said(&output)
+        );
+        let [profile, url] = settings;
+        assert!(run(&[profile, url, SECRET], &["keys", "rotate", "--now"]).await.status.success());
+    }
+    // Of a provider, the name is enough.
+    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", database.url.as_str())];
+    let output = run(&settings, &import).await;
+    assert_eq!(output.status.code(), Some(3), "line is no provider here: {}", said(&output));
+    let [profile, url] = settings;
+    let output = run(&[profile, url, ("ROCKET_PROVIDERS", "{line={}}")], &import).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(database.count("SELECT count(*) FROM identities WHERE provider = 'line'").await, 1);
+    for file in [users.with_extension("csv.refused.csv"), users] {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_development_instance_keeps_its_things_where_it_is_told_to() {
+    let database = Database::create().await;
+    let (directory, users) = (fresh("development"), fresh("users").with_extension("csv"));
+    std::fs::write(&users, "email\nada@example.com\n").unwrap();
+    let settings = [
+        ("DATABASE_URL", database.url.as_str()),
+        ("ROCKET_DEV_DIR", directory.to_str().unwrap()),
+        // Nothing else is made up then, which would take its time.
+        ("IDP_CLIENT_ID", "client.example"),
+    ];
+    let output = run(&settings, &["import", users.to_str().unwrap()]).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(directory.join("secret_key").is_file(), "{}", said(&output));
+    std::fs::remove_dir_all(&directory).unwrap();
+    for file in [users.with_extension("csv.refused.csv"), users] {
+        let _ = std::fs::remove_file(file);
+    }
+}
