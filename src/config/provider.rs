@@ -12,7 +12,7 @@ use super::error;
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
-use crate::domain::linking::Policy;
+use crate::domain::linking::{Link, Policy};
 use crate::secret::Secret;
 
 /// How a token is handed to the token-information endpoint.
@@ -49,7 +49,7 @@ pub enum Protocol {
     Introspection(ClientAuthentication),
 }
 
-/// How we prove to an introspection endpoint who asks (RFC 7662 §2.1, RFC 6749 §2.3).
+/// How we prove to a token or introspection endpoint who asks (RFC 6749 §2.3, RFC 7662 §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
@@ -95,6 +95,8 @@ pub struct Provider {
     pub authorization_url: Option<Url>,
     /// Where a code is exchanged, for the authorization-code flow.
     pub token_url: Option<Url>,
+    /// How we prove there who asks; unless it is known, as the provider publishes, else by HTTP Basic.
+    pub token_auth: Option<ClientAuthentication>,
     /// Accepted values of `iss`.
     pub issuers: Issuers,
     /// How its claims differ from the standard's.
@@ -117,7 +119,17 @@ pub struct Provider {
     pub policy: Policy,
 }
 
+/// What Google puts into `iss`, however else it is set up here.
+const GOOGLE: &str = "https://accounts.google.com";
+
 impl Provider {
+    /// The rule that staff are held to, whatever the API's is. A Google account keeps an address of any other mail
+    /// service that it verified once, whoever has the mailbox today.
+    #[must_use]
+    pub fn staff_link(&self) -> Link {
+        if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
+    }
+
     /// A setting by the names that an operator knows it by.
     #[must_use]
     pub fn setting(&self, field: &str) -> String {

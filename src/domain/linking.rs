@@ -72,21 +72,25 @@ impl Policy {
             (Some(_), false) if unverified_refused => {
                 (Err(Reason::EmailNotVerified), Err(Reason::EmailNotVerified))
             }
-            (Some(_), true) if self.may_link(claims) => (Ok(()), Ok(())),
+            (Some(_), true) if self.link.admits(claims) => (Ok(()), Ok(())),
             _ => (Err(Reason::LinkRequired), Ok(())),
         };
         Decision { if_taken, if_free, refuse_recycled }
     }
+}
 
-    fn may_link(self, claims: &VerifiedClaims) -> bool {
-        match self.link {
-            Link::Verified => true,
-            Link::Authoritative => {
+impl Link {
+    /// Whether a verified address is proven enough.
+    #[must_use]
+    pub fn admits(self, claims: &VerifiedClaims) -> bool {
+        match self {
+            Self::Verified => true,
+            Self::Authoritative => {
                 let mailbox =
                     claims.email.as_ref().is_some_and(|email| email.folded().ends_with("@gmail.com"));
                 mailbox || claims.hosted_domain.is_some()
             }
-            Link::Never => false,
+            Self::Never => false,
         }
     }
 }

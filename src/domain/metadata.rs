@@ -20,6 +20,8 @@ pub struct Metadata {
     pub authorization_url: Option<Url>,
     /// `token_endpoint`.
     pub token_url: Option<Url>,
+    /// `token_endpoint_auth_methods_supported`. Where there is none, it means `client_secret_basic`.
+    pub token_auth_methods: Option<Vec<String>>,
 }
 
 /// Why a document is not this provider's metadata.
@@ -65,6 +67,10 @@ impl Metadata {
             introspection_url: endpoint("introspection_endpoint")?,
             authorization_url: endpoint("authorization_endpoint")?,
             token_url: endpoint("token_endpoint")?,
+            token_auth_methods: document.get("token_endpoint_auth_methods_supported").and_then(|methods| {
+                let methods = methods.as_array()?.iter();
+                Some(methods.filter_map(|method| method.as_str().map(str::to_owned)).collect())
+            }),
         })
     }
 }

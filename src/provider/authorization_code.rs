@@ -1,47 +1,100 @@
 //! The token endpoint: an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC 7636,
 //! OpenID Connect Core §3.1.3). Not tried twice: a code is good once.
 
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::Error;
 use super::answer::{self, DEADLINE, Unavailable};
-use crate::config::Provider;
+use super::{Error, credentials};
+use crate::config::{ClientAuthentication, Provider};
+use crate::domain::metadata::Metadata;
 use crate::domain::refusal::{Reason, Refusal};
 
-pub(super) async fn exchange(
+/// An authorization code, and what it was given for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Code<'a> {
+    pub code: &'a str,
+    pub code_verifier: &'a str,
+    pub redirect_uri: &'a str,
+}
+
+/// How the token endpoint wants to know who asks: as it is set, else as the provider publishes, else by HTTP Basic,
+/// which every one understands that knows secrets (RFC 6749 §2.3.1).
+pub(super) fn authentication(
+    provider: &Provider,
+    published: Option<&Metadata>,
+) -> Result<ClientAuthentication, Unavailable> {
+    let basic = ClientAuthentication::ClientSecretBasic;
+    let published = published.and_then(|metadata| metadata.token_auth_methods.as_ref());
+    let offers = |method: &str| published.is_none_or(|methods| methods.iter().any(|one| one == method));
+    match provider.token_auth {
+        Some(set) => Ok(set),
+        None if offers("client_secret_basic") => Ok(basic),
+        None if offers("client_secret_post") => Ok(ClientAuthentication::ClientSecretPost),
+        None => Err(Unavailable::misconfigured("no_client_secret_accepted", "token_auth")),
+    }
+}
+
+/// The request that exchanges a code.
+pub(super) fn request(
     client: &Client,
     provider: &Provider,
+    authentication: ClientAuthentication,
     url: &Url,
-    code: &str,
-    code_verifier: &str,
-    redirect_uri: &str,
-) -> Result<String, Error> {
-    let refused = |detail| Error::from(Refusal::new(Reason::InvalidToken, detail));
-    let secret = provider.client_secret.as_ref().ok_or(refused("the provider has no client secret"))?;
-    let form = [
+    code: Code<'_>,
+) -> RequestBuilder {
+    let fields = [
         ("grant_type", "authorization_code"),
-        ("code", code),
-        ("redirect_uri", redirect_uri),
-        ("code_verifier", code_verifier),
-        ("client_id", &provider.client_ids[0]),
-        ("client_secret", secret.expose()),
+        ("code", code.code),
+        ("redirect_uri", code.redirect_uri),
+        ("code_verifier", code.code_verifier),
     ];
+    credentials::post(client, provider, authentication, url, &fields)
+}
+
+pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
     let call = async {
-        let response =
-            client.post(url.clone()).form(&form).send().await.map_err(|_| Unavailable::new("connection"))?;
+        let response = request.send().await.map_err(|_| Unavailable::new("connection"))?;
         match response.status() {
             StatusCode::OK => {
                 let answer = answer::json(response).await?;
                 let id_token = answer.str("id_token").map(str::to_owned);
                 id_token.ok_or_else(|| Unavailable::new("no_id_token").into())
             }
-            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => {
-                Err(refused("the provider does not accept the code"))
-            }
+            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
+                No::Client => Unavailable::misconfigured("client_authentication", "client_secret").into(),
+                No::Code(error) => {
+                    let refusal = Refusal::new(Reason::InvalidToken, "the provider does not accept the code");
+                    let log = Some(format!("the provider does not accept the code: {error}"));
+                    Refusal { log, ..refusal }.into()
+                }
+            }),
             _ => Err(Unavailable::new("status_other").into()),
         }
     };
     timeout(DEADLINE, call).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+}
+
+/// Why a token endpoint says no (RFC 6749 §5.2).
+pub(super) enum No {
+    /// It does not take us for who we are.
+    Client,
+    /// Something else, by its name if it has one.
+    Code(String),
+}
+
+/// Reads a 400 or 401. Blaming the code for a wrong secret would send everybody away until somebody guesses.
+pub(super) async fn error(response: Response) -> No {
+    let status = response.status();
+    let error = answer::json(response).await.ok();
+    let error = error.as_ref().and_then(|error| error.str("error")).unwrap_or_default();
+    if matches!(error, "invalid_client" | "unauthorized_client")
+        || status == StatusCode::UNAUTHORIZED && error != "invalid_grant"
+    {
+        return No::Client;
+    }
+    // It goes into a line of the log.
+    let named = (1..=40).contains(&error.len()) && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    No::Code(if named { error.to_owned() } else { "no reason that is told by name".to_owned() })
 }

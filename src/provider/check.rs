@@ -13,8 +13,9 @@ use url::Url;
 
 use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
+use super::authorization_code::{self, Code, No};
 use super::{Error, Providers, Unavailable, freshness, tokeninfo};
-use crate::config::{Protocol, Provider, Verify};
+use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
 use crate::domain::issuer::Issuers;
@@ -63,7 +64,31 @@ impl Providers {
         check.run().await;
         check.findings
     }
+
+    /// Asks a provider's token endpoint for the tokens behind a made-up code, where staff are to come back to that
+    /// address. Nothing is asked of a provider that has no secret for it, or no such endpoint.
+    pub async fn check_code_flow(&self, provider: &Provider, redirect_uri: &str, now: i64) -> Vec<Finding> {
+        let client = &self.outside.client;
+        let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
+        let endpoint = provider.token_url.is_some() || provider.discovery.is_some();
+        if provider.client_secret.is_some() && endpoint {
+            let located = async {
+                let configured = provider.token_url.as_ref();
+                let url =
+                    self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
+                Ok((url.into_owned(), self.outside.token_auth(provider, now).await?))
+            };
+            match located.await.map_err(|error: Error| error.named(provider)) {
+                Ok((url, authentication)) => check.code_flow(&url, authentication, redirect_uri).await,
+                Err(error) => check.lost(CODE_FLOW, &error),
+            }
+        }
+        check.findings
+    }
 }
+
+/// What is asked for staff.
+const CODE_FLOW: &str = "staff sign-in";
 
 struct Check<'p> {
     client: &'p Client,
@@ -149,6 +174,44 @@ impl Check<'_> {
             );
             finding.doubt = finding.outcome.is_ok().then(|| Wrong::new(problem, remedy));
         }
+    }
+
+    async fn code_flow(&mut self, url: &Url, authentication: ClientAuthentication, redirect_uri: &str) {
+        let provider = self.provider;
+        let found = provider.token_url.is_none();
+        let setting = provider.setting(if found { "issuer" } else { "token_url" });
+        let made_up =
+            Code { code: "vestibule-check", code_verifier: &"vestibule-check".repeat(3), redirect_uri };
+        let read = async |response: Response| {
+            let code = response.status().as_u16();
+            match code {
+                400 | 401 => {}
+                200 => return Err(Wrong::new("accepts a code that was made up", correct(&setting))),
+                _ => return Err(unexpected(&response, &setting)),
+            }
+            match authorization_code::error(response).await {
+                No::Client => {
+                    let Wrong { problem, remedy } = not_us(provider);
+                    let token_auth = provider.setting("token_auth");
+                    Err(Wrong::new(problem, format!("{remedy}; some providers need {token_auth}")))
+                }
+                No::Code(error) if error == "unsupported_grant_type" => Err(Wrong::new(
+                    "exchanges no authorization codes",
+                    "switch the authorization-code flow on for this client at the provider",
+                )),
+                No::Code(_) => Ok((format!("refuses a made-up code, as it should ({code})"), ())),
+            }
+        };
+        let request = authorization_code::request(self.client, provider, authentication, url, made_up);
+        self.visit(CODE_FLOW, url, &setting, request, read).await;
+    }
+
+    /// Where to ask, or how, could not be found out.
+    fn lost(&mut self, asked: &'static str, error: &Error) {
+        let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
+        let remedy = format!("check {}", self.provider.setting("issuer"));
+        let outcome = Err(Wrong::new(format!("cannot be asked: {error}"), remedy));
+        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome });
     }
 
     /// Sends a request, has its answer read, and writes down what came of it.

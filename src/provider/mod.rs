@@ -10,6 +10,7 @@ mod authorization_code;
 mod breaker;
 mod check;
 mod client;
+mod credentials;
 mod document;
 mod endpoint;
 mod flights;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use url::Url;
 
 pub use self::answer::Unavailable;
+use self::authorization_code::Code;
 pub use self::breaker::State as Breaker;
 pub use self::check::{Finding, Wrong};
 pub use self::client::ClientError;
@@ -108,8 +110,11 @@ impl Providers {
         let exchanged = async {
             let configured = provider.token_url.as_ref();
             let url = self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
-            let client = &self.outside.client;
-            authorization_code::exchange(client, provider, &url, code, code_verifier, redirect_uri).await
+            let authentication = self.outside.token_auth(provider, now).await?;
+            let code = Code { code, code_verifier, redirect_uri };
+            let request =
+                authorization_code::request(&self.outside.client, provider, authentication, &url, code);
+            authorization_code::exchange(request).await
         };
         exchanged.await.map_err(|error| error.named(provider))
     }

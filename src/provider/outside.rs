@@ -17,8 +17,8 @@ use super::answer::{DEADLINE, Unavailable};
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::health::Snapshot;
-use super::{Error, agreement, check, tokeninfo};
-use crate::config::{Protocol, Provider, Verify};
+use super::{Error, agreement, authorization_code, check, tokeninfo};
+use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
 use crate::domain::json::Object;
@@ -209,6 +209,17 @@ impl Outside {
         let metadata = provider.discovery.as_ref().ok_or_else(missing)?;
         let metadata = self.published(provider)?.metadata.get(metadata, now).await?;
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
+    }
+
+    /// How we prove to the provider's token endpoint who asks.
+    pub async fn token_auth(&self, provider: &Provider, now: i64) -> Result<ClientAuthentication, Error> {
+        let published = match &provider.discovery {
+            Some(url) if provider.token_auth.is_none() => {
+                Some(self.published(provider)?.metadata.get(url, now).await?)
+            }
+            _ => None,
+        };
+        Ok(authorization_code::authentication(provider, published.as_ref().map(|held| &held.value))?)
     }
 
     fn published(&self, provider: &Provider) -> Result<&Published, Unavailable> {

@@ -8,10 +8,10 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use url::form_urlencoded::byte_serialize;
 use url::{Position, Url};
 
-use super::Error;
 use super::answer::{self, Unavailable};
 use super::attempt::{self, Failure};
-use crate::config::{ClientAuthentication, Method, Protocol, Provider, Verify};
+use super::{Error, credentials};
+use crate::config::{Method, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
 use crate::domain::json::Object;
@@ -85,22 +85,7 @@ pub(super) fn question(client: &Client, provider: &Provider, url: &Url, token: &
             form(client, provider.tokeninfo_method, url, &[id_token, client_id])
         }
         Protocol::Introspection(authentication) => {
-            let token = ("token", token.expose());
-            let client_id = provider.client_ids[0].as_str();
-            let secret = provider.client_secret.as_ref().map_or("", |secret| secret.expose());
-            match authentication {
-                ClientAuthentication::None => form(client, Method::Post, url, &[token]),
-                ClientAuthentication::ClientSecretPost => {
-                    let proof = [token, ("client_id", client_id), ("client_secret", secret)];
-                    form(client, Method::Post, url, &proof)
-                }
-                ClientAuthentication::ClientSecretBasic => {
-                    // Encoded as RFC 6749 §2.3.1 wants it, so that a colon in one is not the separator.
-                    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-                    form(client, Method::Post, url, &[token])
-                        .basic_auth(encoded(client_id), Some(encoded(secret)))
-                }
-            }
+            credentials::post(client, provider, authentication, url, &[("token", token.expose())])
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::session::key_rotation::Rotation;
 use crate::session::signing_key;
 use crate::store::migrations::{self, Difference};
 use crate::store::{pooler, server};
+use crate::web::admin::Admin;
 use crate::web::database::Settings;
 
 /// Longest wait for the database.
@@ -96,6 +97,12 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     for provider in config.providers.values().filter(|provider| provider.enabled) {
         for finding in providers.check(provider, clock::now()).await {
             told(provider, finding, &mut say);
+        }
+        if provider.name == config.admin_provider {
+            let back = Admin::new(provider, &config.public_url).redirect_uri();
+            for finding in providers.check_code_flow(provider, &back, clock::now()).await {
+                told(provider, finding, &mut say);
+            }
         }
     }
     Ok(())

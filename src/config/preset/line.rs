@@ -6,7 +6,7 @@
 //! ES256, those of web logins with the channel secret (HS256): only the endpoint verifies both.
 
 use super::{Defaults, Origin};
-use crate::config::provider::{Method, Protocol};
+use crate::config::provider::{ClientAuthentication, Method, Protocol};
 use crate::domain::claims::{Dialect, NoncePolicy, NonceRule};
 
 pub(super) const LINE: Defaults = Defaults {
@@ -16,6 +16,7 @@ pub(super) const LINE: Defaults = Defaults {
     jwks_url: Some("https://api.line.me/oauth2/v2.1/certs"),
     authorization_url: Some("https://access.line.me/oauth2/v2.1/authorize"),
     token_url: Some("https://api.line.me/oauth2/v2.1/token"),
+    token_auth: Some(ClientAuthentication::ClientSecretPost),
     issuers: Origin::Listed(&["https://access.line.me"]),
     // The SDKs make up a nonce where the app gives none.
     nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },

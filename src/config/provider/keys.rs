@@ -28,6 +28,7 @@ pub(in crate::config) struct Keys {
     pub jwks_url: Option<String>,
     pub authorization_url: Option<String>,
     pub token_url: Option<String>,
+    pub token_auth: Option<ClientAuthentication>,
     pub name: Option<String>,
     #[serde(default, deserialize_with = "text::list")]
     pub issuers: Vec<String>,

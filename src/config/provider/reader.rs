@@ -92,6 +92,7 @@ impl Reader<'_> {
             discovery: discovery.as_ref().map(|(_, url)| url.clone()),
             authorization_url: url("authorization_url", &raw.authorization_url, defaults.authorization_url)?,
             token_url: url("token_url", &raw.token_url, defaults.token_url)?,
+            token_auth: self.token_auth(raw)?.or(defaults.token_auth),
             issuers: match (tenant, discovery) {
                 (Some(tenant), _) if raw.issuers.is_empty() => Issuers::Tenants(tenant.tenants),
                 (_, Some((issuer, _))) if raw.issuers.is_empty() => Issuers::Listed(vec![issuer]),
@@ -140,6 +141,14 @@ impl Reader<'_> {
         let calls = raw.max_calls.unwrap_or(MAX_CALLS);
         let calls = usize::try_from(calls).ok().filter(|calls| (1..=10_000).contains(calls));
         calls.ok_or_else(|| self.error("max_calls", "is out of range", "set it to 1 to 10000"))
+    }
+
+    fn token_auth(&self, raw: &Keys) -> Result<Option<ClientAuthentication>, Error> {
+        if raw.token_auth == Some(ClientAuthentication::None) {
+            let remedy = "set it to \"client_secret_basic\" or \"client_secret_post\"";
+            return Err(self.error("token_auth", "must name a way to send the client secret", remedy));
+        }
+        Ok(raw.token_auth)
     }
 
     fn verify_cache(&self, raw: &Keys, verify: Verify) -> Result<u32, Error> {

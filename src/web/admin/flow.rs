@@ -82,7 +82,7 @@ impl Admin {
     }
 
     /// Exactly one address, from the configuration: a `Host` header has no say in it.
-    pub(super) fn redirect_uri(&self) -> String {
+    pub(crate) fn redirect_uri(&self) -> String {
         format!("{}/admin/sign-in/callback", self.public_url)
     }
 
@@ -112,8 +112,17 @@ pub(super) fn next(text: Option<&str>) -> String {
             && (*text == "/admin" || text.starts_with("/admin/"))
             // Rocket redirects to nothing else (RFC 3986 §3.3, §3.4).
             && Origin::parse(text).is_ok()
+            && stays(text)
     };
     text.filter(sound).unwrap_or("/admin/users").to_owned()
+}
+
+/// Whether a browser goes to the path as it is written, and not up by one of its segments (WHATWG URL, "path state").
+fn stays(text: &str) -> bool {
+    let path = text.split('?').next().unwrap_or_default();
+    Url::parse("https://vestibule.invalid")
+        .and_then(|base| base.join(text))
+        .is_ok_and(|url| url.path() == path)
 }
 
 #[cfg(test)]
@@ -122,7 +131,11 @@ mod tests {
 
     #[test]
     fn a_sign_in_leads_to_pages_of_ours_only() {
-        assert_eq!(next(Some("/admin/users/1?q=a%20b")), "/admin/users/1?q=a%20b");
+        for text in
+            ["/admin/users/1?q=a%20b", "/admin/audit?x=/../y", "/admin/a..b/.c/%41", "/admin/users?q=O'Brien"]
+        {
+            assert_eq!(next(Some(text)), text);
+        }
         let long = format!("/admin/{}", "x".repeat(9_000));
         for text in [
             "",
@@ -138,6 +151,12 @@ mod tests {
             "/admin/{x}",
             "/admin/users?q=a|b`^\"",
             "/admin/users#",
+            "/admin/../api/v1/me",
+            "/admin/users/..",
+            "/admin/.",
+            "/admin/./users",
+            "/admin/%2e%2E/api/v1/me",
+            "/admin/.%2e/api/v1/me?x",
             &long,
         ] {
             assert_eq!(next(Some(text)), "/admin/users", "{text:.30}");

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use vestibule::provider::Error;
 
 use super::house::{House, NOW, class, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
@@ -45,6 +48,98 @@ async fn where_staff_sign_in_comes_from_it_too() {
         house.providers.exchange(provider, "code", "verifier", "https://id.example.com/", NOW).await;
     assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
     assert_eq!(house.endpoint.requests()[0].path, "/token");
+}
+
+#[tokio::test]
+async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
+    let (basic, post) = (json!(["private_key_jwt", "client_secret_basic"]), json!(["client_secret_post"]));
+    for (published, set, in_form) in [
+        (None, None, Some(false)),
+        (Some(&basic), None, Some(false)),
+        (Some(&post), None, Some(true)),
+        (Some(&basic), Some("client_secret_post"), Some(true)),
+        (Some(&json!(["private_key_jwt"])), None, None),
+    ] {
+        let mut settings = json!({ "client_secret": "a:b c/ü" });
+        if let Some(set) = set {
+            settings["token_auth"] = set.into();
+        }
+        let house = House::with(preset("oidc"), &settings).await;
+        let mut document = json!({
+            "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()),
+        });
+        if let Some(methods) = published {
+            document["token_endpoint_auth_methods_supported"] = methods.clone();
+        }
+        house.metadata.behave(Behaviour::Json(document));
+        house.endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
+        let provider = house.providers.get("under-test").unwrap();
+        let exchanged =
+            house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+        let Some(in_form) = in_form else {
+            let error = exchanged.unwrap_err().to_string();
+            assert!(error.ends_with("check `providers.under-test.token_auth`"), "{error}");
+            assert_eq!(house.endpoint.calls(), 0);
+            continue;
+        };
+        assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
+        let request = house.endpoint.requests().remove(0);
+        let basic = request.header("authorization").map(|header| {
+            let text = STANDARD.decode(header.strip_prefix("Basic ").unwrap()).unwrap();
+            String::from_utf8(text).unwrap()
+        });
+        let form = request.parameters();
+        let sent = |name: &str| form.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str());
+        if in_form {
+            let proof = (sent("client_id"), sent("client_secret"));
+            assert_eq!((basic, proof), (None, (Some(CLIENT_ID), Some("a:b c/ü"))), "{published:?} {set:?}");
+        } else {
+            assert_eq!(basic, Some(format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC")), "{published:?}");
+            assert_eq!((sent("client_id"), sent("client_secret")), (None, None));
+        }
+        assert_eq!((sent("grant_type"), sent("code")), (Some("authorization_code"), Some("code")));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_secret_is_told_from_a_wrong_code() {
+    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
+    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
+    house.metadata.behave(Behaviour::Json(document));
+    let provider = house.providers.get("under-test").unwrap();
+    for (status, error, ours) in [
+        (401, json!({ "error": "invalid_client" }), true),
+        (400, json!({ "error": "invalid_client" }), true),
+        (401, json!({ "error": "unauthorized_client" }), true),
+        (401, json!({}), true),
+        (400, json!({ "error": "invalid_grant" }), false),
+        (401, json!({ "error": "invalid_grant" }), false),
+        (400, json!({ "error": "redirect_uri_mismatch" }), false),
+        (400, json!({ "error": "\n<svg> hush" }), false),
+    ] {
+        house.endpoint.behave(Behaviour::Status {
+            code: status,
+            headers: vec![("Content-Type".into(), "application/json".into())],
+            body: error.to_string().into_bytes(),
+        });
+        let exchanged =
+            house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+        match exchanged.unwrap_err() {
+            Error::Unavailable(unavailable) => {
+                assert!(ours, "{error}");
+                let told = unavailable.to_string();
+                assert!(
+                    told.ends_with("client_authentication; check `providers.under-test.client_secret`"),
+                    "{told}"
+                );
+            }
+            Error::Refused(refusal) => {
+                assert!(!ours, "{error}");
+                let log = refusal.log.unwrap();
+                assert!(!log.contains("svg") && !log.contains("hush"), "{log}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

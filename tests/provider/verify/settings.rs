@@ -110,6 +110,7 @@ fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
         ("google", json!({ "issuer": issuer }), "issuer"),
         ("google", json!({ "tenants": "common" }), "tenants"),
         ("google", json!({ "tokeninfo_auth": "none" }), "tokeninfo_auth"),
+        ("google", json!({ "token_auth": "none" }), "token_auth"),
         ("line", json!({ "allowed_domains": "corp.example" }), "allowed_domains"),
         ("line", json!({ "link": "authoritative" }), "link"),
         ("apple", json!({ "verify": "tokeninfo" }), "verify"),

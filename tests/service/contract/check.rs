@@ -99,6 +99,33 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
+    let app = App::start().await;
+    let token_url = format!("{}/token", app.provider.url());
+    let says = |code, error: &str| Behaviour::Status {
+        code,
+        headers: vec![("Content-Type".into(), "application/json".into())],
+        body: json!({ "error": error }).to_string().into_bytes(),
+    };
+    app.provider.behave(says(400, "invalid_grant"));
+    let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+    let line = "provider idp, staff sign-in (127.0.0.1): refuses a made-up code, as it should (400), ";
+    assert!(said.lines.last().unwrap().1.starts_with(line), "{:#?}", said.lines);
+    assert_eq!((said.code, said.has("wrong")), (Some(0), false), "{:#?}", said.lines);
+    let asked = app.provider.requests().pop().unwrap().parameters();
+    let back = "http://127.0.0.1:8000/admin/sign-in/callback";
+    assert!(asked.contains(&("redirect_uri".to_owned(), back.to_owned())), "{asked:?}");
+
+    for (code, error) in [(401, "invalid_client"), (400, "invalid_client"), (401, "")] {
+        app.provider.behave(says(code, error));
+        let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+        let wrong = said.only("wrong");
+        assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): does not take us"), "{wrong}");
+        assert!(wrong.contains("IDP_CLIENT_SECRET") && wrong.contains("IDP_TOKEN_AUTH"), "{wrong}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
     let app = App::start().await;
     let elsewhere = "https://sign-in.example.com/?id_token=never-shown".to_owned();
