@@ -15,13 +15,14 @@ const MAX: u32 = 1_000_000;
 pub struct RateLimit {
     /// On by default.
     pub enabled: bool,
-    /// From one address (IPv6: one /64); 60 by default.
+    /// From one address (IPv6: one /64, and sixteen times as many from one /48); 60 by default. Staff sign in under a
+    /// counter of their own.
     ///
     /// A mobile carrier puts some thousand phones behind one IPv4 address. A phone signs in about
     /// once in the life of a refresh token; even when a release of the app signs a thousand of them
     /// out, they come back within a quarter of an hour. Each attempt may cost a call to a provider.
     pub sign_in_per_minute: NonZeroU32,
-    /// From one address (IPv6: one /64); 600 by default.
+    /// From one address (IPv6: one /64, and sixteen times as many from one /48); 600 by default.
     ///
     /// A phone in use comes once in the life of an access token: at 15 minutes that is nine thousand
     /// phones in use behind one address. There are 2²⁵⁶ refresh tokens, so the limit protects the

@@ -9,6 +9,7 @@
 //! many addresses leave some hundred thousand keys of about 50 bytes between two sweeps.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -22,6 +23,8 @@ use uuid::Uuid;
 
 use crate::config;
 
+/// Keys of one /48 that may use up their limits at once.
+const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
 /// Between two sweeps.
 const SWEEP: Duration = Duration::from_secs(10);
 /// Refusals that get a line each in the log between two sweeps.
@@ -38,11 +41,13 @@ pub enum Policy {
     Session,
     /// Requests for admin pages from an address, whoever makes them: each costs a statement.
     StaffPages,
+    /// Sign-ins of staff from an address.
+    StaffSignIn,
 }
 
 impl Policy {
     /// Every policy, in the order of their counters.
-    pub const ALL: [Self; 4] = [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages];
+    pub const ALL: [Self; 5] = [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages, Self::StaffSignIn];
 }
 
 /// Whose requests are counted together.
@@ -60,6 +65,13 @@ impl Key {
             Some(IpAddr::V6(v6)) => Self(v6.to_bits() & !u128::from(u64::MAX)),
             None => Self(0),
         }
+    }
+
+    /// The /48 that the address is in, if it is one of IPv6. Nothing else has 64 zeros at its end: sessions are
+    /// numbered by random bits (RFC 9562 §5.7).
+    const fn site(self) -> Option<Self> {
+        let is_v6 = self.0 & u64::MAX as u128 == 0 && self.0 != 0;
+        if is_v6 { Some(Self(self.0 >> 80 << 80)) } else { None }
     }
 
     /// A session.
@@ -92,9 +104,13 @@ struct Limiters<C: Clock + Clone> {
     refused: AtomicU32,
 }
 
+type Buckets<C> = RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMiddleware>;
+
 #[derive(Debug)]
 struct Limiter<C: Clock + Clone> {
-    buckets: RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMiddleware>,
+    buckets: Buckets<C>,
+    /// The same for each /48, which a subscriber may have, and in it 65,536 keys: as much as some keys get.
+    sites: Buckets<C>,
     /// Seconds in which a used request comes back.
     share: u32,
     /// The policy as a structured field.
@@ -126,9 +142,12 @@ impl<C: Clock + Clone> RateLimits<C> {
     /// The counters alone, by that clock.
     #[must_use]
     pub fn with_clock(settings: &config::RateLimit, clock: &C) -> Self {
-        let limiter = |name, per_minute| Limiter {
-            buckets: RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone())
-                .with_middleware(),
+        let buckets = |per_minute| {
+            RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone()).with_middleware()
+        };
+        let limiter = |name, per_minute: NonZeroU32| Limiter {
+            buckets: buckets(per_minute),
+            sites: buckets(per_minute.saturating_mul(KEYS_OF_A_SITE)),
             share: 60_u32.div_ceil(per_minute.get()),
             field: format!("\"{name}\";q={per_minute};w=60"),
         };
@@ -138,6 +157,7 @@ impl<C: Clock + Clone> RateLimits<C> {
                 limiter("refresh", settings.refresh_per_minute),
                 limiter("session", settings.session_per_minute),
                 limiter("staff_pages", settings.staff_pages_per_minute),
+                limiter("staff_sign_in", settings.sign_in_per_minute),
             ],
             refused: AtomicU32::new(0),
         };
@@ -178,15 +198,17 @@ impl<C: Clock + Clone> RateLimits<C> {
     #[must_use]
     pub fn keys(&self) -> usize {
         let limiters = self.0.iter().flat_map(|limiters| &limiters.by_policy);
-        limiters.map(|limiter| limiter.buckets.len()).sum()
+        limiters.map(|limiter| limiter.buckets.len() + limiter.sites.len()).sum()
     }
 }
 
 impl<C: Clock + Clone> Limiters<C> {
     fn sweep(&self) {
         for limiter in &self.by_policy {
-            limiter.buckets.retain_recent();
-            limiter.buckets.shrink_to_fit();
+            for buckets in [&limiter.buckets, &limiter.sites] {
+                buckets.retain_recent();
+                buckets.shrink_to_fit();
+            }
         }
         let unlogged = self.refused.swap(0, Ordering::Relaxed).saturating_sub(LOGGED);
         if unlogged > 0 {
@@ -197,13 +219,23 @@ impl<C: Clock + Clone> Limiters<C> {
 
 impl<C: Clock + Clone> Limiter<C> {
     fn count(&self, key: Key) -> Standing {
-        match self.buckets.check_key(&key) {
+        let standing = self.count_in(&self.buckets, key);
+        match key.site().filter(|_| standing.admitted).map(|site| self.count_in(&self.sites, site)) {
+            // What its own key has used is as good as nothing beside what its site has.
+            Some(of_site) if !of_site.admitted => of_site,
+            Some(of_site) => Standing { remaining: standing.remaining.min(of_site.remaining), ..standing },
+            None => standing,
+        }
+    }
+
+    fn count_in(&self, buckets: &Buckets<C>, key: Key) -> Standing {
+        match buckets.check_key(&key) {
             Ok(state) => {
                 let remaining = state.remaining_burst_capacity();
                 Standing { admitted: true, remaining, seconds: self.share }
             }
             Err(until) => {
-                let wait = until.wait_time_from(self.buckets.clock().now());
+                let wait = until.wait_time_from(buckets.clock().now());
                 // Rounded up, or the caller would come too early; and never zero, as it was refused.
                 let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(self.share);
                 Standing { admitted: false, remaining: 0, seconds: seconds.max(1) }

@@ -30,6 +30,14 @@ impl ByAddress for SignIn {
     const POLICY: Policy = Policy::SignIn;
 }
 
+/// Sign-ins of staff, who may sit behind one address with many phones.
+#[derive(Debug)]
+pub struct StaffSignIn;
+
+impl ByAddress for StaffSignIn {
+    const POLICY: Policy = Policy::StaffSignIn;
+}
+
 /// Refreshes.
 #[derive(Debug)]
 pub struct Refresh;
@@ -100,7 +108,7 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
     match rate_limit_fields::count(request, limits, policy, key) {
         Some(standing) if !standing.admitted => {
             let detail = match policy {
-                Policy::SignIn => "too many sign-ins from this network address",
+                Policy::SignIn | Policy::StaffSignIn => "too many sign-ins from this network address",
                 Policy::Refresh => "too many refreshes from this network address",
                 Policy::Session => "too many requests with this session",
                 Policy::StaffPages => "too many requests for the admin pages from this network address",

@@ -207,6 +207,25 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
 }
 
 #[test]
+fn a_site_of_ipv6_has_as_much_as_sixteen_of_its_networks_and_not_65536_times() {
+    let clock = FakeRelativeClock::default();
+    let limits = RateLimits::with_clock(&settings(2), &clock);
+    let ask = |address: &str| limits.count(Policy::SignIn, Key::address(address.parse().ok())).unwrap();
+    // One network alone cannot use up what its neighbours have.
+    assert_eq!((0..100).filter(|_| ask("2001:db8:1:ffff::1").admitted).count(), 2);
+    let admitted = (0..1_000).filter(|network| ask(&format!("2001:db8:1:{network:x}::1")).admitted).count();
+    assert_eq!(admitted, 30);
+    let refused = ask("2001:db8:1:eeee::1");
+    assert!(!refused.admitted && refused.seconds > 0, "{refused:?}");
+    assert!(ask("2001:db8:2:1::1").admitted && ask("192.0.2.1").admitted, "the next site, and IPv4");
+    clock.advance(Duration::from_secs(4));
+    assert!(ask("2001:db8:1:eeee::1").admitted, "it refills");
+    clock.advance(Duration::from_mins(2));
+    limits.sweep();
+    assert_eq!(limits.keys(), 0);
+}
+
+#[test]
 fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
     let clock = FakeRelativeClock::default();
     let limits = RateLimits::with_clock(&settings(60), &clock);
