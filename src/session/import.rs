@@ -1,8 +1,9 @@
 //! Bring users in who existed elsewhere, batch after batch.
 //!
-//! Nobody who is there is changed, with one exception: whom an import created, and who has not been here since,
-//! gets a further identity of theirs from a further row. So a row is no way to somebody else's account, and an
-//! address that is not verified leads to nobody, as at a sign-in.
+//! Nobody who is there is changed, with two exceptions: whom an import created, and who has not been here since, gets a
+//! further identity of theirs from a further row; and so does whoever has proved the address that the row says is
+//! verified, as they would at a sign-in with it. So a row is a way to somebody's account only where the file vouches for
+//! their address, and one that is not verified leads to nobody.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};

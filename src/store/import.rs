@@ -88,8 +88,10 @@ pub async fn bring_in(
     transaction.execute(PATIENCE).await?;
     let (mut judged, plans) =
         if unseen { assume(arrivals) } else { judge(&mut transaction, arrivals).await? };
-    let linked: Vec<_> = plans.rows.iter().filter_map(|plan| plan.user()).collect();
-    let ours = if linked.is_empty() { HashSet::new() } else { touch(&mut transaction, &linked).await? };
+    let planned = arrivals.iter().zip(&plans.rows);
+    let linked: Vec<_> =
+        planned.filter_map(|(arrival, plan)| Some((plan.user()?, joins(&arrival.person)))).collect();
+    let ours = if linked.is_empty() { HashSet::new() } else { touch(&mut transaction, linked).await? };
     let (users, identities) = {
         let now = timestamp(now(&mut transaction).await?);
         rows(arrivals, &plans, &ours, &now, &mut judged)
@@ -144,6 +146,7 @@ async fn judge(connection: &mut PgConnection, arrivals: &[Arrival]) -> Result<(J
         &identities().map(|(number, _)| number).collect::<Vec<_>>(),
         &identities().map(|(_, it)| it.provider.clone()).collect::<Vec<_>>(),
         &identities().map(|(_, it)| it.subject.clone()).collect::<Vec<_>>(),
+        &each(arrivals, |it| joins(&it.person).is_some()),
     )
     .fetch_all(connection)
     .await?;
@@ -184,13 +187,32 @@ async fn judge(connection: &mut PgConnection, arrivals: &[Arrival]) -> Result<(J
     Ok((judged, plans))
 }
 
-/// Marks users as changed by the import, those who still are as one left them; answers who that is.
-async fn touch(connection: &mut PgConnection, users: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
+/// The address by which a row joins whoever has proved it, whether an import left them so or not. Who is not to sign
+/// in any more joins nobody who does.
+fn joins(person: &Person) -> Option<&str> {
+    let email = person.email.as_ref().map(Email::folded);
+    email.filter(|_| person.id.is_none() && person.email_verified && !person.disabled)
+}
+
+/// Marks users as changed, those who still are as an import left them, or still have the address that joins them;
+/// answers who that is.
+async fn touch(
+    connection: &mut PgConnection,
+    linked: Vec<(Uuid, Option<&str>)>,
+) -> Result<HashSet<Uuid>, Error> {
+    let (users, emails): (Vec<_>, Vec<_>) =
+        linked.into_iter().map(|(user, email)| (user, email.map(str::to_owned))).unzip();
     let ours = sqlx::query_scalar!(
-        "UPDATE users SET updated_at = now(), imported_at = now()
-         WHERE id = ANY ($1) AND imported_at = updated_at AND last_seen_on IS NULL
-         RETURNING id",
-        users,
+        "UPDATE users u
+         SET updated_at = now(),
+             imported_at = CASE WHEN u.imported_at = u.updated_at AND u.last_seen_on IS NULL THEN now()
+                                ELSE u.imported_at END
+         FROM unnest($1::uuid[], $2::text[]) AS l (id, email)
+         WHERE u.id = l.id AND (u.imported_at = u.updated_at AND u.last_seen_on IS NULL
+                                OR u.email = l.email AND u.email_verified)
+         RETURNING u.id",
+        &users,
+        &emails as &[Option<String>],
     );
     Ok(ours.fetch_all(connection).await?.into_iter().collect())
 }
@@ -216,7 +238,7 @@ fn rows(
         let created = person.created_at.map_or_else(|| now.to_owned(), timestamp);
         let id = match plan {
             Plan::Nothing => continue,
-            // Somebody signed in as them since the judgement.
+            // They have changed since the judgement.
             Plan::Link(user) if !ours.contains(user) => {
                 judged.later.push(number);
                 continue;

@@ -5,11 +5,13 @@
 --   $1 ids, none where a new one does   $2 addresses, folded     $3 whether verified
 --   $4 whether an earlier row of the batch has the same id, address or identity
 --   $5 how many identities the row has; these are   $6 whose (the place of the row)  $7 providers  $8 subjects
+--   $9 whether the row's address joins whoever has it
 --
 -- Answers the verdicts with the places of their rows, from 1, and the users that they are about:
 --
 --   already              all of it is there
---   linked               a user of an earlier import gets what the row has besides
+--   linked               a user of an earlier import, or one who has proved the row's verified address, as at a
+--                        sign-in, gets what the row has besides
 --   id_of_another …      refused, see domain/import.rs
 --   later                like an earlier row: once that one is written, there is something to judge by
 --
@@ -18,9 +20,9 @@
 -- A row is the user's who has its id if it has one, else its address if it has one, else its identity. It looks up
 -- what it needs by index (OFFSET 0 keeps it from becoming a join), however many users there are.
 WITH arriving AS MATERIALIZED (
-    SELECT given_id, email COLLATE "C" AS email, email_verified, repeats, identities, number
-    FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[], $5::bigint[])
-         WITH ORDINALITY AS a (given_id, email, email_verified, repeats, identities, number)
+    SELECT given_id, email COLLATE "C" AS email, email_verified, repeats, identities, joins, number
+    FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[], $5::bigint[], $9::boolean[])
+         WITH ORDINALITY AS a (given_id, email, email_verified, repeats, identities, joins, number)
 ),
 owned AS MATERIALIZED (
     SELECT n.number, n.place,
@@ -45,7 +47,7 @@ judged AS MATERIALIZED (
                -- Their address may have followed a provider since; an identity tells that it is them.
                WHEN f.owners IS NULL AND f.email IS NOT NULL AND p.email IS DISTINCT FROM f.email THEN 'id_of_another'
                WHEN NOT f.news THEN 'already'
-               WHEN NOT p.untouched THEN 'not_ours'
+               WHEN NOT p.untouched AND NOT (f.joins AND f.owners IS NULL AND p.email_verified) THEN 'not_ours'
                WHEN f.holder <> p.id THEN 'email_of_another'
                -- By its address alone, a row is only theirs where both are verified.
                WHEN f.given_id IS NULL AND f.email IS NOT NULL AND f.owners IS NULL

@@ -309,7 +309,7 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
     let rows = format!(
         "email,email_verified,id,provider,subject\n\
          victim@example.com,false,,idp,mallory-1\n\
-         victim@example.com,true,,idp,mallory-2\n\
+         victim@example.com,,,idp,mallory-2\n\
          ,,{id},idp,mallory-3\n\
          victim@example.com,true,{id},idp,mallory-4\n\
          mallory@example.com,true,,idp,victim\n\
@@ -326,7 +326,7 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
     let path = file("mallory.csv", rows);
     let ended = import(&app.database, &path).await;
     assert_eq!(ended.counts(), (Some(3), 2, 2, 9), "{ended:?}");
-    for line in 2..=5 {
+    for line in [2, 3, 4, 5] {
         assert!(ended.why(line).contains("nothing is added"), "{ended:?}");
     }
     assert_eq!(ended.why(6), "its identity belongs to another user");
@@ -340,6 +340,35 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
     assert_eq!(import(&app.database, &path).await.refused, ended.refused, "and again");
     assert_eq!(everybody(&app.database).await, after);
     assert_eq!(app.refresh(&victim.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_row_has() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let unverified = with(claims("eve", "grace@example.com"), &json!({ "email_verified": false }));
+    assert_eq!(app.sign_in(&unverified).await.outcome(), "created");
+    let barred = app.sign_in(&claims("barred", "barred@example.com")).await;
+    let path = file(
+        "late.csv",
+        "email,email_verified,name,provider,subject,disabled\n\
+         Ada@example.com,true,Another Ada,second,ada-before,\n\
+         ada@example.com,true,,second,ada-long-before,\n\
+         grace@example.com,true,,second,grace-before,\n\
+         barred@example.com,true,,second,barred-before,true\n",
+    );
+    let ended = import(&app.database, &path).await;
+    assert_eq!(ended.counts(), (Some(3), 2, 0, 2), "{ended:?}");
+    for line in [4, 5] {
+        assert!(ended.why(line).contains("nothing is added"), "{ended:?}");
+    }
+    let before = with(claims("ada-before", "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    let signed_in = app.sign_in_at("second", &before).await;
+    assert_eq!((signed_in.outcome(), signed_in.user_id()), ("signed_in".to_owned(), ada.user_id()));
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 200, "nothing of hers is taken");
+    assert_eq!(app.refresh(&barred.refresh_token()).await.status.as_u16(), 200);
+    let again = import(&app.database, &path).await;
+    assert_eq!(again.counts(), (Some(3), 0, 2, 2), "{again:?}");
 }
 
 /// So many people, each with a row for either provider, one behind all others.
