@@ -8,6 +8,8 @@ use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::service::{self, staff::Changed};
 
+const LAST_ADMIN: &str = "nobody else is an admin; make another one first";
+
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Let someone use the admin pages, or change what they may do
@@ -25,7 +27,13 @@ pub(super) enum Command {
         /// The member's address
         email: String,
     },
-    /// Show who may use the admin pages
+    /// Let the next sign-in decide which account at the identity provider is theirs, as the first one did
+    #[command(after_help = after_help!("Example:\n  vestibule staff reset grace@example.com"))]
+    Reset {
+        /// The member's address
+        email: String,
+    },
+    /// Show who may use the admin pages, and as whom
     #[command(after_help = after_help!("Example:\n  vestibule staff list"))]
     List,
 }
@@ -45,23 +53,26 @@ pub(super) fn run(command: Command) -> Result {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                let changed = service::staff::add(&settings.figment, &address(&email)?, role).await?;
-                if changed == Changed::LastAdmin {
-                    return Err("nobody else is an admin; make another one first".into());
+                if service::staff::add(&settings.figment, &address(&email)?, role).await? == Changed::LastAdmin {
+                    return Err(LAST_ADMIN.into());
                 }
             }
-            Command::Remove { email } => {
-                match service::staff::remove(&settings.figment, &address(&email)?).await? {
-                    Changed::Done => {}
-                    Changed::Already => return Err("there is no such member of staff".into()),
-                    Changed::LastAdmin => {
-                        return Err("nobody else is an admin; make another one first".into());
-                    }
+            Command::Remove { email } => match service::staff::remove(&settings.figment, &address(&email)?).await? {
+                Changed::Done => {}
+                Changed::Already => return Err("there is no such member of staff".into()),
+                Changed::LastAdmin => return Err(LAST_ADMIN.into()),
+                // Whoever has a shell may do everything.
+                Changed::NotPermitted => {}
+            },
+            Command::Reset { email } => {
+                if service::staff::reset(&settings.figment, &address(&email)?).await? != Changed::Done {
+                    return Err("there is no such member of staff".into());
                 }
             }
             Command::List => {
                 for member in service::staff::list(&settings.figment).await? {
-                    println!("{}\t{}", member.email, member.role);
+                    let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
+                    println!("{}\t{}\t{}", member.email, member.role, identity.unwrap_or_default());
                 }
             }
         }

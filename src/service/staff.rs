@@ -7,8 +7,8 @@ use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::session::staff_access;
 use crate::store::staff::{self, StaffRow};
-use crate::store::staff_access::By;
 pub use crate::store::staff_access::Changed;
+use crate::store::staff_access::{Actor, By};
 use crate::store::users::Origin;
 
 /// Adds a member or changes their role; see [`staff_access::give`].
@@ -29,9 +29,19 @@ pub async fn remove(figment: &Figment, email: &Email) -> Result<Changed, Error> 
     Ok(staff_access::take_away(&database(figment).await?, email, by(&origin)).await?)
 }
 
+/// Forgets who a member is at the provider; see [`staff_access::forget_identity`].
+///
+/// # Errors
+/// The database cannot be used.
+pub async fn reset(config: &Config, email: &Email) -> Result<Changed, Error> {
+    Ok(staff_access::forget_identity(&database(config).await?, email, COMMAND_LINE).await?)
+}
+
 /// Whoever has a shell beside the service.
+const COMMAND_LINE: &str = "the command line";
+
 const fn by(origin: &Origin) -> By<'_> {
-    By { actor: "the command line", reason: None, origin }
+    By { actor: Actor::Operator(COMMAND_LINE), reason: None, origin }
 }
 
 /// Everyone.

@@ -8,7 +8,7 @@ use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::turns::in_turn;
-use crate::store::users::{DeletedBy, Origin};
+use crate::store::users::{DeletedBy, Deletion, Origin};
 use crate::store::{Error, identities, users};
 
 /// Links a verified identity, whatever its e-mail address, to the user of a session.
@@ -51,11 +51,11 @@ pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, 
     let mut perhaps_done = false;
     loop {
         match users::delete(pool, user, DeletedBy::User(origin)).await {
-            Ok(Some(addresses)) => {
-                forget::begin(pool, &addresses).await;
+            Ok(Deletion::Done(traces)) => {
+                forget::begin(pool, &traces).await;
                 return Ok(true);
             }
-            Ok(None) => return Ok(perhaps_done),
+            Ok(Deletion::NotFound | Deletion::NotPermitted) => return Ok(perhaps_done),
             Err(error) => {
                 perhaps_done |= matches!(error, Error::Disconnected(_));
                 retries.after(error).await?;

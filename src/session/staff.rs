@@ -7,11 +7,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
 
 use super::refresh_token::RefreshToken;
+use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
-use crate::domain::email::Email;
+use crate::domain::refusal::Reason;
 use crate::secret::Secret;
 use crate::store::Error;
-use crate::store::staff::{self, Pending, StaffRow};
+use crate::store::staff::{self, Admission, Candidate, Pending, StaffRow};
 use crate::store::users::Origin;
 
 /// A sign-in that has begun. Everything in it is random.
@@ -51,19 +52,50 @@ pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pe
     }
 }
 
-/// Opens a session for the member of staff with the verified address; none for anyone else.
+/// Why somebody whom the provider has signed in does not see the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stranger {
+    /// The address is no member's, or the provider has not verified it.
+    NotStaff,
+    /// The provider has verified the address once, and does not run the mailbox.
+    NotAuthoritative,
+    /// The member with that address first signed in with another account.
+    AnotherIdentity,
+}
+
+/// Opens a session for the member of staff with the proven address and the identity that they first signed in with;
+/// none for anyone else. The one that the browser had, of that cookie, ends.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn sign_in(
     pool: &PgPool,
+    provider: &Provider,
     claims: &VerifiedClaims,
+    before: Option<&str>,
     origin: &Origin,
-) -> Result<Option<Secret<String>>, Error> {
-    let Some(email) = claims.email.as_ref().filter(|_| claims.email_verified) else { return Ok(None) };
+) -> Result<Result<Secret<String>, Stranger>, Error> {
+    let Some(email) = &claims.email else { return Ok(Err(Stranger::NotStaff)) };
+    let authoritative = provider.staff_link().admits(claims);
+    let before = before.and_then(RefreshToken::parse);
+    let candidate = Candidate {
+        email: email.folded(),
+        provider: &provider.name,
+        subject: &claims.subject,
+        unproven: match (claims.email_verified, authoritative) {
+            (false, _) => Some(Reason::EmailNotVerified.name()),
+            (true, false) => Some("not_authoritative"),
+            (true, true) => None,
+        },
+        before: before.as_ref(),
+    };
     let session = RefreshToken::generate();
-    let opened = staff::open_session(pool, Email::folded(email), &session.hash, origin).await?;
-    Ok(opened.then_some(session.text))
+    Ok(match staff::open_session(pool, candidate, &session.hash, origin).await? {
+        Admission::Opened => Ok(session.text),
+        Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
+        Admission::NotStaff if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
+        Admission::NotStaff => Err(Stranger::NotStaff),
+    })
 }
 
 /// The member of staff whose session this is, if it is alive.

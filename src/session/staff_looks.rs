@@ -4,7 +4,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::store::Error;
+use crate::store;
 use crate::store::events::record_look;
 use crate::store::staff::StaffRow;
 use crate::store::users::Origin;
@@ -36,10 +36,21 @@ pub enum Look<'a> {
     },
 }
 
+/// Why nothing may be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Whoever looks was a member when the request began, and is none any more.
+    #[error("no longer a member of staff")]
+    NotStaff,
+    /// The look could not be recorded.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
 /// Records a look. Nothing is shown to whom it cannot be recorded of.
 ///
 /// # Errors
-/// See [`Error`].
+/// See [`enum@Error`].
 pub async fn record(pool: &PgPool, member: &StaffRow, look: &Look<'_>, origin: &Origin) -> Result<(), Error> {
     let (kind, user, search) = match *look {
         Look::Person(id) => ("user_viewed", Some(id), ""),
@@ -48,5 +59,7 @@ pub async fn record(pool: &PgPool, member: &StaffRow, look: &Look<'_>, origin: &
         Look::Audit { search } => ("audit_viewed", None, search),
         Look::AuditExport { search } => ("audit_exported", None, search),
     };
-    record_look(pool, kind, &member.email, user, (!search.is_empty()).then_some(search), origin).await
+    let search = (!search.is_empty()).then_some(search);
+    let recorded = record_look(pool, kind, &member.email, user, search, origin).await?;
+    if recorded { Ok(()) } else { Err(Error::NotStaff) }
 }

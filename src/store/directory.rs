@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::Error;
 use super::listing::ListedUser;
 use super::staff_access::By;
+use crate::domain::staff::Role;
 
 /// One user, whatever their state.
 ///
@@ -31,17 +32,23 @@ pub enum Acted {
     NotFound,
     /// It would disable whoever acts: the user with their own, verified address.
     OwnAccount,
+    /// Whoever asks for it may not.
+    NotPermitted,
 }
 
-/// Does what the event of that name says, and records who did and why.
+/// Does what the event of that name says, and records who did and why. It takes that role, or a higher one.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn act(pool: &PgPool, user: Uuid, event: &str, by: By<'_>) -> Result<Acted, Error> {
+pub async fn act(pool: &PgPool, user: Uuid, event: &str, role: Role, by: By<'_>) -> Result<Acted, Error> {
     // Enabling ends sessions, too: one may have been opened at the moment of disabling.
     let outcome = sqlx::query_scalar!(
-        r#"WITH decision AS MATERIALIZED (
-               SELECT id, $2::text = 'user_disabled' AND email_verified AND email = $4 AS own FROM users WHERE id = $1
+        r#"WITH permitted AS MATERIALIZED (
+               SELECT FROM staff WHERE email = $4 AND (role = $9 OR $9 = 'support') FOR SHARE
+           ),
+           decision AS MATERIALIZED (
+               SELECT id, $2::text = 'user_disabled' AND email_verified AND email = $4 AS own FROM users
+               WHERE id = $1 AND ($9::text IS NULL OR EXISTS (SELECT FROM permitted))
            ),
            target AS (
                UPDATE users u
@@ -61,19 +68,22 @@ pub async fn act(pool: &PgPool, user: Uuid, event: &str, by: By<'_>) -> Result<A
            )
            SELECT CASE WHEN EXISTS (SELECT FROM target) THEN 'done'
                        WHEN EXISTS (SELECT FROM decision WHERE own) THEN 'own_account'
+                       WHEN $9::text IS NOT NULL AND NOT EXISTS (SELECT FROM permitted) THEN 'not_permitted'
                        ELSE 'not_found' END AS "outcome!""#,
         user,
         event,
         Uuid::now_v7(),
-        by.actor,
+        by.actor.name(),
         by.reason,
         by.origin.ip.map(|ip| ip.to_string()),
         by.origin.user_agent,
         by.origin.request_id,
+        by.actor.needs(role),
     );
     match outcome.fetch_one(pool).await?.as_str() {
         "done" => Ok(Acted::Done),
         "own_account" => Ok(Acted::OwnAccount),
+        "not_permitted" => Ok(Acted::NotPermitted),
         "not_found" => Ok(Acted::NotFound),
         outcome => Err(Error::unexpected(outcome)),
     }

@@ -241,30 +241,41 @@ pub async fn page(
     Ok(query.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
 }
 
-/// What happened to a user, and refused attempts that claimed their address, the latest first.
+/// What happened to a user, the latest first.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn of_user(
-    pool: &PgPool,
-    user: Uuid,
-    email: Option<&str>,
-    limit: i64,
-) -> Result<Vec<EventRow>, Error> {
+pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let events = sqlx::query_as!(
         EventRow,
-        r#"SELECT e.id AS "id!", e.created_at AS "created_at!", e.kind AS "kind!", e.reason, e.provider, e.email, e.user_id,
+        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
                   host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
-                    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
-           FROM (
-               (SELECT * FROM events WHERE user_id = $1 AND kind <> 'user_viewed' ORDER BY id DESC LIMIT $3)
-               UNION
-               (SELECT * FROM events WHERE email = $2 AND kind <> 'users_merged' ORDER BY id DESC LIMIT $3)
-           ) AS e
-           ORDER BY e.id DESC LIMIT $3"#,
+                  nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
+                  e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
+           FROM events e
+           WHERE e.user_id = $1 AND e.kind <> 'user_viewed'
+           ORDER BY e.id DESC LIMIT $2"#,
         user,
+        limit,
+    );
+    Ok(events.fetch_all(pool).await?)
+}
+
+/// What others did, or tried to do, under a user's address, the latest first. Anybody can, as often as they like.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn claiming(pool: &PgPool, email: &str, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+    let events = sqlx::query_as!(
+        EventRow,
+        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
+                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                  NULL AS about, NULL AS from_user, NULL AS to_user, e.request_id
+           FROM events e
+           WHERE e.email = $1 AND e.user_id IS DISTINCT FROM $2 AND e.kind <> 'users_merged'
+           ORDER BY e.id DESC LIMIT $3"#,
         email,
+        user,
         limit,
     );
     Ok(events.fetch_all(pool).await?)

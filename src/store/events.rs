@@ -50,7 +50,8 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Resul
     Ok(())
 }
 
-/// Records that a member of staff looked at something: a user, or whatever a search found.
+/// Records that a member of staff looked at something: a user, or whatever a search found. Answers whether they still
+/// are one; nothing is recorded otherwise.
 ///
 /// # Errors
 /// See [`Error`].
@@ -61,10 +62,11 @@ pub async fn record_look(
     user: Option<Uuid>,
     search: Option<&str>,
     origin: &Origin,
-) -> Result<(), Error> {
-    sqlx::query!(
+) -> Result<bool, Error> {
+    let recorded = sqlx::query!(
         "INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-         VALUES ($1, $2, $3, $4, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::text::inet, $7, $8)",
+         SELECT $1, $2, $3, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::text::inet, $7, $8
+         FROM staff WHERE email = $4",
         Uuid::now_v7(),
         kind,
         user,
@@ -76,5 +78,5 @@ pub async fn record_look(
     )
     .execute(pool)
     .await?;
-    Ok(())
+    Ok(recorded.rows_affected() > 0)
 }

@@ -1,6 +1,8 @@
-//! Forgetting the addresses of people who were deleted, in batches: see `forget.sql`.
+//! Forgetting people who were deleted, in batches: their own events, see `forget_user.sql`, and their addresses in
+//! others', see `forget.sql`.
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::Error;
 
@@ -9,7 +11,17 @@ use super::Error;
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn batch(pool: &PgPool, addresses: Option<&[String]>) -> Result<Option<usize>, Error> {
-    let forgotten = sqlx::query_file_scalar!("src/store/forget.sql", addresses).fetch_optional(pool).await?;
+pub async fn addresses(pool: &PgPool, only: Option<&[String]>) -> Result<Option<usize>, Error> {
+    let forgotten = sqlx::query_file_scalar!("src/store/forget.sql", only).fetch_optional(pool).await?;
+    Ok(forgotten.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
+}
+
+/// Forgets one of these users, or any, in some of their own events. Answers in how many; none where there was nobody
+/// to forget, or other instances are at it.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn users(pool: &PgPool, only: Option<&[Uuid]>) -> Result<Option<usize>, Error> {
+    let forgotten = sqlx::query_file_scalar!("src/store/forget_user.sql", only).fetch_optional(pool).await?;
     Ok(forgotten.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }

@@ -6,8 +6,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use super::staff_access::By;
+use super::staff_access::{By, Made};
 use crate::domain::look_after::{LinkedIdentity, Merged, Person};
+use crate::domain::staff::Role;
 use crate::domain::user::{Identity, User};
 
 /// Those of the users that there are, as of one moment, by their ids; see `people.sql`.
@@ -42,7 +43,7 @@ pub async fn people(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Person>, Error> {
     Ok(people)
 }
 
-/// Merges one user into another, who is then like that; see `merge_users.sql`. Answers whether both were still
+/// Merges one user into another, who is then like that; see `merge_users.sql`. Nothing happens unless both are still
 /// as they were seen.
 ///
 /// # Errors
@@ -53,10 +54,10 @@ pub async fn merge(
     into: &Person,
     merged: &Merged,
     by: By<'_>,
-) -> Result<bool, Error> {
+) -> Result<Made, Error> {
     let identities: Vec<_> = from.identities.iter().map(|linked| linked.identity.id).collect();
     let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
-    let done = sqlx::query_file_scalar!(
+    let row = sqlx::query_file!(
         "src/store/merge_users.sql",
         from.id(),
         from.updated_at,
@@ -71,17 +72,19 @@ pub async fn merge(
         merged.disabled_at,
         Uuid::now_v7(),
         Uuid::now_v7(),
-        by.actor,
+        by.actor.name(),
         by.reason,
         by.origin.ip.map(|ip| ip.to_string()),
         by.origin.user_agent,
         by.origin.request_id,
+        by.actor.needs(Role::Admin),
     );
-    Ok(done.fetch_one(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(Made::of(row.done, row.permitted))
 }
 
-/// Moves an identity from one user to another; see `move_identity.sql`. Answers whether both were still as they
-/// were seen.
+/// Moves an identity from one user to another; see `move_identity.sql`. Nothing happens unless both are still as
+/// they were seen.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -91,8 +94,8 @@ pub async fn move_identity(
     from: &Person,
     to: &Person,
     by: By<'_>,
-) -> Result<bool, Error> {
-    let done = sqlx::query_file_scalar!(
+) -> Result<Made, Error> {
+    let row = sqlx::query_file!(
         "src/store/move_identity.sql",
         identity,
         from.id(),
@@ -102,17 +105,19 @@ pub async fn move_identity(
         Uuid::now_v7(),
         Uuid::now_v7(),
         Uuid::now_v7(),
-        by.actor,
+        by.actor.name(),
         by.reason,
         by.origin.ip.map(|ip| ip.to_string()),
         by.origin.user_agent,
         by.origin.request_id,
+        by.actor.needs(Role::Admin),
     );
-    Ok(done.fetch_one(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(Made::of(row.done, row.permitted))
 }
 
-/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Answers whether the user was still as they
-/// were seen then.
+/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Nothing happens unless the user is still
+/// as they were seen then.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -122,18 +127,20 @@ pub async fn unlink(
     user: Uuid,
     seen: OffsetDateTime,
     by: By<'_>,
-) -> Result<bool, Error> {
-    let done = sqlx::query_file_scalar!(
+) -> Result<Made, Error> {
+    let row = sqlx::query_file!(
         "src/store/unlink_identity_by_staff.sql",
         identity,
         user,
         seen,
         Uuid::now_v7(),
-        by.actor,
+        by.actor.name(),
         by.reason,
         by.origin.ip.map(|ip| ip.to_string()),
         by.origin.user_agent,
         by.origin.request_id,
+        by.actor.needs(Role::Admin),
     );
-    Ok(done.fetch_one(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(Made::of(row.done, row.permitted))
 }

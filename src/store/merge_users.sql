@@ -5,6 +5,7 @@
 --   $5 from's identities, in order  $6 as many new ids
 --   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
 --   $12 event id  $13 another  $14 actor  $15 reason  $16 ip  $17 user agent  $18 request id
+--   $19 the role that the actor needs
 --
 -- Whatever else changes a user or the set of their identities locks the user's row and sets
 -- updated_at, so that rows that are locked and have not changed have the identities of this
@@ -12,7 +13,10 @@
 --
 -- A moved identity is a new row: a sign-in under way that read the old one as from's cannot open its
 -- session (sessions_identity_id_fkey) and runs again, and the sessions of the old one go by cascade.
-WITH unchanged AS MATERIALIZED (
+WITH permitted AS MATERIALIZED (
+    SELECT FROM staff WHERE email = $14 AND role = $19 FOR SHARE
+),
+unchanged AS MATERIALIZED (
     SELECT u.id
     FROM users u JOIN (VALUES ($1::uuid, $2::timestamptz), ($3, $4)) AS seen (id, updated_at)
          ON u.id = seen.id AND u.updated_at = seen.updated_at
@@ -21,7 +25,7 @@ WITH unchanged AS MATERIALIZED (
 ),
 decision AS MATERIALIZED (
     SELECT $1::uuid AS from_id, $3::uuid AS into_id
-    WHERE (SELECT count(*) FROM unchanged) = 2
+    WHERE (SELECT count(*) FROM unchanged) = 2 AND ($19::text IS NULL OR EXISTS (SELECT FROM permitted))
           AND ARRAY(SELECT id FROM identities WHERE user_id = $1 ORDER BY id) = $5::uuid[]
 ),
 taken AS (
@@ -59,4 +63,4 @@ recorded AS (
         ($13::uuid, (SELECT email FROM gone), d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))
     ) AS e (id, email, user_id, detail)
 )
-SELECT EXISTS (SELECT FROM gone) AS "done!"
+SELECT EXISTS (SELECT FROM gone) AS "done!", $19::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -3,9 +3,13 @@
 --
 --   $1 identity  $2 from  $3 their updated_at  $4 to  $5 their updated_at  $6 identity's new id
 --   $7 event id  $8 another  $9 actor  $10 reason  $11 ip  $12 user agent  $13 request id
+--   $14 the role that the actor needs
 --
 -- The users' addresses stay as they are. Locks, and why the identity is a new row: merge_users.sql.
-WITH unchanged AS MATERIALIZED (
+WITH permitted AS MATERIALIZED (
+    SELECT FROM staff WHERE email = $9 AND role = $14 FOR SHARE
+),
+unchanged AS MATERIALIZED (
     SELECT u.id
     FROM users u JOIN (VALUES ($2::uuid, $3::timestamptz), ($4, $5)) AS seen (id, updated_at)
          ON u.id = seen.id AND u.updated_at = seen.updated_at
@@ -13,7 +17,9 @@ WITH unchanged AS MATERIALIZED (
     FOR NO KEY UPDATE OF u
 ),
 taken AS (
-    DELETE FROM identities WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
+    DELETE FROM identities
+    WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
+          AND ($14::text IS NULL OR EXISTS (SELECT FROM permitted))
     RETURNING provider, subject, email, email_verified, name, picture
 ),
 moved AS (
@@ -32,4 +38,4 @@ recorded AS (
         ($8::uuid, $4::uuid, jsonb_build_object('reason', $10::text, 'from', $2::uuid))
     ) AS e (id, user_id, detail)
 )
-SELECT EXISTS (SELECT FROM moved) AS "done!"
+SELECT EXISTS (SELECT FROM moved) AS "done!", $14::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -23,10 +23,46 @@ pub struct StaffRow {
     pub last_seen_at: Option<OffsetDateTime>,
     /// The zone in which they read times, by its name in the IANA database.
     pub time_zone: Option<String>,
+    /// Who they are at the provider, once they have signed in.
+    pub identity: Option<PinnedIdentity>,
 }
 
-pub(super) fn role(name: &str) -> Result<Role, Error> {
-    Role::from_name(name).ok_or_else(|| Error::unexpected(name))
+/// The identity that a member of staff is held to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedIdentity {
+    /// Name of the provider.
+    pub provider: String,
+    /// `sub` there.
+    pub subject: String,
+}
+
+/// A member as the table has them.
+struct Stored {
+    id: Uuid,
+    email: String,
+    role: String,
+    created_at: OffsetDateTime,
+    last_seen_at: Option<OffsetDateTime>,
+    time_zone: Option<String>,
+    provider: Option<String>,
+    subject: Option<String>,
+}
+
+impl TryFrom<Stored> for StaffRow {
+    type Error = Error;
+
+    fn try_from(row: Stored) -> Result<Self, Error> {
+        let identity = row.provider.zip(row.subject);
+        Ok(Self {
+            id: row.id,
+            email: row.email,
+            role: Role::from_name(&row.role).ok_or_else(|| Error::unexpected(&row.role))?,
+            created_at: row.created_at,
+            last_seen_at: row.last_seen_at,
+            time_zone: row.time_zone,
+            identity: identity.map(|(provider, subject)| PinnedIdentity { provider, subject }),
+        })
+    }
 }
 
 /// Everyone, by address.
@@ -34,21 +70,20 @@ pub(super) fn role(name: &str) -> Result<Role, Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
-    let rows =
-        sqlx::query!("SELECT id, email, role, created_at, last_seen_at, time_zone FROM staff ORDER BY email");
-    let rows = rows.fetch_all(pool).await?.into_iter();
-    rows.map(|row| {
-        let role = role(&row.role)?;
-        Ok(StaffRow {
-            id: row.id,
-            email: row.email,
-            role,
-            created_at: row.created_at,
-            last_seen_at: row.last_seen_at,
-            time_zone: row.time_zone,
-        })
-    })
-    .collect()
+    let rows = sqlx::query_as!(
+        Stored,
+        "SELECT id, email, role, created_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email"
+    );
+    rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
+}
+
+/// Whether there still is a member with that id.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn is_member(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM staff WHERE id = $1) AS "found!""#, id);
+    Ok(found.fetch_one(pool).await?)
 }
 
 /// A sign-in that the identity provider has yet to answer.
@@ -106,37 +141,93 @@ pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result
     Ok(pending.fetch_optional(pool).await?)
 }
 
-/// Opens a session for the member with that address, and records it; or records the refusal.
-/// Answers whether there is such a member.
+/// Somebody whom a provider has signed in, and who wants to see the pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Their address, ASCII case-folded.
+    pub email: &'a str,
+    /// Name of the provider.
+    pub provider: &'a str,
+    /// `sub` there.
+    pub subject: &'a str,
+    /// Why the provider's word for the address is not good enough, if it is not.
+    pub unproven: Option<&'a str>,
+    /// SHA-256 of the session's cookie that their browser has already.
+    pub before: Option<&'a [u8; 32]>,
+}
+
+/// How a candidate fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// There is a session.
+    Opened,
+    /// The address is no member's, or not proven to be the candidate's.
+    NotStaff,
+    /// The member with that address is somebody else at the provider.
+    AnotherIdentity,
+}
+
+/// Sessions that a member may have at once; the oldest end.
+const MAX_SESSIONS: i64 = 5;
+
+/// Opens a session for the member with that address and records it, or records the refusal. The first time decides
+/// who the member is at the provider. The session that the browser had before ends, whosever it was.
 ///
 /// # Errors
-/// See [`Error`].
+/// Nothing was written; see [`Error`].
 pub async fn open_session(
     pool: &PgPool,
-    email: &str,
+    candidate: Candidate<'_>,
     hash: &[u8; 32],
     origin: &Origin,
-) -> Result<bool, Error> {
-    let opened = sqlx::query_scalar!(
-        r#"WITH member AS (SELECT id FROM staff WHERE email = $1),
+) -> Result<Admission, Error> {
+    let Candidate { email, provider, subject, unproven, before } = candidate;
+    // Of two who come first at once, the second one waits for the row, and then finds it taken.
+    let row = sqlx::query!(
+        r#"WITH listed AS (SELECT FROM staff WHERE email = $1 AND $9::text IS NULL),
+         member AS (
+             UPDATE staff SET provider = $7, subject = $8
+             WHERE email = $1 AND $9::text IS NULL AND (subject IS NULL OR (provider, subject) = ($7, $8))
+             RETURNING id
+         ),
+         ended AS (
+             DELETE FROM staff_sessions WHERE EXISTS (SELECT FROM member) AND hash IN (
+                 SELECT $10::bytea
+                 UNION ALL
+                 (SELECT s.hash FROM staff_sessions s JOIN member m ON m.id = s.staff_id
+                  WHERE s.hash IS DISTINCT FROM $10 ORDER BY s.created_at DESC OFFSET $11::bigint - 1)
+             )
+         ),
          opened AS (
              INSERT INTO staff_sessions (hash, staff_id, ip, user_agent)
              SELECT $2, id, $4::text::inet, $5 FROM member RETURNING staff_id
          ),
          recorded AS (
-             INSERT INTO events (id, kind, actor, ip, user_agent, request_id)
+             INSERT INTO events (id, kind, reason, provider, actor, ip, user_agent, request_id)
              SELECT $3, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
-                    $1, $4::text::inet, $5, $6
+                    CASE WHEN EXISTS (SELECT FROM member) THEN NULL
+                         WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE $9 END,
+                    $7, $1, $4::text::inet, $5, $6
          )
-         SELECT EXISTS (SELECT FROM opened) AS "opened!""#,
+         SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!""#,
         email,
         hash.as_slice(),
         Uuid::now_v7(),
         origin.ip.map(|ip| ip.to_string()),
         origin.user_agent,
         origin.request_id,
+        provider,
+        subject,
+        unproven,
+        before.map(<[u8; 32]>::as_slice),
+        MAX_SESSIONS,
     );
-    Ok(opened.fetch_one(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(match (row.opened, row.listed) {
+        (true, _) => Admission::Opened,
+        (false, true) => Admission::AnotherIdentity,
+        (false, false) => Admission::NotStaff,
+    })
 }
 
 /// The member whose session this is, if it is neither idle for half an hour nor older than twelve
@@ -145,7 +236,8 @@ pub async fn open_session(
 /// # Errors
 /// See [`Error`].
 pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRow>, Error> {
-    let row = sqlx::query!(
+    let row = sqlx::query_as!(
+        Stored,
         "WITH visit AS (
              UPDATE staff_sessions SET last_used_at = now()
              WHERE hash = $1 AND last_used_at > now() - interval '30 minutes'
@@ -153,14 +245,10 @@ pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRo
              RETURNING staff_id
          )
          UPDATE staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
-         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at, s.time_zone",
+         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at, s.time_zone, s.provider, s.subject",
         hash.as_slice(),
     );
-    let Some(row) = row.fetch_optional(pool).await? else { return Ok(None) };
-    let role = role(&row.role)?;
-    let (created_at, last_seen_at) = (row.created_at, row.last_seen_at);
-    let time_zone = row.time_zone;
-    Ok(Some(StaffRow { id: row.id, email: row.email, role, created_at, last_seen_at, time_zone }))
+    row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()
 }
 
 /// Ends a session, or all of the member's.

@@ -2,8 +2,14 @@
 --
 --   $1 identity  $2 user  $3 their updated_at
 --   $4 event id  $5 actor  $6 reason  $7 ip  $8 user agent  $9 request id
-WITH unchanged AS MATERIALIZED (
-    SELECT id FROM users WHERE id = $2 AND updated_at = $3 FOR NO KEY UPDATE
+--   $10 the role that the actor needs
+WITH permitted AS MATERIALIZED (
+    SELECT FROM staff WHERE email = $5 AND role = $10 FOR SHARE
+),
+unchanged AS MATERIALIZED (
+    SELECT id FROM users
+    WHERE id = $2 AND updated_at = $3 AND ($10::text IS NULL OR EXISTS (SELECT FROM permitted))
+    FOR NO KEY UPDATE
 ),
 unlinked AS (
     DELETE FROM identities i USING unchanged u WHERE i.id = $1 AND i.user_id = u.id
@@ -18,4 +24,4 @@ recorded AS (
            $7::text::inet, $8, $9
     FROM unlinked
 )
-SELECT EXISTS (SELECT FROM unlinked) AS "done!"
+SELECT EXISTS (SELECT FROM unlinked) AS "done!", $10::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -10,6 +10,7 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
 use crate::domain::linking::Decision;
 use crate::domain::refusal::Reason;
+use crate::domain::staff::Role;
 use crate::domain::user::{Identity, User};
 
 /// Everything that one sign-in may write.
@@ -136,27 +137,52 @@ pub enum DeletedBy<'a> {
     Staff(By<'a>, OffsetDateTime),
 }
 
-/// Deletes a user and everything that is theirs; see `delete_user.sql`. Answers the addresses that are still to be
-/// forgotten (see [`super::forget`]); none where there was no such user, for staff: one that has not changed.
+/// How a deletion ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deletion {
+    /// The user is no more, and this is still to be forgotten.
+    Done(Traces),
+    /// There was no such user; for staff: none that has not changed.
+    NotFound,
+    /// Whoever asked for it may not.
+    NotPermitted,
+}
+
+/// What events hold of somebody who was deleted; see [`super::forget`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// Ids by which their own events are found: theirs, and those of users that were merged into them.
+    pub users: Vec<Uuid>,
+    /// Addresses that others' events hold.
+    pub addresses: Vec<String>,
+}
+
+/// Deletes a user and everything that is theirs; see `delete_user.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Option<Vec<String>>, Error> {
+pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Deletion, Error> {
     // Of where users were when they deleted themselves, nothing is kept.
     let (staff, seen, request_id) = match by {
         DeletedBy::User(origin) => (None, None, &origin.request_id),
         DeletedBy::Staff(by, seen) => (Some(by), Some(seen), &by.origin.request_id),
     };
-    let addresses = sqlx::query_file_scalar!(
+    let row = sqlx::query_file!(
         "src/store/delete_user.sql",
         user,
         Uuid::now_v7(),
         request_id,
-        staff.map(|by| by.actor),
+        staff.map(|by| by.actor.name()),
         staff.and_then(|by| by.reason),
         seen,
         staff.and_then(|by| by.origin.ip).map(|ip| ip.to_string()),
         staff.and_then(|by| by.origin.user_agent.as_deref()),
+        staff.and_then(|by| by.actor.needs(Role::Admin)),
     );
-    Ok(addresses.fetch_optional(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(match (row.deleted, row.permitted) {
+        (true, _) => Deletion::Done(Traces { users: row.users, addresses: row.addresses }),
+        (false, true) => Deletion::NotFound,
+        (false, false) => Deletion::NotPermitted,
+    })
 }

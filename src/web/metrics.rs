@@ -186,7 +186,7 @@ impl Metrics {
     /// Counts a request that is answered.
     pub fn observe(&self, request: &Request<'_>, status: u16, took: Duration) {
         let route = request.route().map_or_else(|| "-".to_owned(), |route| route.uri.to_string());
-        let problem = (status >= 400).then(|| Problem::internal().keep(request));
+        let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
         match route.as_str() {
             "/api/v1/auth/oauth/<_>" => self.sign_ins.get_or_create(&sign_in(request, problem)).inc(),
             "/api/v1/auth/refresh" | "/api/v1/auth/token" => {

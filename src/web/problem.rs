@@ -193,6 +193,16 @@ impl From<session::refresh::Error> for Problem {
 }
 
 impl Problem {
+    /// Of an answer of which nobody has said why: below 500, whatever it is, it is no mistake of ours.
+    #[must_use]
+    pub fn unexplained(status: u16) -> Self {
+        if status < 500 {
+            Self::new(Kind::InvalidRequest, "the request was refused")
+        } else {
+            Self::internal()
+        }
+    }
+
     /// A mistake of ours.
     #[must_use]
     pub fn internal() -> Self {

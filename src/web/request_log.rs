@@ -94,7 +94,7 @@ impl Fairing for RequestLog {
             tracing::info!(request_id, method, route, status, ms, provider_ms, "request");
             return;
         }
-        let problem = Problem::internal().keep(request);
+        let problem = Problem::unexplained(status).keep(request);
         let error = problem.kind.entry().error;
         let cause = problem.log.as_deref().unwrap_or(&problem.detail);
         if problem.kind == ProblemKind::RateLimited

@@ -11,7 +11,7 @@ use url::Url;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
-use vestibule::store::staff_access::{self, By, Changed};
+use vestibule::store::staff_access::{self, Actor, By, Changed};
 use vestibule::store::users::Origin;
 
 use super::app::{Answer, App};
@@ -83,7 +83,7 @@ impl Desk {
 
     /// Makes somebody a member of staff.
     pub async fn appoint(&self, email: &str, role: Role) {
-        let by = By { actor: "the tests", reason: None, origin: &Origin::default() };
+        let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
         let changed = staff_access::add(&self.app.database.pool, email, role, by).await.unwrap();
         assert_eq!(changed, Changed::Done);
     }
@@ -168,7 +168,12 @@ impl Browser {
 
     /// Chooses who to be at the provider: the way back.
     pub async fn choose(&mut self, authorize: &Url, email: &str) -> String {
-        let form = [("email", email), ("verified", "true"), ("answer", "sign_in")];
+        self.choose_with(authorize, &[("email", email), ("verified", "true")]).await
+    }
+
+    /// The same with what else the provider's page asks for.
+    pub async fn choose_with(&mut self, authorize: &Url, who: &[(&str, &str)]) -> String {
+        let form = [who, &[("answer", "sign_in")]].concat();
         let chosen = self.client.post(authorize.clone()).form(&form).send().await.unwrap();
         let location = chosen.headers()["location"].to_str().unwrap().to_owned();
         location.strip_prefix(&self.base).expect("back to us").to_owned()
@@ -176,8 +181,13 @@ impl Browser {
 
     /// Signs in, up to the answer that opens the session or does not.
     pub async fn sign_in(&mut self, email: &str) -> Answer {
+        self.sign_in_with(&[("email", email), ("verified", "true")]).await
+    }
+
+    /// The same with what else the provider's page asks for.
+    pub async fn sign_in_with(&mut self, who: &[(&str, &str)]) -> Answer {
         let authorize = self.begin().await;
-        let callback = self.choose(&authorize, email).await;
+        let callback = self.choose_with(&authorize, who).await;
         self.get(&callback).await
     }
 }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Outcome, retrying};
 use crate::domain::look_after::Refused;
+use crate::domain::staff::Role;
 use crate::store::directory::{self, Acted};
 use crate::store::staff_access::By;
 
@@ -36,6 +37,14 @@ impl Action {
         }
     }
 
+    /// The role that may do it.
+    const fn role(self) -> Role {
+        match self {
+            Self::Disable | Self::Enable => Role::Admin,
+            Self::EndSessions => Role::Support,
+        }
+    }
+
     /// Its name in events.
     const fn event(self) -> &'static str {
         match self {
@@ -61,9 +70,10 @@ impl Action {
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn act(pool: &PgPool, user: Uuid, action: Action, by: By<'_>) -> Result<Outcome, Error> {
-    retrying!(directory::act(pool, user, action.event(), by)).map(|acted| match acted {
+    retrying!(directory::act(pool, user, action.event(), action.role(), by)).map(|acted| match acted {
         Acted::Done => Outcome::Done,
         Acted::NotFound => Outcome::NotFound,
+        Acted::NotPermitted => Outcome::NotPermitted,
         Acted::OwnAccount => Outcome::Refused(Refused::OwnAccount),
     })
 }

@@ -7,7 +7,7 @@ use super::{Error, Outcome, fingerprint, person, retrying};
 use crate::domain::look_after::{self, Person, Refused};
 use crate::session::forget;
 use crate::store::staff_access::By;
-use crate::store::users::{self, DeletedBy};
+use crate::store::users::{self, DeletedBy, Deletion};
 
 /// A deletion that has yet to be made.
 #[derive(Debug, Clone)]
@@ -43,15 +43,20 @@ pub async fn preview(pool: &PgPool, user: Uuid, actor: &str) -> Result<Option<Pr
 /// # Errors
 /// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, seen: &str, by: By<'_>) -> Result<Outcome, Error> {
-    let Some(preview) = preview(pool, user, by.actor).await? else { return Ok(Outcome::NotFound) };
+    let Some(preview) = preview(pool, user, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
     match preview.verdict {
         Err(refused) => Ok(Outcome::Refused(refused)),
         Ok(()) if preview.fingerprint() != seen => Ok(Outcome::Changed),
         Ok(()) => {
             let by = DeletedBy::Staff(by, preview.person.updated_at);
-            let addresses = retrying!(users::delete(pool, user, by))?;
-            forget::begin(pool, addresses.as_deref().unwrap_or_default()).await;
-            Ok(Outcome::of(addresses.is_some()))
+            match retrying!(users::delete(pool, user, by))? {
+                Deletion::Done(traces) => {
+                    forget::begin(pool, &traces).await;
+                    Ok(Outcome::Done)
+                }
+                Deletion::NotFound => Ok(Outcome::Changed),
+                Deletion::NotPermitted => Ok(Outcome::NotPermitted),
+            }
         }
     }
 }

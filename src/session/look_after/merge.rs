@@ -44,7 +44,7 @@ pub async fn preview(pool: &PgPool, from: Uuid, into: Uuid, actor: &str) -> Resu
 /// # Errors
 /// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
 pub async fn merge(pool: &PgPool, from: Uuid, into: Uuid, seen: &str, by: By<'_>) -> Result<Outcome, Error> {
-    let Some(preview) = preview(pool, from, into, by.actor).await? else {
+    let Some(preview) = preview(pool, from, into, by.actor.name()).await? else {
         return Ok(Outcome::NotFound);
     };
     match &preview.verdict {
@@ -52,7 +52,7 @@ pub async fn merge(pool: &PgPool, from: Uuid, into: Uuid, seen: &str, by: By<'_>
         Ok(_) if preview.fingerprint() != seen => Ok(Outcome::Changed),
         Ok(merged) => {
             let Preview { from, into, .. } = &preview;
-            retrying!(store::look_after::merge(pool, from, into, merged, by)).map(Outcome::of)
+            retrying!(store::look_after::merge(pool, from, into, merged, by)).map(Outcome::from)
         }
     }
 }

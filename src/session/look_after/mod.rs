@@ -18,6 +18,7 @@ pub use self::act::{Action, act};
 use crate::domain::look_after::{Person, Refused};
 use crate::store::error::{Error, retrying};
 use crate::store::look_after;
+use crate::store::staff_access::Made;
 
 /// What became of a change that was confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +31,17 @@ pub enum Outcome {
     Changed,
     /// Nothing was: it must not be.
     Refused(Refused),
+    /// Nothing was: whoever asked for it is no longer one who may.
+    NotPermitted,
 }
 
-impl Outcome {
-    /// Of a statement that found everything as it was seen, or did nothing.
-    const fn of(done: bool) -> Self {
-        if done { Self::Done } else { Self::Changed }
+impl From<Made> for Outcome {
+    fn from(made: Made) -> Self {
+        match made {
+            Made::Done => Self::Done,
+            Made::Changed => Self::Changed,
+            Made::NotPermitted => Self::NotPermitted,
+        }
     }
 }
 

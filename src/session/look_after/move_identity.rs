@@ -62,7 +62,7 @@ pub async fn move_identity(
         None => Ok(Outcome::NotFound),
         Some(preview) if preview.fingerprint() != seen => Ok(Outcome::Changed),
         Some(Preview { from, to, .. }) => {
-            retrying!(look_after::move_identity(pool, identity, &from, &to, by)).map(Outcome::of)
+            retrying!(look_after::move_identity(pool, identity, &from, &to, by)).map(Outcome::from)
         }
     }
 }

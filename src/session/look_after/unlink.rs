@@ -63,7 +63,7 @@ pub async fn unlink(
         Ok(()) if preview.fingerprint() != seen => Ok(Outcome::Changed),
         Ok(()) => {
             let seen = preview.person.updated_at;
-            retrying!(store::look_after::unlink(pool, identity, user, seen, by)).map(Outcome::of)
+            retrying!(store::look_after::unlink(pool, identity, user, seen, by)).map(Outcome::from)
         }
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::change;
 use super::failure::Failure;
 use crate::session::look_after::{self, Action, Outcome};
-use crate::store::staff_access::By;
+use crate::store::staff_access::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, Staff, StaffForm};
 
@@ -64,10 +64,11 @@ async fn act(
 ) -> Result<Redirect, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let reason = form.reason()?;
-    let by = By { actor: &staff.member.email, reason: Some(&reason), origin: &origin.0 };
+    let by = By { actor: Actor::Staff(&staff.member.email), reason: Some(&reason), origin: &origin.0 };
     match look_after::act(db.pool(), id, action, by).await? {
         Outcome::Done => Ok(Redirect::to(format!("/admin/users/{id}?done={}", action.name()))),
         Outcome::NotFound => Err(Status::NotFound.into()),
+        Outcome::NotPermitted => Err(Status::Forbidden.into()),
         Outcome::Changed => Err(Failure::Conflict("The user has changed. Look again.")),
         Outcome::Refused(why) => Err(Failure::Conflict(change::refused(why))),
     }

@@ -211,7 +211,8 @@ async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -
     let asked = query.tidy();
     record(db.pool(), &staff.member, &Look::AuditExport { search: &asked.query() }, &origin.0).await?;
     let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
-    Ok(Csv::begin(Events { pool: db.pool().clone(), filter, before: None }).await?)
+    let events = Events { pool: db.pool().clone(), filter, before: None };
+    Ok(Csv::begin(events, &staff.member, db.pool()).await?)
 }
 
 /// The events of a filter, read from the latest on.

@@ -9,11 +9,13 @@ use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::stream::ByteStream;
 use rocket::response::{self, Responder};
+use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use crate::clock;
 use crate::store;
 use crate::store::deadline::in_time;
+use crate::store::staff::{self, StaffRow};
 
 /// What the file ends with when the rest of the rows cannot be read. HTTP has a way to say that a body broke
 /// off, but Rocket ends one that fails as if it were whole, so the file itself must not look it: the quote
@@ -38,15 +40,29 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// Reads the first rows, so that a database that fails at once is told by a page.
-    pub(super) async fn begin<R: Rows>(mut rows: R) -> Result<Self, store::Error> {
+    /// Reads the first rows, so that a database that fails at once is told by a page. A file may take long: it breaks
+    /// off when the reader is no longer a member of staff.
+    pub(super) async fn begin<R: Rows>(
+        mut rows: R,
+        reader: &StaffRow,
+        pool: &PgPool,
+    ) -> Result<Self, store::Error> {
+        let (reader, pool) = (reader.id, pool.clone());
         let header = R::COLUMNS.iter().map(|column| (*column).to_owned()).collect();
         let first = lines([vec![header], rows.next().await?].concat());
-        let rest = stream::unfold(Some(rows), |rows| async move {
-            let mut rows = rows?;
-            match in_time(rows.next()).await {
-                Ok(batch) if batch.is_empty() => None,
-                Ok(batch) => Some((lines(batch), Some(rows))),
+        let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
+            let (mut rows, pool) = rest?;
+            let batch = async {
+                let still = staff::is_member(&pool, reader).await?;
+                if still { rows.next().await.map(Some) } else { Ok(None) }
+            };
+            match in_time(batch).await {
+                Ok(Some(batch)) if batch.is_empty() => None,
+                Ok(Some(batch)) => Some((lines(batch), Some((rows, pool)))),
+                Ok(None) => {
+                    tracing::warn!("an export broke off: its reader is no longer a member of staff");
+                    Some((BROKEN_OFF.into(), None))
+                }
                 Err(error) => {
                     tracing::error!(error = %error, "an export broke off");
                     Some((BROKEN_OFF.into(), None))
@@ -76,18 +92,40 @@ fn lines(rows: Vec<Vec<String>>) -> Vec<u8> {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
         // Writing to memory does not fail, and every row is as long as the first.
-        let _ = writer.write_record(row.into_iter().map(defused));
+        let _ = writer.write_record(row.iter().map(|cell| defused(cell)));
     }
     writer.into_inner().unwrap_or_default()
 }
 
-/// A cell that no spreadsheet takes for a formula (OWASP, "CSV Injection"), whatever it would skip before one.
-fn defused(cell: String) -> String {
-    let formula = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
-    let skipped = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\u{feff}');
-    let starts_one =
-        cell.starts_with(['\t', '\r', '\n']) || cell.trim_start_matches(skipped).starts_with(formula);
-    if starts_one { format!("'{cell}") } else { cell }
+/// A cell that no spreadsheet takes for a formula (OWASP, "CSV Injection"), whatever it would skip before one. Where
+/// the list separator is another than the comma, as in much of Europe, quotes hold nothing together, and a cell goes
+/// on as the next one behind each separator that it has in it.
+fn defused(cell: &str) -> String {
+    let mut defused = String::with_capacity(cell.len() + 1);
+    if cell.starts_with(['\t', '\r', '\n']) {
+        defused.push('\'');
+    }
+    for part in cell.split_inclusive([';', '\t', '|', '\r', '\n']) {
+        if part.trim_start_matches(skipped).starts_with(is_formula) {
+            defused.push('\'');
+        }
+        defused.push_str(part);
+    }
+    defused
+}
+
+/// Whether a formula begins with it.
+const fn is_formula(c: char) -> bool {
+    matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
+}
+
+/// Whether a spreadsheet, or whoever cleans the file up for one, may drop it before a formula: blanks, quotes, and all
+/// that is not seen.
+fn skipped(c: char) -> bool {
+    // Letters by their category, and blank (Unicode, Default_Ignorable_Code_Point).
+    let blank = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}');
+    let other = !c.is_alphanumeric() && !c.is_ascii_graphic() && !is_formula(c);
+    blank || other || matches!(c, '"' | '\'' | '`')
 }
 
 #[cfg(test)]
@@ -101,9 +139,7 @@ mod tests {
             "+1",
             "-1",
             "@SUM(A1)",
-            "\t=1",
             "\rx",
-            "\n=1",
             " =1",
             "  +1",
             "\"=1",
@@ -114,12 +150,40 @@ mod tests {
             "\u{0}=1",
             "-",
             "=",
+            "\u{200b}=1",
+            "\u{2066}\u{ad}=1",
+            "\u{3164}@x",
+            "\u{e0020}=1",
+            "\u{301}+1",
         ] {
-            assert_eq!(defused(cell.into()), format!("'{cell}"));
+            assert_eq!(defused(cell), format!("'{cell}"));
         }
-        for cell in ["", "ada@example.com", "a=b", "O'Brien", "2026-11-21", "1-2", "Ångström", " x", "\"x\""]
-        {
-            assert_eq!(defused(cell.into()), cell);
+        for (cell, safe) in [
+            ("\t=1", "'\t'=1"),
+            ("\n=1", "'\n'=1"),
+            ("x;=1", "x;'=1"),
+            ("x\t=1", "x\t'=1"),
+            ("x|+1|y", "x|'+1|y"),
+            ("x;;\"-1;@y", "x;;'\"-1;'@y"),
+            ("x\n=1", "x\n'=1"),
+            ("=1;=1", "'=1;'=1"),
+            (";\u{200b}=1", ";'\u{200b}=1"),
+        ] {
+            assert_eq!(defused(cell), safe);
+        }
+        for cell in [
+            "",
+            "ada@example.com",
+            "a=b",
+            "O'Brien",
+            "2026-11-21",
+            "1-2",
+            "Ångström",
+            " x",
+            "\"x\"",
+            "a; b|c",
+        ] {
+            assert_eq!(defused(cell), cell);
         }
     }
 

@@ -7,6 +7,7 @@ use rocket::response::{self, Responder};
 
 use super::catcher::Failed;
 use super::page::Page;
+use crate::session::staff_looks;
 use crate::web::problem::{Kind, Problem};
 use crate::{provider, store};
 
@@ -18,6 +19,17 @@ pub(super) enum Failure {
     Problem(Problem),
     /// What was asked for does not go with how things are: 409, and why.
     Conflict(&'static str),
+    /// Nobody is signed in: what the page says of it, and what the log does.
+    NotSignedIn(Status, &'static str, Problem),
+}
+
+impl From<staff_looks::Error> for Failure {
+    fn from(error: staff_looks::Error) -> Self {
+        match error {
+            staff_looks::Error::NotStaff => Self::Status(Status::Unauthorized),
+            staff_looks::Error::Store(error) => error.into(),
+        }
+    }
 }
 
 impl From<Status> for Failure {
@@ -44,10 +56,25 @@ impl<'r> Responder<'r, 'static> for Failure {
             Self::Status(status) => Err(status),
             Self::Problem(problem) => Err(problem.keep(request).status()),
             Self::Conflict(text) => {
-                Problem::new(Kind::InvalidRequest, text).keep(request);
-                let view = Failed { title: "That was not done", text: text.to_owned(), request_id: None };
-                Page::public(Status::Conflict, &view).respond_to(request)
+                let problem = Problem::new(Kind::InvalidRequest, text);
+                told(request, Status::Conflict, "That was not done", text, problem)
+            }
+            Self::NotSignedIn(status, text, problem) => {
+                told(request, status, "You are not signed in", text, problem)
             }
         }
     }
+}
+
+/// A page of its own for a failure.
+fn told(
+    request: &Request<'_>,
+    status: Status,
+    title: &'static str,
+    text: &str,
+    problem: Problem,
+) -> response::Result<'static> {
+    problem.keep(request);
+    let view = Failed { title, text: text.to_owned(), request_id: None };
+    Page::public(status, &view).respond_to(request)
 }

@@ -120,6 +120,13 @@ pub(super) fn what(event: &EventRow) -> &str {
         "staff_role_changed" => "Changed somebody's role on these pages",
         "staff_removed" => "Took somebody's access to these pages away",
         "staff_signed_in" => "A member of staff signed in",
+        "staff_identity_reset" => "Let the next sign-in decide which account is somebody's",
+        "staff_refused" if reason == Some("another_identity") => {
+            "Another account with the address of a member of staff tried to open these pages"
+        }
+        "staff_refused" if reason == Some("not_authoritative") => {
+            "Somebody whose address Google has only verified once tried to open these pages"
+        }
         "staff_refused" => "Somebody who is not staff tried to open these pages",
         other => other,
     }

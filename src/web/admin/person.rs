@@ -22,6 +22,8 @@ use crate::web::wire_time::rfc3339;
 
 /// Events on the page.
 const EVENTS: i64 = 100;
+/// Others' attempts on the page.
+const ATTEMPTS: i64 = 20;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![show]
@@ -133,6 +135,8 @@ pub(super) struct PersonPage {
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     events: Vec<Happened>,
+    /// What others tried with the address.
+    attempts: Vec<Happened>,
     /// What there is to say of an action that was just done.
     done: Option<&'static str>,
 }
@@ -148,6 +152,7 @@ impl View for PersonPage {
             identities: Vec::new(),
             sessions: Vec::new(),
             events: Vec::new(),
+            attempts: Vec::new(),
             done: None,
         };
         let identity = |email: Option<&str>| Identity {
@@ -170,6 +175,7 @@ impl View for PersonPage {
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: Happened::samples(),
+            attempts: Happened::samples(),
             done: actions::done("merge"),
         };
         vec![bare, full(false), full(true)]
@@ -188,13 +194,18 @@ async fn show(
     let user = directory::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
     let identities = identities::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
-    let events = event_log::of_user(db.pool(), id, user.email.as_deref(), EVENTS).await?;
+    let events = event_log::of_user(db.pool(), id, EVENTS).await?;
+    let attempts = match &user.email {
+        Some(email) => event_log::claiming(db.pool(), email, id, ATTEMPTS).await?,
+        None => Vec::new(),
+    };
     record(db.pool(), &staff.member, &Look::Person(id), &origin.0).await?;
     let view = PersonPage {
         person: user.into(),
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: events.into_iter().map(Happened::from).collect(),
+        attempts: attempts.into_iter().map(Happened::from).collect(),
         done: done.and_then(actions::done),
     };
     Ok(Page::new(&staff, &view))

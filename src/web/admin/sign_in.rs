@@ -2,10 +2,9 @@
 
 use rocket::http::{Cookie, CookieJar, Status};
 use rocket::response::Redirect;
-use rocket::{Request, Responder, Route, State, get, post, routes};
+use rocket::{Request, Route, State, get, post, routes};
 use serde::Serialize;
 
-use super::catcher::Failed;
 use super::failure::Failure;
 use super::flow::{Admin, next as next_page};
 use super::page::{Page, View};
@@ -14,24 +13,18 @@ use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::provider::{self, Providers};
-use crate::session::staff;
+use crate::session::staff::{self, Stranger};
 use crate::web::database::Db;
-use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::staff::{COOKIE, cookie, same_origin};
 use crate::web::guard::{ClientOrigin, RateLimited, Staff, StaffForm};
+use crate::web::problem::{Kind, Problem};
 
 /// Binds a sign-in under way to the browser that began it.
 const BROWSER: &str = "__Host-vestibule-sign-in";
 
 pub(super) fn routes() -> Vec<Route> {
     routes![ask, begin, finish, sign_out]
-}
-
-#[derive(Responder)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
-pub(super) enum Answer {
-    Redirect(Redirect),
-    Page(Page),
 }
 
 /// The browser says that a page of ours sent the form. There is no session yet whose token it could
@@ -86,81 +79,93 @@ async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Provide
 
 #[post("/sign-in?<next>")]
 async fn begin(
-    _limit: RateLimited<SignIn>,
+    _limit: RateLimited<StaffSignIn>,
     _same_origin: SameOrigin,
     next: Option<&str>,
     admin: &State<Admin>,
     providers: &State<Providers>,
     db: &Db,
     cookies: &CookieJar<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<Redirect, Failure> {
     admin.locate(providers).await?;
     let begun = staff::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
-        return Ok(failed(
+        return Err(Failure::NotSignedIn(
             Status::ServiceUnavailable,
             "Signing in is not set up: the operator has to set IDP_CLIENT_SECRET.",
+            Problem::new(
+                Kind::ProviderDisabled,
+                "the provider of staff has no client secret or no endpoints",
+            ),
         ));
     };
     cookies.add(cookie(BROWSER, begun.browser.expose().clone()));
-    Ok(Answer::Redirect(Redirect::to(address)))
+    Ok(Redirect::to(address))
 }
 
 #[get("/sign-in/callback?<answer..>")]
 async fn finish(
-    _limit: RateLimited<SignIn>,
+    _limit: RateLimited<StaffSignIn>,
     answer: Callback<'_>,
     admin: &State<Admin>,
     providers: &State<Providers>,
     db: &Db,
     cookies: &CookieJar<'_>,
     origin: ClientOrigin,
-) -> Result<Answer, Failure> {
-    let out_of_date = || {
-        Ok(failed(
-            Status::BadRequest,
-            "This sign-in is out of date or was begun in another browser. Begin again.",
-        ))
-    };
+) -> Result<Redirect, Failure> {
     let browser = cookies.get(BROWSER).map(|cookie| cookie.value().to_owned()).unwrap_or_default();
     cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
-    let Some(pending) = staff::take(db.pool(), answer.state.unwrap_or_default(), &browser).await? else {
-        return out_of_date();
-    };
-    let Some(provider) = providers.get(admin.provider()).filter(|provider| provider.enabled) else {
-        return out_of_date();
-    };
+    let pending = staff::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
+    let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
+    let provider = providers.get(admin.provider()).filter(|provider| provider.enabled);
+    let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
     // RFC 9207: an answer that names another issuer is not this provider's.
     if answer.iss.is_some_and(|iss| !provider.issuers.include(iss)) {
-        return out_of_date();
+        return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
-        return Ok(failed(Status::BadRequest, "The identity provider did not sign you in. Begin again."));
+        let problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        let text = "The identity provider did not sign you in. Begin again.";
+        return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
     };
     let verified = verify(providers, provider, code, &pending, &admin.redirect_uri()).await;
-    let claims = match verified {
-        Ok(claims) => claims,
-        Err(provider::Error::Refused(_)) => {
-            return Ok(failed(
-                Status::BadRequest,
-                "The identity provider's answer is not valid. Begin again.",
-            ));
+    let claims = verified.map_err(|error| match error {
+        provider::Error::Refused(refusal) => {
+            let text = "The identity provider's answer is not valid. Begin again.";
+            Failure::NotSignedIn(Status::BadRequest, text, refusal.into())
         }
-        Err(error) => return Err(error.into()),
-    };
-    match staff::sign_in(db.pool(), &claims, &origin.0).await? {
-        Some(session) => {
+        provider::Error::Unavailable(_) => error.into(),
+    })?;
+    let before = cookies.get(COOKIE).map(Cookie::value);
+    match staff::sign_in(db.pool(), provider, &claims, before, &origin.0).await? {
+        Ok(session) => {
             cookies.add(cookie(COOKIE, session.expose().clone()));
-            Ok(Answer::Redirect(Redirect::to(pending.next)))
+            Ok(Redirect::to(pending.next))
         }
-        None if claims.email.is_none() => Ok(failed(
-            Status::Forbidden,
-            "The identity provider did not say your e-mail address, by which staff are known. Its administrator has to put the claims `email` and `email_verified` into the id_token.",
-        )),
-        None => Ok(failed(
-            Status::Forbidden,
-            "This account is not on the list of staff. An admin can add it with `vestibule staff add`.",
-        )),
+        Err(stranger) => {
+            let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
+            let problem = Problem::new(Kind::InvalidRequest, text);
+            Err(Failure::NotSignedIn(Status::Forbidden, text, problem))
+        }
+    }
+}
+
+const NO_EMAIL: &str = "The identity provider did not say your e-mail address, by which staff are known. Its \
+     administrator has to put the claims `email` and `email_verified` into the id_token.";
+
+const fn refused(stranger: Stranger) -> &'static str {
+    match stranger {
+        Stranger::NotStaff => {
+            "This account is not on the list of staff. An admin can add it with `vestibule staff add`."
+        }
+        Stranger::NotAuthoritative => {
+            "Google has verified this address once, and does not run the mailbox: somebody else may have it by now. \
+             Sign in with an account of Gmail or of a Google Workspace."
+        }
+        Stranger::AnotherIdentity => {
+            "This is not the account that the member of staff with this address first signed in with. If it is theirs, \
+             the operator can let it in with `vestibule staff reset`."
+        }
     }
 }
 
@@ -187,9 +192,9 @@ struct Callback<'r> {
     iss: Option<&'r str>,
 }
 
-fn failed(status: Status, text: &str) -> Answer {
-    let view = Failed { title: "You are not signed in", text: text.to_owned(), request_id: None };
-    Answer::Page(Page::public(status, &view))
+fn out_of_date(why: &'static str) -> Failure {
+    let text = "This sign-in is out of date or was begun in another browser. Begin again.";
+    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(Kind::InvalidRequest, why))
 }
 
 #[post("/sign-out", data = "<form>")]

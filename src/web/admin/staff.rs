@@ -12,7 +12,7 @@ use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::session::staff_access;
 use crate::store::staff::{self, StaffRow};
-use crate::store::staff_access::{By, Changed};
+use crate::store::staff_access::{Actor, By, Changed};
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, Staff, StaffForm};
 use crate::web::wire_time::rfc3339;
@@ -30,6 +30,8 @@ struct Member {
     role: &'static str,
     created_at: String,
     last_seen_at: Option<String>,
+    /// Who they are at the provider: its name and the subject, once they have signed in.
+    identity: Option<(String, String)>,
     /// Whether it is who looks.
     oneself: bool,
 }
@@ -42,6 +44,7 @@ impl Member {
             role: row.role.name(),
             created_at: rfc3339(row.created_at),
             last_seen_at: row.last_seen_at.map(rfc3339),
+            identity: row.identity.map(|identity| (identity.provider, identity.subject)),
         }
     }
 }
@@ -64,6 +67,7 @@ impl View for StaffPage {
             role,
             created_at: super::samples::TIME.into(),
             last_seen_at: (!oneself).then(|| super::samples::TIME.into()),
+            identity: oneself.then(|| (super::samples::NASTY.into(), super::samples::NASTY.into())),
             oneself,
         };
         let members = vec![member("admin", true), member("support", false), member("admin", false)];
@@ -109,10 +113,11 @@ async fn give(
     let email = whose(&form, &staff.0)?;
     let role = form.get("role").and_then(Role::from_name).ok_or(Status::BadRequest)?;
     let reason = form.reason()?;
-    let by = By { actor: &staff.0.member.email, reason: Some(&reason), origin: &origin.0 };
+    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
     match staff_access::give(db.pool(), &email, role, by).await? {
         Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=given")),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
+        Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
 }
 
@@ -125,10 +130,11 @@ async fn take_away(
 ) -> Result<Redirect, Failure> {
     let email = whose(&form, &staff.0)?;
     let reason = form.reason()?;
-    let by = By { actor: &staff.0.member.email, reason: Some(&reason), origin: &origin.0 };
+    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
     match staff_access::take_away(db.pool(), &email, by).await? {
         Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=taken")),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
+        Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
 }
 

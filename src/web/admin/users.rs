@@ -247,7 +247,7 @@ async fn file(
     let zone = staff.member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
     record(db.pool(), &staff.member, &Look::UsersExport { search: &asked.told() }, &origin.0).await?;
-    Ok(Csv::begin(rows).await?)
+    Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
 }
 
 /// The providers that are configured, and those that were.

@@ -2,11 +2,13 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
+use crate::support::raw::Raw;
 
 const STAFF: &str = "staff@example.com";
 
@@ -494,4 +496,81 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
     let missing = browser.post(&merge, &[("csrf", &csrf), ("reason", "x")]).await;
     assert_eq!(missing.status.as_u16(), 400, "into whom?");
     assert_eq!(everything(&desk).await, before);
+}
+
+/// Access of everybody but the one who acts.
+async fn access(desk: &Desk) -> Vec<(String, String)> {
+    sqlx::query_as("SELECT email, role FROM staff WHERE email <> $1 ORDER BY email")
+        .bind(STAFF)
+        .fetch_all(&desk.app.database.pool)
+        .await
+        .unwrap()
+}
+
+/// Waits until the guard has let a request in.
+async fn let_in(desk: &Desk) {
+    let visits = "SELECT count(*) FROM staff_sessions WHERE last_used_at > created_at";
+    while desk.app.database.count(visits).await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_staff_no_longer_when_the_last_byte_arrives_changes_nothing() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let mut forms = Vec::new();
+    for (path, _) in previews(&ada, &second, &grace) {
+        forms.push(Form::of(&browser.get(&path).await.text));
+    }
+    let form = |action: String, fields: &[(&str, &str)]| {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Form { action, fields: fields.collect() }
+    };
+    for action in ["disable", "enable", "end-sessions"] {
+        forms.push(form(format!("/admin/users/{}/{action}", ada.user_id()), &[]));
+    }
+    forms.push(form("/admin/staff".into(), &[("email", "new@example.com"), ("role", "admin")]));
+    forms.push(form("/admin/staff/remove".into(), &[("email", "root@example.com")]));
+    let pool = &desk.app.database.pool;
+    let before = (everything(&desk).await, access(&desk).await);
+    for form in &forms {
+        for change in
+            ["DELETE FROM staff WHERE email = $1", "UPDATE staff SET role = 'support' WHERE email = $1"]
+        {
+            if form.action.ends_with("/end-sessions") && change.starts_with("UPDATE") {
+                continue;
+            }
+            let again = "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), $1, 'admin')
+                         ON CONFLICT (email) DO UPDATE SET role = 'admin'";
+            sqlx::query(again).bind(STAFF).execute(pool).await.unwrap();
+            sqlx::query("DELETE FROM staff_sessions").execute(pool).await.unwrap();
+            let mut browser = desk.signed_in(STAFF).await;
+            let form = form.clone().with("csrf", &browser.csrf().await).with("reason", "because");
+            sqlx::query("UPDATE staff_sessions SET last_used_at = created_at").execute(pool).await.unwrap();
+            let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form.fields).finish();
+            let cookies: Vec<_> =
+                browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let head = format!(
+                "POST {} HTTP/1.1\r\nHost: localhost\r\nCookie: {}\r\nContent-Length: {}\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\n\r\n",
+                form.action,
+                cookies.join("; "),
+                body.len()
+            );
+            let mut late = Raw::connect(&desk.app).await;
+            late.send(head + &body[..body.len() - 1]).await;
+            let_in(&desk).await;
+            sqlx::query(change).bind(STAFF).execute(pool).await.unwrap();
+            late.send(&body[body.len() - 1..]).await;
+            let answer = late.answer().await.unwrap();
+            assert_eq!(answer.status.as_u16(), 403, "{change}, then {}: {}", form.action, answer.text);
+            assert_eq!(
+                (everything(&desk).await, access(&desk).await),
+                before,
+                "{change}, then {}",
+                form.action
+            );
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::Value;
 use vestibule::domain::staff::Role;
+use vestibule::store::staff_access::{Actor, By, Changed, remove};
+use vestibule::store::users::Origin;
 
 use super::desk_with;
 use crate::support::desk::{Browser, Desk};
@@ -152,4 +154,21 @@ async fn a_file_that_breaks_off_does_not_look_whole() {
     let answer = browser.get("/admin/users.csv").await;
     assert_eq!(answer.status.as_u16(), 500, "what fails at once is a page");
     assert!(answer.header("content-type").unwrap().starts_with("text/html"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_breaks_off_when_its_reader_is_no_longer_staff() {
+    const USERS: usize = 50_000;
+    let (desk, browser) = desk_with(Role::Support).await;
+    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(60)).await;
+    let mut response = open(&browser, "/admin/users.csv").await;
+    let mut file = response.chunk().await.unwrap().unwrap().to_vec();
+    at_rest(&desk).await;
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+    assert_eq!(remove(&desk.app.database.pool, "staff@example.com", by).await.unwrap(), Changed::Done);
+    while let Ok(Some(chunk)) = response.chunk().await {
+        file.extend(chunk);
+    }
+    let (rows, whole) = read_what_there_is(&file);
+    assert!(rows < USERS && !whole, "{rows}");
 }

@@ -52,8 +52,9 @@ const ROUTES: [(&str, &str, Least); 28] = [
 /// The whole of what an action could change.
 async fn state(desk: &Desk) -> String {
     let mut state = String::new();
-    for table in ["users", "identities", "staff"] {
-        let sql = format!("SELECT coalesce(string_agg(t::text, ' ' ORDER BY t::text), '') FROM {table} t");
+    // Who somebody of staff is at the provider is written when they sign in.
+    for table in ["users", "identities", "(SELECT email, role, time_zone FROM staff)"] {
+        let sql = format!("SELECT coalesce(string_agg(t::text, ' ' ORDER BY t::text), '') FROM {table} AS t");
         let rows: String =
             sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&desk.app.database.pool).await.unwrap();
         state += &rows;

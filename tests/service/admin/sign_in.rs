@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::json;
 use vestibule::domain::staff::Role;
-use vestibule::store::staff_access::{By, Changed, add, remove};
+use vestibule::store::staff::{self, Admission, Candidate};
+use vestibule::store::staff_access::{Actor, By, Changed, add, remove, reset};
 use vestibule::store::users::Origin;
 
 use crate::support::desk::{Browser, Desk};
@@ -207,7 +208,7 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_shows_nothing() {
 async fn the_last_admin_stays() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
-    let by = By { actor: "the tests", reason: None, origin: &Origin::default() };
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
     desk.appoint("ada@example.com", Role::Admin).await;
     desk.appoint("grace@example.com", Role::Support).await;
     assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::LastAdmin);
@@ -241,7 +242,149 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
         (statuses[..3].to_vec(), statuses[3..].iter().all(|status| *status == 429)),
         (vec![303; 3], true)
     );
+    // Phones behind the same address have used up a limit of their own.
+    for _ in 0..10 {
+        let request =
+            flood.request(Method::POST, "/api/v1/auth/oauth/idp").header("X-Forwarded-For", "192.0.2.9");
+        flood.send(request.header("Content-Type", "application/json").body(r#"{"id_token": "a.b.c"}"#)).await;
+    }
+    let request = flood.request(Method::POST, "/admin/sign-in").header("X-Forwarded-For", "192.0.2.9");
+    assert_eq!(flood.send(request).await.status.as_u16(), 303);
     // Whoever is meant signs in from where they are.
     let landed = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
     assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwise() {
+    let desk = Desk::open().await;
+    let pool = &desk.app.database.pool;
+    desk.appoint("root@example.com", Role::Admin).await;
+    desk.appoint("ada@example.com", Role::Support).await;
+    let come = async |subject: &str| {
+        let mut browser = Browser::new(&desk.app.url);
+        let who = [("email", "ada@example.com"), ("verified", "true"), ("sub", subject)];
+        let landed = browser.sign_in_with(&who).await;
+        (landed.status.as_u16(), browser, landed.text)
+    };
+    let (status, mut ada, _) = come("company-account").await;
+    assert_eq!(status, 303);
+    let (status, old, text) = come("private-account").await;
+    assert_eq!(status, 403);
+    assert!(text.contains("vestibule staff reset") && !old.cookies.contains_key(SESSION), "{text}");
+    assert_eq!(come("company-account").await.0, 303, "it is still theirs");
+    let page = ada.get("/admin/staff").await.text;
+    assert!(page.contains("company-account") && !page.contains("private-account"), "{page}");
+    let audit = ada.get("/admin/audit?what=security").await.text;
+    assert!(audit.contains("Another account with the address of a member of staff"), "{audit}");
+
+    assert_eq!(reset(pool, "nobody@example.com", "the tests").await.unwrap(), Changed::Already);
+    assert_eq!(reset(pool, "ada@example.com", "the tests").await.unwrap(), Changed::Done);
+    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it ends their sessions");
+    assert_eq!(come("private-account").await.0, 303);
+    assert_eq!(come("company-account").await.0, 403);
+    // Who is given access again comes for the first time.
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+    assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    desk.appoint("ada@example.com", Role::Support).await;
+    assert_eq!(come("company-account").await.0, 303);
+    let told = "SELECT count(*) FROM events WHERE kind = 'staff_identity_reset' AND detail->>'staff' = 'ada@example.com'";
+    assert_eq!(desk.app.database.count(told).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
+    let desk = Desk::open().await;
+    let pool = &desk.app.database.pool;
+    let origin = Origin::default();
+    for round in 0..50_u8 {
+        let email = format!("ada{round}@example.com");
+        desk.appoint(&email, Role::Support).await;
+        let come = async |subject: &str, hash: u8| {
+            let candidate =
+                Candidate { email: &email, provider: "idp", subject, unproven: None, before: None };
+            staff::open_session(pool, candidate, &[hash; 32], &origin).await.unwrap()
+        };
+        let (one, other) = tokio::join!(come("one", 2 * round), come("other", 2 * round + 1));
+        let both = [one, other];
+        assert!(both.contains(&Admission::Opened) && both.contains(&Admission::AnotherIdentity), "{both:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
+    let mut issuers = Vec::new();
+    let desk = Desk::open_altered(|figment| {
+        issuers.push(figment.extract_inner::<Vec<String>>("idp.issuers").unwrap().remove(0));
+        issuers.push("https://accounts.google.com".to_owned());
+        figment.merge(("idp.issuers", &issuers)).merge(("idp.link", "verified"))
+    })
+    .await;
+    for email in ["ada@example.com", "ada@gmail.com"] {
+        desk.appoint(email, Role::Admin).await;
+    }
+    let mut browser = Browser::new(&desk.app.url);
+    let refused = browser.sign_in("ada@example.com").await;
+    assert_eq!(refused.status.as_u16(), 403);
+    assert!(refused.text.contains("does not run the mailbox"), "{}", refused.text);
+    let mut browser = desk.signed_in("ada@gmail.com").await;
+    let audit = browser.get("/admin/audit?what=security").await.text;
+    assert!(audit.contains("Google has only verified once"), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest() {
+    let desk = Desk::open().await;
+    let count = "SELECT count(*) FROM staff_sessions";
+    desk.appoint("ada@example.com", Role::Admin).await;
+    desk.appoint("grace@example.com", Role::Support).await;
+    let mut browser = desk.signed_in("ada@example.com").await;
+    let before = browser.cookies.clone();
+    // Whoever gets in ends it; whoever does not, ends nothing.
+    assert_eq!(browser.sign_in("stranger@example.com").await.status.as_u16(), 403);
+    assert_eq!(browser.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(browser.sign_in("grace@example.com").await.status.as_u16(), 303);
+    assert_eq!(desk.app.database.count(count).await, 1);
+    browser.cookies = before;
+    assert_eq!(browser.get("/admin/users").await.status.as_u16(), 303, "the earlier one is over");
+
+    let mut browsers = Vec::new();
+    for _ in 0..6 {
+        browsers.push(desk.signed_in("ada@example.com").await);
+    }
+    assert_eq!(desk.app.database.count(count).await, 6, "Grace's, and five of Ada's");
+    assert_eq!(browsers[0].get("/admin/users").await.status.as_u16(), 303);
+    assert_eq!(browsers[1].get("/admin/users").await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
+    let desk = Desk::open().await;
+    let mut stranger = Browser::new(&desk.app.url);
+    for query in ["", "?state=x", "?code=x&state=y", "?error=access_denied"] {
+        assert_eq!(stranger.get(&format!("/admin/sign-in/callback{query}")).await.status.as_u16(), 400);
+    }
+    let authorize = stranger.begin().await;
+    let state = authorize.query_pairs().find(|(name, _)| name == "state").unwrap().1;
+    let made_up = format!("/admin/sign-in/callback?code=made-up&state={state}");
+    assert_eq!(stranger.get(&made_up).await.status.as_u16(), 400);
+    assert_eq!(stranger.sign_in("stranger@example.com").await.status.as_u16(), 403);
+    assert_eq!(stranger.post("/admin/nothing", &[]).await.status.as_u16(), 404);
+    let metrics = stranger.get("/metrics").await.text;
+    for error in ["internal_error", "service_unavailable"] {
+        let line = format!("vestibule_problems_total{{error=\"{error}\"}} 0");
+        assert!(metrics.lines().any(|known| known == line), "{line}: {metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
+    let desk = Desk::open_with("second").await;
+    let mut stranger = Browser::new(&desk.app.url);
+    let answer = stranger.post("/admin/sign-in", &[]).await;
+    assert_eq!(answer.status.as_u16(), 503);
+    assert!(answer.text.contains("IDP_CLIENT_SECRET"), "{}", answer.text);
+    let metrics = stranger.get("/metrics").await.text;
+    assert!(metrics.contains("vestibule_problems_total{error=\"service_unavailable\"} 0\n"), "{metrics}");
+    assert!(metrics.contains("vestibule_problems_total{error=\"provider_disabled\"} 1\n"), "{metrics}");
 }

@@ -85,7 +85,11 @@ async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
     let [ada, grace] = ["ada@example.com", "grace@example.com"]
         .map(|email| vestibule::domain::email::Email::parse(email).unwrap());
     for round in 0..1000 {
-        let by = vestibule::store::staff_access::By { actor: "the tests", reason: None, origin: &origin };
+        let by = vestibule::store::staff_access::By {
+            actor: vestibule::store::staff_access::Actor::Operator("the tests"),
+            reason: None,
+            origin: &origin,
+        };
         for email in [&ada, &grace] {
             vestibule::session::staff_access::give(pool, email, Role::Admin, by).await.unwrap();
         }
@@ -116,4 +120,20 @@ async fn times_are_shown_in_the_zone_that_a_member_of_staff_chose() {
     assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "../../etc/passwd")]).await, 400);
     assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "")]).await, 303);
     assert!(browser.get(&path).await.text.contains(">2026-07-01 22:30 UTC</time>"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_looks_who_is_no_longer_staff() {
+    let desk = Desk::open().await;
+    desk.appoint("ada@example.com", Role::Support).await;
+    let pool = &desk.app.database.pool;
+    let member = vestibule::store::staff::all(pool).await.unwrap().remove(0);
+    let look = async || {
+        let look = vestibule::session::staff_looks::Look::Users { search: "" };
+        vestibule::session::staff_looks::record(pool, &member, &look, &Default::default()).await
+    };
+    look().await.unwrap();
+    sqlx::query("DELETE FROM staff").execute(pool).await.unwrap();
+    assert_eq!(look().await.unwrap_err().to_string(), "no longer a member of staff");
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM events WHERE kind = 'users_viewed'").await, 1);
 }

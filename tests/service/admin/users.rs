@@ -143,3 +143,24 @@ async fn a_page_that_the_database_fails_is_still_a_page() {
         assert!(!answer.text.contains("identities"), "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_the_page() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    sqlx::query(
+        "INSERT INTO events (id, kind, reason, provider, email)
+         SELECT ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired', 'idp',
+                'ada@example.com'
+         FROM generate_series(1, 500) AS n",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
+    let (own, others) = page.split_once("What others tried with the address").expect("both are told");
+    assert!(own.contains("Signed in for the first time"), "{own}");
+    assert!(!own.contains("claimed ada@example.com"), "{own}");
+    assert_eq!(others.matches("claimed ada@example.com").count(), 20);
+    assert!(others.contains("/admin/audit?email=ada%40example%2Ecom"), "{others}");
+}

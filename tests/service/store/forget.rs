@@ -1,11 +1,13 @@
 //! Of a deleted user's addresses nothing stays, however often others have used them.
 
 use url::form_urlencoded;
+use vestibule::domain::staff::Role;
 use vestibule::session::look_after::{Outcome, delete as deleting};
 use vestibule::session::prune::prune;
 use vestibule::store::events::record_look;
-use vestibule::store::staff_access::By;
-use vestibule::store::users::{self, DeletedBy, Origin};
+use vestibule::store::staff::{Admission, Candidate};
+use vestibule::store::staff_access::{self, Actor, By};
+use vestibule::store::users::{self, DeletedBy, Deletion, Origin, Traces};
 use vestibule::store::{forget, staff};
 
 use crate::support::app::App;
@@ -66,16 +68,18 @@ async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
     claim(&app, 2_500).await;
-    let addresses = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
-    assert_eq!(addresses, Some(vec![ADA.to_owned()]));
+    let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
+    let left = Traces { users: vec![ada], addresses: vec![ADA.to_owned()] };
+    assert_eq!(deleted, Deletion::Done(left));
+    assert_eq!(forget::users(pool, None).await.unwrap(), Some(1), "her sign-in");
     assert_eq!(traces(&app, ADA).await, (2_500, 1), "the statement that deletes is as long for everybody");
 
     assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
     let stranger = with(claims("stranger", ADA), &serde_json::json!({ "email_verified": false }));
     assert_eq!(app.sign_in(&stranger).await.error(), "link_required");
 
-    assert_eq!(forget::batch(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
-    assert_eq!(forget::batch(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(forget::addresses(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
+    assert_eq!(forget::addresses(pool, None).await.unwrap(), Some(1_000));
     assert_eq!(traces(&app, ADA).await, (1_501, 1));
     let (one, other) = tokio::join!(prune(pool, 400), prune(pool, 400));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
@@ -96,7 +100,10 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             user_agent: Some("a browser".into()),
             request_id: "request-1".into(),
         };
-        assert!(!staff::open_session(pool, address, &[1; 32], &origin).await.unwrap());
+        let candidate =
+            Candidate { email: address, provider: "idp", subject: "stranger", unproven: None, before: None };
+        let admission = staff::open_session(pool, candidate, &[1; 32], &origin).await.unwrap();
+        assert_eq!(admission, Admission::NotStaff);
         let query = |name: &str, value: &str| {
             form_urlencoded::Serializer::new(String::new())
                 .append_pair(name, value)
@@ -115,14 +122,20 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             ("audit_viewed", query("email", "grace@example.com")),
             ("users_viewed", "Ada".to_owned()),
         ];
+        let by = By {
+            actor: Actor::Operator("staff@example.com"),
+            reason: Some("asked by phone"),
+            origin: &origin,
+        };
+        staff_access::add(pool, "staff@example.com", Role::Admin, by).await.unwrap();
         for (kind, search) in searches.iter().chain(&others) {
-            record_look(pool, kind, "staff@example.com", None, Some(search), &origin).await.unwrap();
+            assert!(record_look(pool, kind, "staff@example.com", None, Some(search), &origin).await.unwrap());
         }
         assert_eq!(traces(&app, address).await, (6, 0));
 
         if by_staff {
-            let by = By { actor: "staff@example.com", reason: Some("asked by phone"), origin: &origin };
-            let seen = deleting::preview(pool, user, by.actor).await.unwrap().unwrap().fingerprint();
+            let by = By { actor: Actor::Staff("staff@example.com"), ..by };
+            let seen = deleting::preview(pool, user, by.actor.name()).await.unwrap().unwrap().fingerprint();
             assert_eq!(deleting::delete(pool, user, &seen, by).await.unwrap(), Outcome::Done);
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
@@ -132,7 +145,8 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         let refused = "SELECT count(*) FROM events WHERE kind = 'staff_refused'
                        AND actor IS NULL AND ip IS NULL AND user_agent IS NULL";
         assert_eq!(app.database.count(refused).await, 1, "{address}");
-        let looks = "SELECT count(*) FROM events WHERE kind <> 'user_deleted' AND actor = 'staff@example.com'
+        let looks = "SELECT count(*) FROM events WHERE kind NOT IN ('user_deleted', 'staff_added')
+                     AND actor = 'staff@example.com'
                      AND host(ip) = '192.0.2.7' AND user_agent = 'a browser'";
         assert_eq!(app.database.count(looks).await, 8, "{address}: that staff looked is still known");
         let kept: Vec<String> = sqlx::query_scalar(
@@ -143,4 +157,58 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         .unwrap();
         assert_eq!(kept, others.map(|(_, search)| search), "{address}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
+    sqlx::query(
+        "INSERT INTO events (id, kind, user_id, ip, user_agent, detail)
+         SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', $1, '192.0.2.1', 'a phone', '{}'
+         FROM generate_series(1, 2500) AS n",
+    )
+    .bind(ada)
+    .execute(pool)
+    .await
+    .unwrap();
+    let about =
+        "SELECT count(*) FROM events WHERE ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL";
+    let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
+    assert!(matches!(deleted, Deletion::Done(_)), "{deleted:?}");
+    assert_eq!(app.database.rows().await, [0; 4]);
+    assert_eq!(app.database.count(about).await, 2_501, "the statement that deletes is as long for everybody");
+    assert_eq!(forget::users(pool, Some(&[])).await.unwrap(), None);
+    assert_eq!(forget::users(pool, None).await.unwrap(), Some(1_000));
+    // Any instance goes on where this one was interrupted.
+    let (one, other) = tokio::join!(prune(pool, 400), prune(pool, 400));
+    assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
+    assert_eq!(app.database.count(about).await, 0);
+    assert_eq!(app.database.count("SELECT count(*) FROM users_to_forget").await, 0);
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM events").await,
+        2_502,
+        "what happened is still known"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
+    app.sign_in(&claims("ada", ADA)).await;
+    claim(&app, 3).await;
+    // Verified there, and yet it links to nobody.
+    let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
+    let at_second = with(claims("mallory", ADA), &serde_json::json!({ "iss": "https://second.example" }));
+    let body = serde_json::json!({ "id_token": app.token(&at_second) });
+    let path = "/api/v1/me/identities/second";
+    let linked = app.as_user(&mallory.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+    assert!(linked.status.is_success(), "{}", linked.text);
+    assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    prune(&app.database.pool, 400).await.unwrap();
+    let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
+    assert_eq!(app.database.count(kept).await, 3);
+    let own = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";
+    assert_eq!(app.database.count(own).await, 0);
 }

@@ -135,7 +135,9 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     watched.check("identities of a user".into()).await;
     sessions::of_user(&pool, user).await.unwrap();
     watched.check("sessions of a user".into()).await;
-    event_log::of_user(&pool, user, Some(&email), 100).await.unwrap();
+    event_log::of_user(&pool, user, 100).await.unwrap();
+    watched.check("events of a user".into()).await;
+    event_log::claiming(&pool, &email, user, 20).await.unwrap();
     watched.check("events of a user".into()).await;
     for filter in audits(user, &email) {
         let events = event_log::page(&pool, &filter, None, 100).await.unwrap();
@@ -152,8 +154,16 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         .execute(&pool)
         .await
         .unwrap();
-    while forget::batch(&pool, None).await.unwrap().is_some() {
+    while forget::addresses(&pool, None).await.unwrap().is_some() {
         watched.check("an address that is forgotten".into()).await;
+    }
+    sqlx::query("INSERT INTO users_to_forget (user_id, requested_at) VALUES ($1, now())")
+        .bind(user)
+        .execute(&pool)
+        .await
+        .unwrap();
+    while forget::users(&pool, None).await.unwrap().is_some() {
+        watched.check("a user who is forgotten".into()).await;
     }
     let id = user.to_string();
     let texts =

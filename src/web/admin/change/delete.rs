@@ -84,8 +84,9 @@ async fn delete(
         // What is left of them is in the audit.
         Outcome::Done => Ok(Answer::Done(Redirect::to(format!("/admin/audit?user={user}")))),
         Outcome::NotFound => Err(Status::NotFound.into()),
+        Outcome::NotPermitted => Err(Status::Forbidden.into()),
         Outcome::Changed | Outcome::Refused(_) => {
-            let preview = preview(db.pool(), user, by.actor).await?.ok_or(Status::NotFound)?;
+            let preview = preview(db.pool(), user, by.actor.name()).await?.ok_or(Status::NotFound)?;
             view(&preview).again(&form, &staff, db, &origin).await
         }
     }

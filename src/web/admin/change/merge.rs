@@ -143,8 +143,9 @@ async fn merge(
     match merging::merge(db.pool(), from, into, seen(&form), by).await? {
         Outcome::Done => Ok(Answer::Done(Redirect::to(format!("/admin/users/{into}?done=merge")))),
         Outcome::NotFound => Err(Status::NotFound.into()),
+        Outcome::NotPermitted => Err(Status::Forbidden.into()),
         Outcome::Changed | Outcome::Refused(_) => {
-            let preview = preview(db.pool(), from, into, by.actor).await?.ok_or(Status::NotFound)?;
+            let preview = preview(db.pool(), from, into, by.actor.name()).await?.ok_or(Status::NotFound)?;
             view(&preview).again(&form, &staff, db, &origin).await
         }
     }

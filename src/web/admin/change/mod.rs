@@ -20,7 +20,7 @@ use super::page::{Page, View};
 use super::person::Person;
 use crate::domain::look_after;
 use crate::session::staff_looks::{Look, record};
-use crate::store::staff_access::By;
+use crate::store::staff_access::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, StaffForm};
 
@@ -213,7 +213,7 @@ fn id(text: &str) -> Result<Uuid, Status> {
 
 /// Who acts, and why.
 fn by<'a>(staff: &'a AdminStaff, reason: &'a str, origin: &'a ClientOrigin) -> By<'a> {
-    By { actor: &staff.0.member.email, reason: Some(reason), origin: &origin.0 }
+    By { actor: Actor::Staff(&staff.0.member.email), reason: Some(reason), origin: &origin.0 }
 }
 
 /// What the form says was seen.

@@ -127,6 +127,7 @@ async fn move_identity(
     {
         Outcome::Done => Ok(Answer::Done(Redirect::to(format!("/admin/users/{to}?done=move")))),
         Outcome::NotFound => Err(Status::NotFound.into()),
+        Outcome::NotPermitted => Err(Status::Forbidden.into()),
         Outcome::Changed | Outcome::Refused(_) => {
             let preview = preview(db.pool(), from, identity, to).await?.ok_or(Status::NotFound)?;
             view(&preview).again(&form, &staff, db, &origin).await

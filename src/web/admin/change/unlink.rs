@@ -79,6 +79,7 @@ async fn unlink(
     match unlinking::unlink(db.pool(), user, identity, seen(&form), by(&staff, &reason, &origin)).await? {
         Outcome::Done => Ok(Answer::Done(Redirect::to(format!("/admin/users/{user}?done=unlink")))),
         Outcome::NotFound => Err(Status::NotFound.into()),
+        Outcome::NotPermitted => Err(Status::Forbidden.into()),
         Outcome::Changed | Outcome::Refused(_) => {
             let preview = preview(db.pool(), user, identity).await?.ok_or(Status::NotFound)?;
             view(&preview).again(&form, &staff, db, &origin).await

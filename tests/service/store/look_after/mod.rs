@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::session::look_after::{self, Action, Outcome};
-use vestibule::store::staff_access::By;
+use vestibule::store::staff_access::{Actor, By};
 use vestibule::store::users::Origin;
 
 use crate::support::app::{Answer, App};
@@ -27,7 +27,7 @@ static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin {
 });
 
 fn by() -> By<'static> {
-    By { actor: STAFF, reason: Some("asked by phone"), origin: &ORIGIN }
+    By { actor: Actor::Operator(STAFF), reason: Some("asked by phone"), origin: &ORIGIN }
 }
 
 /// Claims of one of the further providers.

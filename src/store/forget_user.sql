@@ -1,0 +1,36 @@
+-- Forgets somebody who was deleted, in up to a thousand of their own events: of each, what happened and when stays. The
+-- task goes after the last. The deletion itself is kept as it is.
+--
+--   $1 users, or NULL for any
+--
+-- As in forget.sql, the task's row is the referee between instances and tells how far the ones before have come, and
+-- the events are asked for in the order of exactly one index.
+WITH task AS MATERIALIZED (
+    SELECT * FROM users_to_forget
+    WHERE $1::uuid[] IS NULL OR user_id = ANY($1)
+    ORDER BY requested_at, user_id
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+),
+theirs AS MATERIALIZED (
+    SELECT e.id, e.kind
+    FROM task t CROSS JOIN LATERAL (
+        SELECT id, kind FROM events
+        WHERE (user_id, id) > (t.user_id, t.seen) AND user_id <= t.user_id
+        ORDER BY user_id, id LIMIT 1000
+    ) AS e
+),
+forgotten AS (
+    UPDATE events SET email = NULL, ip = NULL, user_agent = NULL, detail = NULL
+    WHERE id = ANY(ARRAY(SELECT id FROM theirs WHERE kind <> 'user_deleted'))
+    RETURNING id
+),
+went_on AS (
+    UPDATE users_to_forget u SET seen = (SELECT id FROM theirs ORDER BY id DESC LIMIT 1)
+    FROM task t WHERE u.user_id = t.user_id AND (SELECT count(*) FROM theirs) = 1000
+),
+ended AS (
+    DELETE FROM users_to_forget u USING task t
+    WHERE u.user_id = t.user_id AND (SELECT count(*) FROM theirs) < 1000
+)
+SELECT (SELECT count(*) FROM forgotten) AS "forgotten!" FROM task
