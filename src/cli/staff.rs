@@ -53,17 +53,21 @@ pub(super) fn run(command: Command) -> Result {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                if service::staff::add(&settings.figment, &address(&email)?, role).await? == Changed::LastAdmin {
+                if service::staff::add(&settings.figment, &address(&email)?, role).await?
+                    == Changed::LastAdmin
+                {
                     return Err(LAST_ADMIN.into());
                 }
             }
-            Command::Remove { email } => match service::staff::remove(&settings.figment, &address(&email)?).await? {
-                Changed::Done => {}
-                Changed::Already => return Err("there is no such member of staff".into()),
-                Changed::LastAdmin => return Err(LAST_ADMIN.into()),
-                // Whoever has a shell may do everything.
-                Changed::NotPermitted => {}
-            },
+            Command::Remove { email } => {
+                match service::staff::remove(&settings.figment, &address(&email)?).await? {
+                    Changed::Done => {}
+                    Changed::Already => return Err("there is no such member of staff".into()),
+                    Changed::LastAdmin => return Err(LAST_ADMIN.into()),
+                    // Whoever has a shell may do everything.
+                    Changed::NotPermitted => {}
+                }
+            }
             Command::Reset { email } => {
                 if service::staff::reset(&settings.figment, &address(&email)?).await? != Changed::Done {
                     return Err("there is no such member of staff".into());

@@ -211,7 +211,7 @@ impl Check<'_> {
         let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("check {}", self.provider.setting("issuer"));
         let outcome = Err(Wrong::new(format!("cannot be asked: {error}"), remedy));
-        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome });
+        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
     }
 
     /// Sends a request, has its answer read, and writes down what came of it.

@@ -98,7 +98,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         for finding in providers.check(provider, clock::now()).await {
             told(provider, finding, &mut say);
         }
-        if provider.name == config.admin_provider {
+        if provider.name == config.admin_provider.name {
             let back = Admin::new(provider, &config.public_url).redirect_uri();
             for finding in providers.check_code_flow(provider, &back, clock::now()).await {
                 told(provider, finding, &mut say);

@@ -33,8 +33,8 @@ pub async fn remove(figment: &Figment, email: &Email) -> Result<Changed, Error> 
 ///
 /// # Errors
 /// The database cannot be used.
-pub async fn reset(config: &Config, email: &Email) -> Result<Changed, Error> {
-    Ok(staff_access::forget_identity(&database(config).await?, email, COMMAND_LINE).await?)
+pub async fn reset(figment: &Figment, email: &Email) -> Result<Changed, Error> {
+    Ok(staff_access::forget_identity(&database(figment).await?, email, COMMAND_LINE).await?)
 }
 
 /// Whoever has a shell beside the service.

@@ -47,7 +47,8 @@ pub enum Policy {
 
 impl Policy {
     /// Every policy, in the order of their counters.
-    pub const ALL: [Self; 5] = [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages, Self::StaffSignIn];
+    pub const ALL: [Self; 5] =
+        [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages, Self::StaffSignIn];
 }
 
 /// Whose requests are counted together.

@@ -1,8 +1,8 @@
 //! What is promised in writing, held against what is.
 
 mod check;
-mod log;
 mod commands;
+mod log;
 mod openapi;
 mod problems;
 mod queries;
