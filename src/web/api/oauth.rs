@@ -39,6 +39,7 @@ pub(super) struct Described;
 struct TokenRequest {
     grant_type: GrantType,
     /// The one of the latest answer.
+    #[schema(min_length = 1)]
     refresh_token: String,
     /// The application that the session was opened by: the client id at the identity provider.
     client_id: Option<String>,
@@ -57,6 +58,7 @@ enum GrantType {
 #[expect(dead_code, reason = "it describes what `revoke` reads by hand")]
 struct RevocationRequest {
     /// A refresh token or an access token.
+    #[schema(min_length = 1)]
     token: String,
     /// Not needed: the two are told apart without.
     token_type_hint: Option<String>,

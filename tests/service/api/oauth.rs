@@ -59,10 +59,11 @@ async fn a_standard_refresh_rotates_as_the_other_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_a_standard_request_is_said_in_the_standards_words() {
+    type Fields<'a> = &'a [(&'a str, &'a str)];
     let app = App::start().await;
     let token = sign_in(&app).await.refresh_token();
     let grant = ("grant_type", "refresh_token");
-    let rows: [(&str, &[(&str, &str)], &str); 8] = [
+    let rows: [(&str, Fields<'_>, &str); 8] = [
         ("token", &[], "invalid_request"),
         ("token", &[("refresh_token", &token)], "invalid_request"),
         ("token", &[grant, ("refresh_token", "")], "invalid_request"),
