@@ -229,13 +229,8 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
         None => None,
     }
     .ok_or_else(foreign)?;
-    if expected.dialect.client_id
-        && let Some(party) = claims.get("client_id")
-    {
-        client = party
-            .as_str()
-            .and_then(|id| configured(id, expected))
-            .ok_or_else(|| mismatch("`client_id` is not a client id that is configured for this provider"))?;
+    if let Some(party) = check_client_id(claims, expected)? {
+        client = party;
     }
     if let Some(party) = claims.get("azp") {
         client = party
@@ -244,6 +239,18 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
             .ok_or_else(|| mismatch("`azp` is not a client id that is configured for this provider"))?;
     }
     Ok(client)
+}
+
+/// Returns whom introspection says that the token was issued to (RFC 7662 §2.2).
+///
+/// # Errors
+/// It is not a configured client id.
+pub fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<Option<&'e str>, Refusal> {
+    let Some(party) = claims.get("client_id").filter(|_| expected.dialect.client_id) else { return Ok(None) };
+    party.as_str().and_then(|id| configured(id, expected)).map(Some).ok_or_else(|| {
+        let detail = "`client_id` is not a client id that is configured for this provider";
+        Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims))
+    })
 }
 
 /// The configured client id of that text.

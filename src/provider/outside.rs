@@ -19,7 +19,7 @@ use super::endpoint::Endpoint;
 use super::health::Snapshot;
 use super::{Error, agreement, authorization_code, check, tokeninfo};
 use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
-use crate::domain::claims::{Expected, VerifiedClaims};
+use crate::domain::claims::{self, Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
@@ -140,6 +140,10 @@ impl Outside {
         let Some(own) = own else { return Ok(Claims::Told(answer)) };
         let introspected = matches!(provider.protocol, Protocol::Introspection(_));
         agreement::check(own, &answer, introspected)?;
+        if introspected {
+            // Whom it was issued to is the endpoint's to say, where it does (RFC 7662 §2.2).
+            claims::check_client_id(&answer, expected)?;
+        }
         Ok(if introspected { Claims::Own(own) } else { Claims::Told(answer) })
     }
 

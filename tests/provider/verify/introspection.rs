@@ -152,6 +152,12 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
                 assert_eq!(class(&verdict), "disagreement", "{} {name}", preset.name);
             }
         }
+        // Nor is one about another client's token.
+        let mut foreign = answer.clone();
+        foreign["client_id"] = "foreign.example".into();
+        house.endpoint.behave(Behaviour::Json(foreign));
+        let verdict = house.verify(&preset.token(&claims)).await;
+        assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
         // The audience is the token's own, and a foreign one is refused unasked.
         let calls = house.calls();
         let verdict = house.verify(&preset.token(&house.changed("aud", "account"))).await;
