@@ -153,7 +153,10 @@ async fn person(pool: &PgPool) {
     measure!("person: user", directory::user(pool, user));
     measure!("person: identities", identities::of_user(pool, user));
     measure!("person: sessions", sessions::of_user(pool, user));
-    measure!("person: events", event_log::of_user(pool, user, email.as_deref(), 100));
+    measure!("person: events", event_log::of_user(pool, user, 100));
+    if let Some(email) = &email {
+        measure!("person: others' attempts", event_log::claiming(pool, email, user, 20));
+    }
     for what in What::ALL {
         let filter = Filter { what, ..Filter::default() };
         measure!(format!("audit: {what:?}"), event_log::page(pool, &filter, None, 100));

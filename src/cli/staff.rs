@@ -61,11 +61,10 @@ pub(super) fn run(command: Command) -> Result {
             }
             Command::Remove { email } => {
                 match service::staff::remove(&settings.figment, &address(&email)?).await? {
-                    Changed::Done => {}
                     Changed::Already => return Err("there is no such member of staff".into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
-                    // Whoever has a shell may do everything.
-                    Changed::NotPermitted => {}
+                    // Whoever has a shell is not asked for a role.
+                    Changed::Done | Changed::NotPermitted => {}
                 }
             }
             Command::Reset { email } => {

@@ -13,7 +13,7 @@ use crate::domain::refusal::{Reason, Refusal};
 
 /// An authorization code, and what it was given for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Code<'a> {
+pub(super) struct Grant<'a> {
     pub code: &'a str,
     pub code_verifier: &'a str,
     pub redirect_uri: &'a str,
@@ -42,13 +42,13 @@ pub(super) fn request(
     provider: &Provider,
     authentication: ClientAuthentication,
     url: &Url,
-    code: Code<'_>,
+    grant: Grant<'_>,
 ) -> RequestBuilder {
     let fields = [
         ("grant_type", "authorization_code"),
-        ("code", code.code),
-        ("redirect_uri", code.redirect_uri),
-        ("code_verifier", code.code_verifier),
+        ("code", grant.code),
+        ("redirect_uri", grant.redirect_uri),
+        ("code_verifier", grant.code_verifier),
     ];
     credentials::post(client, provider, authentication, url, &fields)
 }

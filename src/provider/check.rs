@@ -13,7 +13,7 @@ use url::Url;
 
 use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
-use super::authorization_code::{self, Code, No};
+use super::authorization_code::{self, Grant, No};
 use super::{Error, Providers, Unavailable, freshness, tokeninfo};
 use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
@@ -181,7 +181,7 @@ impl Check<'_> {
         let found = provider.token_url.is_none();
         let setting = provider.setting(if found { "issuer" } else { "token_url" });
         let made_up =
-            Code { code: "vestibule-check", code_verifier: &"vestibule-check".repeat(3), redirect_uri };
+            Grant { code: "vestibule-check", code_verifier: &"vestibule-check".repeat(3), redirect_uri };
         let read = async |response: Response| {
             let code = response.status().as_u16();
             match code {

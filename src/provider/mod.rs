@@ -28,7 +28,7 @@ use std::sync::Arc;
 use url::Url;
 
 pub use self::answer::Unavailable;
-use self::authorization_code::Code;
+use self::authorization_code::Grant;
 pub use self::breaker::State as Breaker;
 pub use self::check::{Finding, Wrong};
 pub use self::client::ClientError;
@@ -111,9 +111,9 @@ impl Providers {
             let configured = provider.token_url.as_ref();
             let url = self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
             let authentication = self.outside.token_auth(provider, now).await?;
-            let code = Code { code, code_verifier, redirect_uri };
+            let grant = Grant { code, code_verifier, redirect_uri };
             let request =
-                authorization_code::request(&self.outside.client, provider, authentication, &url, code);
+                authorization_code::request(&self.outside.client, provider, authentication, &url, grant);
             authorization_code::exchange(request).await
         };
         exchanged.await.map_err(|error| error.named(provider))

@@ -130,7 +130,13 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let member = vestibule::store::staff::all(pool).await.unwrap().remove(0);
     let look = async || {
         let look = vestibule::session::staff_looks::Look::Users { search: "" };
-        vestibule::session::staff_looks::record(pool, &member, &look, &Default::default()).await
+        vestibule::session::staff_looks::record(
+            pool,
+            &member,
+            &look,
+            &vestibule::store::users::Origin::default(),
+        )
+        .await
     };
     look().await.unwrap();
     sqlx::query("DELETE FROM staff").execute(pool).await.unwrap();
