@@ -11,7 +11,9 @@ pub fn limit() {
     let mut limit = getrlimit(Resource::Nofile);
     let (before, allowed) = (limit.current, limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)));
     limit.current = Some(allowed);
-    match setrlimit(Resource::Nofile, limit) {
+    // Where it is set already, the system may not let it be set again (`deploy/vestibule.service`).
+    let set = if before == limit.current { Ok(()) } else { setrlimit(Resource::Nofile, limit) };
+    match set {
         Ok(()) => tracing::info!(limit = allowed, before, "open files, and so connections, are limited"),
         Err(error) => tracing::warn!(
             limit = before, cause = %error,

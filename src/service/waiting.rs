@@ -3,7 +3,6 @@
 
 use std::future::pending;
 use std::io::ErrorKind;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use rocket::{Build, Orbit, Rocket};
@@ -49,14 +48,14 @@ pub async fn launch(
     lifted_off: impl FnOnce(&Rocket<Orbit>) + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let (runs, running) = oneshot::channel();
-    let mut served = pin!(super::launch(rocket, stop, |rocket| {
+    let mut served = Box::pin(super::launch(rocket, stop, |rocket| {
         // It is received for as long as this function runs.
         let _ = runs.send(rocket.shutdown());
         lifted_off(rocket);
     }));
     let finished = async {
         let (Ok(shutdown), Some(start)) = (running.await, start) else { return pending().await };
-        let finished = finish(start).await;
+        let finished = Box::pin(finish(start)).await;
         match &finished {
             Ok(()) => tracing::info!("the database is there; the start is over"),
             Err(_) => shutdown.notify(),

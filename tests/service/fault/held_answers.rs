@@ -115,8 +115,8 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
                 transaction = round;
             }
             let counts = transaction == round && held.questions.load(Ordering::SeqCst) > 0;
-            let hold = counts && held.questions.fetch_sub(1, Ordering::SeqCst) == 1;
-            kept.send_replace(hold.then(|| held.release.subscribe()));
+            let keep = counts && held.questions.fetch_sub(1, Ordering::SeqCst) == 1;
+            kept.send_replace(keep.then(|| held.release.subscribe()));
         }
         let kind: &[u8] = if begun { &kind } else { &[] };
         to_server.write_all(&[kind, &length, &rest].concat()).await.unwrap();
