@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::domain::look_after::Refused;
+use vestibule::domain::look_after::{self, Refused};
 use vestibule::domain::staff::Role;
 use vestibule::session::look_after::merge as merging;
 use vestibule::session::look_after::{Action, Outcome};
@@ -245,4 +245,25 @@ async fn whoever_remains_was_last_seen_when_either_was() {
             .unwrap();
         assert_eq!(ago, from_days.min(into_days));
     }
+}
+
+/// Whatever links or unlinks marks the user as changed. Were that ever forgotten, an identity that the merge knows
+/// nothing of would be taken from one user and given to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let from = app.sign_in(&claims("from", "from@example.com")).await;
+    assert_eq!(link(&app, &from, "second", &at("second", "from-2", "")).await.status.as_u16(), 201);
+    let into = app.sign_in(&claims("into", "into@example.com")).await;
+    let mut pair = Vec::new();
+    for user in [user(&from), user(&into)] {
+        pair.extend(store::look_after::people(pool, &[user]).await.unwrap());
+    }
+    let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
+    let merged = look_after::merge(&from, &into, STAFF).unwrap();
+    from.identities.pop().expect("one of two");
+    let before = everything(&app).await;
+    let _ = store::look_after::merge(pool, &from, &into, &merged, by()).await.unwrap();
+    assert_eq!(everything(&app).await, before);
 }
