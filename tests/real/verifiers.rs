@@ -54,7 +54,7 @@ async fn the_javascript_that_verifies_tokens_accepts_ours_and_no_other() {
     printed(command).await;
 }
 
-const GO: &str = r#"
+const GO: &str = r"
 func main() {
 	for number, text := range os.Args[1:] {
 		if _, err := verify(text); (err == nil) != (number == 0) {
@@ -62,7 +62,7 @@ func main() {
 		}
 	}
 }
-"#;
+";
 
 /// A Go module with the versions that are named beside this.
 pub fn module(folder: &Path) {
@@ -78,7 +78,7 @@ async fn the_go_that_verifies_tokens_accepts_ours_and_no_other() {
     module(&signed.folder);
     let imports =
         ["context", "os", "time", "github.com/MicahParks/keyfunc/v3", "github.com/golang-jwt/jwt/v5"];
-    let imports: String = imports.iter().map(|path| format!("import \"{path}\"\n")).collect();
+    let imports = imports.map(|path| format!("import \"{path}\"\n")).concat();
     let program = format!("package main\n\n{imports}\n{}{GO}", block("go", &signed.instance.url()));
     fs::write(signed.folder.join("main.go"), program).unwrap();
     let mut command = command(&go);
