@@ -6,19 +6,18 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::claims::VerifiedClaims;
 
-/// Whether a session was opened within so many seconds.
+/// Tells whether a session was opened within so many seconds; none when it has ended.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(
-        r#"SELECT EXISTS (
-               SELECT FROM sessions WHERE id = $1 AND created_at > now() - $2::integer * interval '1 second'
-           ) AS "found!""#,
+pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
+    let fresh = sqlx::query_scalar!(
+        r#"SELECT created_at > now() - $2::integer * interval '1 second' AS "fresh!"
+           FROM sessions WHERE id = $1 AND ended_at IS NULL"#,
         session,
         i32::try_from(seconds).unwrap_or(i32::MAX),
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(fresh.fetch_optional(pool).await?)
 }
 
 /// Whether the identity that a provider vouches for is one of the user's.

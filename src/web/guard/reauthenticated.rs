@@ -7,7 +7,7 @@ use rocket::{Ignite, Rocket, Sentinel};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::bearer::SignedIn;
+use super::bearer::{self, SignedIn};
 use super::json_body::{self, JsonBody};
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
@@ -137,7 +137,8 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     let config::Session { reauthentication_window: window, .. } =
         request.rocket().state().ok_or_else(Problem::internal)?;
     let proof = body.get("reauthentication").map(|proof| Proof::parse(request, proof)).transpose()?;
-    if opened_within(db.pool(), who.token.session, *window).await? {
+    // It may have ended since the request was let in.
+    if opened_within(db.pool(), who.token.session, *window).await?.ok_or_else(bearer::ended)? {
         return Ok(());
     }
     let required = |detail| Err(Problem::new(Kind::ReauthenticationRequired, detail));
