@@ -16,7 +16,8 @@
 //! 3. `provider/tokeninfo.rs`, the call to the provider (the verdict on its answer is
 //!    `domain/claims.rs`)
 //! 4. `session/sign_in.rs`, the decision and the credential
-//! 5. `store/users.rs` with `store/sign_in.sql`, the one statement that finds, creates or links
+//! 5. `store/users.rs` with `store/sign_in_known.sql` and `store/sign_in_new.sql`, which sign in whoever arrives together
+//!    (`store/batch.rs`), and `store/sign_in.sql`, which finds, creates or links whoever they leave
 //!
 //! Imports point down: `web` → `session` → `store` → `domain`, and `web` → `provider` → `domain`.
 //! `tests/architecture.rs` holds the code to it.

@@ -28,10 +28,11 @@ use self::drain::Stop;
 use crate::config::{self, Config, Maintenance};
 use crate::provider::{ClientError, Providers};
 use crate::session;
-use crate::session::prune::Pruned;
+use crate::session::lanes::CONNECTIONS;
+use crate::session::prune::{Limits, Pruned};
 use crate::session::refusals::Refusals;
-use crate::session::{Issuer, KeyRing, signing_key};
-use crate::store::{self, migrations, pooler};
+use crate::session::{Issuer, KeyRing, SharedStatements, signing_key};
+use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
@@ -128,6 +129,7 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     }
     let held = migrations::take_turn(&mut turn).await?;
     migrations::apply(&mut connection).await?;
+    partitions::keep(&mut connection, None).await?;
     held.rollback().await.map_err(Error::Database)?;
     turn.close().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)
@@ -152,9 +154,14 @@ fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
 /// The database cannot be used.
 pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
     let pool = database(&settings.figment).await?;
-    let pruned = session::prune::prune(&pool, settings.events.retention_days).await?;
+    let limits = limits(settings.events, &settings.session);
+    let pruned = session::prune::prune(&pool, limits).await?;
     pool.close().await;
     Ok(pruned)
+}
+
+const fn limits(events: config::Events, session: &config::Session) -> Limits {
+    Limits { event_days: events.retention_days, sessions_per_identity: session.max_per_identity }
 }
 
 /// What is left to do before the service can sign people in, once its database is there.
@@ -163,7 +170,7 @@ pub struct Start {
     figment: Figment,
     pool: PgPool,
     keys: KeyRing,
-    event_days: u32,
+    limits: Limits,
     stage: Stage,
 }
 
@@ -185,7 +192,7 @@ impl Start {
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
         tokio::spawn(session::event_counts::keep_counting(self.pool.clone()));
-        tokio::spawn(session::prune::keep_pruning(self.pool, self.event_days));
+        tokio::spawn(session::prune::keep_pruning(self.pool, self.limits));
         self.stage.end();
         Ok(())
     }
@@ -197,6 +204,8 @@ impl Start {
 /// See [`Error`].
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
+    let lanes = database::Settings::read(&config.figment.focus(DATABASE))?.lanes(CONNECTIONS)?;
+    let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?;
     let metadata = well_known::Metadata::new(&config.public_url);
@@ -211,7 +220,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         figment: config.figment.clone(),
         pool: db.pool().clone(),
         keys: keys.clone(),
-        event_days: config.events.retention_days,
+        limits: limits(config.events, &config.session),
         stage: stage.clone(),
     };
     let figment = config.figment.join(("template_dir", templates::dir()));
@@ -221,6 +230,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
+        .manage(shared)
         .manage(admin)
         .manage(keys)
         .manage(issuer)

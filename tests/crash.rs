@@ -127,13 +127,12 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
     }
 
     let halves = "SELECT (SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id))
-                       + (SELECT count(*) FROM sessions s WHERE NOT EXISTS
-                              (SELECT FROM refresh_tokens t WHERE t.session_id = s.id AND t.generation = s.generation))";
+                       + (SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT FROM events e WHERE e.session_id = s.id))";
     let output = postgres.psql("crash").args(["-At", "-c", halves]).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout).trim(),
         "0",
-        "a user without identity, or a session without token"
+        "a user without identity, or a session without the event of its beginning"
     );
     assert!(ledger.lock().unwrap().len() >= KILLS * CLIENTS / 2);
 }

@@ -9,9 +9,10 @@ pub(super) fn run() -> Result {
     super::block_on(1, async move {
         let pruned = service::prune(&settings).await?;
         println!(
-            "{} expired refresh tokens, {} sessions of staff, {} old events deleted",
-            pruned.refresh_tokens, pruned.staff_sessions, pruned.events
+            "{} expired sessions, {} sessions of staff, {} old events deleted",
+            pruned.sessions, pruned.staff_sessions, pruned.events
         );
+        println!("{} sessions beyond session.max_per_identity deleted", pruned.surplus_sessions);
         println!("{} events no longer name somebody who was deleted", pruned.forgotten);
         Ok(())
     })

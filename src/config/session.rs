@@ -17,7 +17,9 @@ pub struct Session {
     pub refresh_token_ttl: u32,
     /// Of a session, however much it is used; a year by default.
     pub absolute_ttl: u32,
-    /// Sessions that one identity may have; 100 by default. Beyond it, the oldest end.
+    /// For how long a refresh whose answer was lost can be repeated, in seconds; a day by default.
+    pub refresh_grace: u32,
+    /// Sessions that one identity may have; 100 by default. Beyond it, the clean-up ends the oldest.
     pub max_per_identity: u32,
     /// Seconds after it was opened in which a session may link and unlink identities and delete its user without
     /// another `id_token`; ten minutes by default.
@@ -33,6 +35,8 @@ pub(super) struct Raw {
     refresh_token_ttl: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     absolute_ttl: Option<u32>,
+    #[serde(default, deserialize_with = "text::seconds")]
+    refresh_grace: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     max_per_identity: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
@@ -44,6 +48,7 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
         access_token_ttl: raw.access_token_ttl.unwrap_or(15 * MINUTE),
         refresh_token_ttl: raw.refresh_token_ttl.unwrap_or(30 * DAY),
         absolute_ttl: raw.absolute_ttl.unwrap_or(365 * DAY),
+        refresh_grace: raw.refresh_grace.unwrap_or(DAY),
         max_per_identity: raw.max_per_identity.unwrap_or(100),
         reauthentication_window: raw.reauthentication_window.unwrap_or(10 * MINUTE),
     };
@@ -52,7 +57,9 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
             .then_some(())
             .ok_or_else(|| Error::at(figment, &format!("session.{key}"), "is out of range", remedy))
     };
-    let Session { access_token_ttl, refresh_token_ttl, absolute_ttl, max_per_identity, .. } = session;
+    let Session {
+        access_token_ttl, refresh_token_ttl, absolute_ttl, refresh_grace, max_per_identity, ..
+    } = session;
     check((MINUTE..=DAY).contains(&access_token_ttl), "access_token_ttl", "set it to 60 to 86400 seconds")?;
     check(
         (access_token_ttl..=400 * DAY).contains(&refresh_token_ttl),
@@ -64,6 +71,7 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
         "absolute_ttl",
         "set it to no less than refresh_token_ttl and no more than 4000 days, in seconds",
     )?;
+    check(refresh_grace <= 30 * DAY, "refresh_grace", "set it to 0s to 2592000s (30 days)")?;
     check((1..=10_000).contains(&max_per_identity), "max_per_identity", "set it to 1 to 10000")?;
     check(
         (MINUTE..=DAY).contains(&session.reauthentication_window),

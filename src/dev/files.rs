@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Error;
 use crate::secret::Secret;
-use crate::session::refresh_token::RefreshToken;
+use crate::session::opaque_token::OpaqueToken;
 
 /// The secret in that file, made at the first call: 256 random bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
@@ -21,7 +21,7 @@ pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
 }
 
 fn make(path: &Path) -> io::Result<Secret<String>> {
-    let secret = RefreshToken::generate().text;
+    let secret = OpaqueToken::generate().text;
     // A rename, so that a kill in the middle leaves no half of a secret.
     let new = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;

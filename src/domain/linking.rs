@@ -52,6 +52,8 @@ pub struct Decision {
     pub if_free: Result<(), Reason>,
     /// Refuse to link a second subject of this provider to one user.
     pub refuse_recycled: bool,
+    /// The provider proves the e-mail: it is verified, and may link.
+    pub proves: bool,
 }
 
 impl Policy {
@@ -59,9 +61,10 @@ impl Policy {
     #[must_use]
     pub fn decide(self, claims: &VerifiedClaims, create: bool) -> Decision {
         let refuse_recycled = self.recycled_email == Doubt::Refuse;
+        let proves = self.proves(claims);
         if !create {
             let unknown = Err(Reason::UserNotFound);
-            return Decision { if_taken: unknown, if_free: unknown, refuse_recycled };
+            return Decision { if_taken: unknown, if_free: unknown, refuse_recycled, proves };
         }
         let unverified_refused = self.unverified_email == Doubt::Refuse;
         let (if_taken, if_free) = match (&claims.email, claims.email_verified) {
@@ -72,10 +75,16 @@ impl Policy {
             (Some(_), false) if unverified_refused => {
                 (Err(Reason::EmailNotVerified), Err(Reason::EmailNotVerified))
             }
-            (Some(_), true) if self.link.admits(claims) => (Ok(()), Ok(())),
+            _ if proves => (Ok(()), Ok(())),
             _ => (Err(Reason::LinkRequired), Ok(())),
         };
-        Decision { if_taken, if_free, refuse_recycled }
+        Decision { if_taken, if_free, refuse_recycled, proves }
+    }
+
+    /// Tells whether the e-mail counts as proven: this provider has verified it, and may link by it.
+    #[must_use]
+    pub fn proves(self, claims: &VerifiedClaims) -> bool {
+        claims.email.is_some() && claims.email_verified && self.link.admits(claims)
     }
 }
 

@@ -12,7 +12,6 @@ pub struct Written {
     pub users: usize,
     pub identities: usize,
     pub sessions: usize,
-    pub refresh_tokens: usize,
     pub events: usize,
 }
 
@@ -20,7 +19,7 @@ impl Written {
     /// All of them.
     #[must_use]
     pub const fn rows(&self) -> usize {
-        self.users + self.identities + self.sessions + self.refresh_tokens + self.events
+        self.users + self.identities + self.sessions + self.events
     }
 }
 
@@ -40,7 +39,6 @@ pub async fn fill(
         all.users += batch.rows(Table::Users);
         all.identities += batch.rows(Table::Identities);
         all.sessions += batch.rows(Table::Sessions);
-        all.refresh_tokens += batch.rows(Table::RefreshTokens);
         all.events += batch.rows(Table::Events);
         written(batch.rows(Table::Users));
     }

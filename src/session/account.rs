@@ -4,6 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::forget;
+use crate::config;
 use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
@@ -19,11 +20,13 @@ pub async fn link(
     pool: &PgPool,
     user: Uuid,
     session: Uuid,
-    provider: &str,
+    provider: &config::Provider,
     claims: &VerifiedClaims,
     origin: &Origin,
 ) -> Result<Linked, Error> {
-    retrying!(in_turn(pool, user, identities::link(pool, user, session, provider, claims, origin)))
+    let proves = provider.policy.proves(claims);
+    let link = || identities::link(pool, user, session, &provider.name, claims, proves, origin);
+    retrying!(in_turn(pool, user, link()))
 }
 
 /// Unlinks an identity and ends its sessions, unless it is the user's last.

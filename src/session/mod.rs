@@ -9,7 +9,9 @@ pub mod forget;
 pub mod import;
 pub mod key_ring;
 pub mod key_rotation;
+pub mod lanes;
 pub mod look_after;
+pub mod opaque_token;
 pub mod prune;
 pub mod refresh;
 pub mod refresh_token;
@@ -24,3 +26,4 @@ pub mod staff_looks;
 
 pub use self::access_token::Issuer;
 pub use self::key_ring::KeyRing;
+pub use self::lanes::SharedStatements;

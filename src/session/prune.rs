@@ -3,21 +3,35 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::forget;
 use crate::store::deadline::in_time;
-use crate::store::{Error, prune};
+use crate::store::{Error, partitions, prune};
 
 /// Rows of one statement.
 const BATCH: i64 = 1000;
+/// Rows that one statement looks at.
+const STEP: i64 = 10_000;
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
+
+/// How much stays.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Days after which events go.
+    pub event_days: u32,
+    /// Sessions that an identity may have.
+    pub sessions_per_identity: u32,
+}
 
 /// What a round has deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Expired refresh tokens; sessions without any go with them.
-    pub refresh_tokens: usize,
+    /// Sessions whose refresh token has expired.
+    pub sessions: usize,
+    /// Sessions beyond what an identity may have.
+    pub surplus_sessions: usize,
     /// Sessions of staff that were over.
     pub staff_sessions: usize,
     /// Events past their retention.
@@ -30,9 +44,13 @@ pub struct Pruned {
 ///
 /// # Errors
 /// See [`Error`]; what was deleted before stays deleted.
-pub async fn prune(pool: &PgPool, event_days: u32) -> Result<Pruned, Error> {
+pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
+    let Limits { event_days, sessions_per_identity } = limits;
+    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await?;
     Ok(Pruned {
-        refresh_tokens: all(|| prune::refresh_tokens(pool, BATCH)).await?,
+        sessions: walk(|after| prune::sessions(pool, after, STEP)).await?,
+        surplus_sessions: walk(|after| prune::surplus_sessions(pool, after, sessions_per_identity, STEP))
+            .await?,
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
         events: all(|| prune::events(pool, event_days, BATCH)).await?,
         forgotten: forget::finish(pool).await?,
@@ -50,17 +68,30 @@ async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) ->
     }
 }
 
+/// Goes through all rows step by step, from where the one before ended; returns how many it was about.
+async fn walk<S: Future<Output = Result<(usize, Option<Uuid>), Error>>>(
+    step: impl Fn(Uuid) -> S,
+) -> Result<usize, Error> {
+    let (mut rows, mut after) = (0, Uuid::nil());
+    loop {
+        let (found, last) = in_time(step(after)).await?;
+        rows += found;
+        let Some(last) = last else { return Ok(rows) };
+        after = last;
+    }
+}
+
 /// Prunes for as long as the program runs. Several instances may: they skip each other's rows.
-pub async fn keep_pruning(pool: PgPool, event_days: u32) {
+pub async fn keep_pruning(pool: PgPool, limits: Limits) {
     loop {
         tokio::time::sleep(PAUSE).await;
         if pool.is_closed() {
             return;
         }
-        match prune(&pool, event_days).await {
+        match prune(&pool, limits).await {
             Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(Pruned { refresh_tokens, staff_sessions, events, forgotten }) => {
-                tracing::info!(refresh_tokens, staff_sessions, events, forgotten, "pruned");
+            Ok(Pruned { sessions, surplus_sessions, staff_sessions, events, forgotten }) => {
+                tracing::info!(sessions, surplus_sessions, staff_sessions, events, forgotten, "pruned");
             }
             Err(error) => tracing::warn!(%error, "pruning failed; it is tried again later"),
         }

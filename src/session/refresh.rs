@@ -1,22 +1,24 @@
 //! Refresh: a new access token, and a new refresh token in place of the one that is used up
 //! (RFC 9700 §4.14.2).
 
+use std::sync::Arc;
+
 use sqlx::PgPool;
 
 use super::access_token::Issuer;
+use super::lanes::SharedStatements;
 use super::refresh_token::RefreshToken;
 use super::signing_key;
-use crate::config;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
-use crate::store::sessions::{Lifetimes, NotRefreshed};
+use crate::store::sessions::{Exchange, NotRefreshed, Successor};
 use crate::store::turns::in_turn;
 use crate::store::users::Origin;
 
-/// For how long the token just used up is good for another successor, in seconds. A phone whose
-/// answer got lost tries again within it.
-pub(super) const GRACE: u32 = 30;
+/// For how long a repeat of an exchange gets the same successor, in seconds. A phone refreshes twice at once when it
+/// resumes, and again when its answer got lost.
+pub(super) const REPEAT: u32 = 30;
 
 /// What a refresh ends with.
 #[derive(Debug)]
@@ -49,31 +51,41 @@ pub enum Error {
 /// See [`Error`].
 pub async fn refresh(
     pool: &PgPool,
+    shared: &SharedStatements,
     issuer: &Issuer,
-    lifetimes: config::Session,
     presented: &str,
     origin: &Origin,
     now: i64,
 ) -> Result<Refreshed, Error> {
-    let hash = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
-    let lifetimes = Lifetimes {
-        refresh_token: lifetimes.refresh_token_ttl,
-        session: lifetimes.absolute_ttl,
-        grace: GRACE,
-    };
+    let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
+    let (derived, random) = (shared.successors.of(&presented), presented.another());
+    let item = Arc::new(Exchange {
+        session_id: presented.session(),
+        family_hash: presented.family_hash(),
+        presented_hash: presented.token_hash(),
+        derived_hash: derived.token_hash(),
+        random_hash: random.token_hash(),
+        origin: origin.clone(),
+    });
     let mut retries = Retries::default();
-    let (successor, verdict) = loop {
-        // Should a broken connection have exchanged the token after all, the next run is a lost
-        // answer's second try.
-        let successor = RefreshToken::generate();
-        let exchange = store::sessions::refresh(pool, &hash, &successor.hash, lifetimes, origin);
-        match in_turn(pool, &hash, exchange).await {
-            Ok(verdict) => break (successor, verdict),
+    let mut verdict = shared.refresh.submit(item.clone()).await?;
+    // Should a broken connection have exchanged the token after all, the next run is a repeat.
+    let verdict = loop {
+        if let Some(verdict) = verdict {
+            break verdict;
+        }
+        let exchange = store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
+        match in_turn(pool, item.session_id, exchange).await {
+            Ok(mut verdicts) => verdict = verdicts.pop().flatten(),
             Err(error) => retries.after(error).await?,
         }
     };
     let session = verdict.map_err(Error::Refused)?;
     let access_token = issuer.issue(session.user_id, session.session_id, &session.client_id, now)?;
+    let successor = match session.successor {
+        Successor::Derived => derived,
+        Successor::Random => random,
+    };
     let refresh_expires_in = session.refresh_expires_in;
-    Ok(Refreshed { access_token, refresh_token: successor.text, refresh_expires_in })
+    Ok(Refreshed { access_token, refresh_token: successor.text(), refresh_expires_in })
 }

@@ -1,48 +1,122 @@
-//! Refresh tokens: 256 random bits, known to us only by their SHA-256.
+//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. We know the secrets only by their SHA-256.
+//!
+//! All tokens of a session share the family secret, so an old one is recognised without being kept. The token secret of
+//! a successor is derived from the token that is exchanged for it (HMAC-SHA-256, RFC 2104), so that two refreshes at once
+//! get the same successor and none of it has to be stored.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand;
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
+use aws_lc_rs::{hmac, rand};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use uuid::Uuid;
 
 use crate::secret::Secret;
 
-/// A refresh token on its way to the client.
+const FAMILY: usize = 16;
+const SECRET: usize = 32;
+const LENGTH: usize = 16 + FAMILY + SECRET;
+
+/// Derives the successors of refresh tokens.
 #[derive(Debug)]
-pub struct RefreshToken {
-    /// What the client gets.
-    pub text: Secret<String>,
-    /// What is stored.
-    pub hash: [u8; 32],
+pub struct Successors(hmac::Key);
+
+impl Successors {
+    /// Derives the key from `secret_key` (HKDF, RFC 5869), which all instances share.
+    ///
+    /// # Panics
+    /// Never: the length of the key is one that HKDF gives.
+    #[must_use]
+    pub fn new(secret_key: &Secret<String>) -> Self {
+        let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
+        let mut key = [0; 32];
+        extracted
+            .expand(&[b"refresh tokens"], HKDF_SHA256)
+            .and_then(|expanded| expanded.fill(&mut key))
+            .expect("HKDF gives 32 bytes");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    }
+
+    /// Returns the one successor that repeats of this exchange get, too.
+    #[must_use]
+    pub fn of(&self, token: &RefreshToken) -> RefreshToken {
+        let mut successor = RefreshToken(token.0);
+        successor.0[16 + FAMILY..].copy_from_slice(hmac::sign(&self.0, &token.0).as_ref());
+        successor
+    }
 }
 
+/// A refresh token in the clear.
+pub struct RefreshToken([u8; LENGTH]);
+
 impl RefreshToken {
-    /// A fresh token.
+    /// Makes the first token of a session.
     ///
     /// # Panics
     /// The system's random number generator failed: nothing that follows could be trusted.
     #[must_use]
-    pub fn generate() -> Self {
-        let mut bits = [0; 32];
-        rand::fill(&mut bits).expect("the system gives random bits");
-        let text = URL_SAFE_NO_PAD.encode(bits);
-        let hash = Self::hash_of(&text);
-        Self { text: Secret::new(text), hash }
+    pub fn first(session: Uuid) -> Self {
+        let mut bytes = [0; LENGTH];
+        bytes[..16].copy_from_slice(session.as_bytes());
+        rand::fill(&mut bytes[16..]).expect("the system gives random bits");
+        Self(bytes)
     }
 
-    /// The stored form of a token that a client sent; none when it cannot be one of ours.
+    /// Makes a random token of the same session and family.
+    ///
+    /// # Panics
+    /// As [`RefreshToken::first`].
     #[must_use]
-    pub fn parse(text: &str) -> Option<[u8; 32]> {
-        let sound =
-            text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        sound.then(|| Self::hash_of(text))
+    pub fn another(&self) -> Self {
+        let mut token = Self(self.0);
+        rand::fill(&mut token.0[16 + FAMILY..]).expect("the system gives random bits");
+        token
     }
 
-    fn hash_of(text: &str) -> [u8; 32] {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-        hash
+    /// Reads a token that a client sent; none when it cannot be one of ours.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
+
+    /// Returns what the client gets.
+    #[must_use]
+    pub fn text(&self) -> Secret<String> {
+        Secret::new(URL_SAFE_NO_PAD.encode(self.0))
+    }
+
+    /// Returns the session that the token names. That it is a token of this session, the hashes tell.
+    #[must_use]
+    pub fn session(&self) -> Uuid {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.0[..16]);
+        Uuid::from_bytes(id)
+    }
+
+    /// Returns the SHA-256 of the family secret.
+    #[must_use]
+    pub fn family_hash(&self) -> [u8; 32] {
+        sha256(&self.0[16..16 + FAMILY])
+    }
+
+    /// Returns the SHA-256 of the token secret.
+    #[must_use]
+    pub fn token_hash(&self) -> [u8; 32] {
+        sha256(&self.0[16 + FAMILY..])
+    }
+}
+
+/// Hides the secrets.
+impl std::fmt::Debug for RefreshToken {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("RefreshToken").field(&self.session()).finish()
+    }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
 }
 
 #[cfg(test)]
@@ -52,20 +126,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_thousand_tokens_have_nothing_in_common() {
-        let tokens: BTreeSet<String> =
-            (0..10_000).map(|_| RefreshToken::generate().text.expose().clone()).collect();
+    fn ten_thousand_tokens_of_one_session_have_nothing_but_the_session_in_common() {
+        let session = Uuid::now_v7();
+        let tokens: BTreeSet<[u8; LENGTH]> = (0..10_000).map(|_| RefreshToken::first(session).0).collect();
         assert_eq!(tokens.len(), 10_000);
-        // Each of the 256 bits is set about as often as not: five standard deviations are 250.
-        let mut set = [0_i32; 256];
+        // Each of the secret bits is set about as often as not: five standard deviations are 250.
+        let mut set = [0_i32; 8 * LENGTH];
         for token in &tokens {
-            assert_eq!(RefreshToken::parse(token), Some(RefreshToken::hash_of(token)));
-            let bytes = URL_SAFE_NO_PAD.decode(token).unwrap();
-            assert_eq!(bytes.len(), 32);
+            assert_eq!(token[..16], *session.as_bytes());
             for (bit, count) in set.iter_mut().enumerate() {
-                *count += i32::from(bytes[bit / 8] >> (bit % 8) & 1);
+                *count += i32::from(token[bit / 8] >> (bit % 8) & 1);
             }
         }
-        assert!(set.iter().all(|count| (count - 5_000).abs() < 300), "{set:?}");
+        assert!(set[128..].iter().all(|count| (count - 5_000).abs() < 300), "{set:?}");
+    }
+
+    #[test]
+    fn a_successor_depends_on_the_key_the_session_the_family_and_the_token() {
+        let successors = |key: &str| Successors::new(&Secret::new(key.into()));
+        let token = RefreshToken::first(Uuid::now_v7());
+        let successor = successors("a").of(&token);
+        assert_eq!(successor.0, successors("a").of(&token).0);
+        assert_eq!(successor.0[..16 + FAMILY], token.0[..16 + FAMILY], "session and family stay");
+        for changed in [0, 16, 16 + FAMILY] {
+            let mut other = RefreshToken(token.0);
+            other.0[changed] ^= 1;
+            assert_ne!(successors("a").of(&other).token_hash(), successor.token_hash(), "byte {changed}");
+        }
+        assert_ne!(successors("b").of(&token).token_hash(), successor.token_hash());
+        assert_ne!(token.another().token_hash(), successor.token_hash());
+    }
+
+    #[test]
+    fn a_token_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let token = RefreshToken::first(Uuid::now_v7());
+        let text = token.text().expose().clone();
+        assert_eq!(RefreshToken::parse(&text).unwrap().0, token.0);
+        for wrong in
+            ["", "a", &text[1..], &format!("{text}A"), &format!("{text}="), &text.replace(&text[..1], "!")]
+        {
+            assert!(RefreshToken::parse(wrong).is_none(), "{wrong}");
+        }
+        assert!(!format!("{token:?}").contains(&text[30..]));
     }
 }

@@ -1,20 +1,22 @@
 //! Sign in with what a provider vouches for: decide, remember, hand out a credential.
 
+use std::sync::Arc;
+
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::access_token::Issuer;
+use super::lanes::SharedStatements;
 use super::refresh_token::RefreshToken;
 use super::signing_key;
 use crate::config;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::refusal::Reason;
-use crate::domain::user::{Identity, User};
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
 use crate::store::turns::in_turn;
-use crate::store::users::{Origin, Outcome};
+use crate::store::users::{Origin, SignIn, SignedIn};
 
 /// A verified identity that wants a session.
 #[derive(Debug)]
@@ -37,13 +39,9 @@ pub struct Attempt<'a> {
 
 /// What a sign-in ends with.
 #[derive(Debug)]
-pub struct SignedIn {
-    /// Whether the user is new.
-    pub outcome: Outcome,
-    /// The person.
-    pub user: User,
-    /// What they signed in with.
-    pub identity: Identity,
+pub struct Opened {
+    /// Whose session it is.
+    pub signed_in: SignedIn,
     /// The credential for other services.
     pub access_token: Secret<String>,
     /// The credential for a new access token.
@@ -64,41 +62,56 @@ pub enum Error {
     Sign(#[from] signing_key::Error),
 }
 
-/// Finds, creates or links the user and opens a session, in one round trip to the database.
+/// Finds, creates or links the user and opens a session.
+///
+/// Known identities, and new ones with an e-mail that nobody has, share a statement with whoever signs in at the same
+/// moment. All the rest, and whatever such a statement does not do, is one statement of its own.
 ///
 /// # Errors
 /// See [`Error`]. Nothing but the event of a refusal was written.
 pub async fn sign_in(
     pool: &PgPool,
+    shared: &SharedStatements,
     issuer: &Issuer,
-    lifetimes: config::Session,
     attempt: &Attempt<'_>,
-) -> Result<SignedIn, Error> {
+) -> Result<Opened, Error> {
     let decision = attempt.provider.policy.decide(attempt.claims, attempt.create);
-    let mut retries = Retries::default();
-    let (session_id, refresh_token, verdict) = loop {
-        // A run whose connection broke may have taken effect, so each has a session of its own.
-        let session_id = Uuid::now_v7();
-        let refresh_token = RefreshToken::generate();
-        let input = store::users::SignIn {
-            provider: &attempt.provider.name,
-            claims: attempt.claims,
+    // A run whose connection broke may have taken effect, so each has a session of its own.
+    let new_session = || {
+        let token = RefreshToken::first(Uuid::now_v7());
+        let item = SignIn {
+            provider: attempt.provider.name.clone(),
+            claims: attempt.claims.clone(),
             decision,
-            session_id,
-            refresh_token_hash: &refresh_token.hash,
-            refresh_token_ttl: lifetimes.refresh_token_ttl,
-            max_sessions: lifetimes.max_per_identity,
-            origin: attempt.origin,
-            device_name: attempt.device_name,
-            device_platform: attempt.device_platform,
+            session_id: token.session(),
+            family_hash: token.family_hash(),
+            token_hash: token.token_hash(),
+            origin: attempt.origin.clone(),
+            device_name: attempt.device_name.map(str::to_owned),
+            device_platform: attempt.device_platform.map(str::to_owned),
         };
-        let person = (&attempt.provider.name, &attempt.claims.subject);
-        match in_turn(pool, person, store::users::sign_in(pool, &input)).await {
-            Ok(verdict) => break (session_id, refresh_token, verdict),
+        (token, Arc::new(item))
+    };
+    let (mut token, mut item) = new_session();
+    let mut signed_in = shared.known.submit(item.clone()).await?;
+    if signed_in.is_none() && decision.if_free.is_ok() {
+        (token, item) = new_session();
+        signed_in = shared.new.submit(item).await?;
+    }
+    let mut retries = Retries::default();
+    let signed_in = loop {
+        if let Some(done) = signed_in {
+            break done;
+        }
+        (token, item) = new_session();
+        let person = (&item.provider, &item.claims.subject);
+        match in_turn(pool, person, store::users::sign_in(pool, &item, shared.lifetimes.refresh_token)).await
+        {
+            Ok(verdict) => signed_in = Some(verdict.map_err(Error::Refused)?),
             Err(error) => retries.after(error).await?,
         }
     };
-    let (outcome, user, identity) = verdict.map_err(Error::Refused)?;
-    let access_token = issuer.issue(user.id, session_id, &attempt.claims.client_id, attempt.now)?;
-    Ok(SignedIn { outcome, user, identity, access_token, refresh_token: refresh_token.text })
+    let access_token =
+        issuer.issue(signed_in.user.id, token.session(), &attempt.claims.client_id, attempt.now)?;
+    Ok(Opened { signed_in, access_token, refresh_token: token.text() })
 }

@@ -3,7 +3,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::refresh::GRACE;
+use super::refresh::REPEAT;
 use super::refresh_token::RefreshToken;
 use crate::store::Error;
 use crate::store::error::retrying;
@@ -30,21 +30,13 @@ pub async fn sign_out_by_token(
     scope: Scope,
     origin: &Origin,
 ) -> Result<(), Error> {
-    let Some(hash) = RefreshToken::parse(token) else { return Ok(()) };
-    let exchangeable = (scope != Scope::Local).then_some(GRACE);
-    match by_refresh_token(pool, &hash, exchangeable).await? {
+    let Some(token) = RefreshToken::parse(token) else { return Ok(()) };
+    let exchangeable = (scope != Scope::Local).then_some(REPEAT);
+    let (family, secret) = (token.family_hash(), token.token_hash());
+    match by_refresh_token(pool, token.session(), &family, &secret, exchangeable).await? {
         Some(session) => sign_out(pool, session, scope, origin).await,
         None => Ok(()),
     }
-}
-
-/// The session of a refresh token, be the token used up.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn session_of(pool: &PgPool, token: &str) -> Result<Option<Uuid>, Error> {
-    let Some(hash) = RefreshToken::parse(token) else { return Ok(None) };
-    by_refresh_token(pool, &hash, None).await
 }
 
 /// Ends one of the user's sessions; answers whether it was theirs and alive.

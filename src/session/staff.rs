@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
 
-use super::refresh_token::RefreshToken;
+use super::opaque_token::OpaqueToken;
 use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::refusal::Reason;
@@ -33,7 +33,7 @@ pub struct Begun {
 /// # Errors
 /// See [`Error`].
 pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
-    let [state, browser, nonce, verifier] = std::array::from_fn(|_| RefreshToken::generate());
+    let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
     let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
     let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
     staff::begin(pool, &state.hash, &browser.hash, &Pending { nonce: nonce.clone(), code_verifier, next })
@@ -46,7 +46,7 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
-    match (RefreshToken::parse(state), RefreshToken::parse(browser)) {
+    match (OpaqueToken::parse(state), OpaqueToken::parse(browser)) {
         (Some(state), Some(browser)) => staff::take(pool, &state, &browser).await,
         _ => Ok(None),
     }
@@ -77,7 +77,7 @@ pub async fn sign_in(
 ) -> Result<Result<Secret<String>, Stranger>, Error> {
     let Some(email) = &claims.email else { return Ok(Err(Stranger::NotStaff)) };
     let authoritative = provider.staff_link().admits(claims);
-    let before = before.and_then(RefreshToken::parse);
+    let before = before.and_then(OpaqueToken::parse);
     let candidate = Candidate {
         email: email.folded(),
         provider: &provider.name,
@@ -89,7 +89,7 @@ pub async fn sign_in(
         },
         before: before.as_ref(),
     };
-    let session = RefreshToken::generate();
+    let session = OpaqueToken::generate();
     Ok(match staff::open_session(pool, candidate, &session.hash, origin).await? {
         Admission::Opened => Ok(session.text),
         Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
@@ -103,7 +103,7 @@ pub async fn sign_in(
 /// # Errors
 /// See [`Error`].
 pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
-    match RefreshToken::parse(session) {
+    match OpaqueToken::parse(session) {
         Some(hash) => staff::by_session(pool, &hash).await,
         None => Ok(None),
     }
@@ -114,7 +114,7 @@ pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRo
 /// # Errors
 /// See [`Error`].
 pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
-    match RefreshToken::parse(session) {
+    match OpaqueToken::parse(session) {
         Some(hash) => staff::end_sessions(pool, &hash, everywhere).await,
         None => Ok(()),
     }

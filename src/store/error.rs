@@ -22,8 +22,7 @@ pub enum Error {
 }
 
 /// Constraints that only a concurrent request can make a correct statement violate.
-const RACES: [&str; 6] = [
-    "refresh_tokens_session_id_generation_key",
+const RACES: [&str; 5] = [
     "users_pkey",
     "users_email_key",
     "identities_provider_subject_key",

@@ -86,7 +86,9 @@ impl What {
                 "signed_out",
                 "user_deleted",
             ],
-            Self::Security => &["refresh_token_replayed", "staff_refused"],
+            Self::Security => {
+                &["refresh_token_replayed", "refresh_token_reissued", "email_lost", "staff_refused"]
+            }
             Self::Looks => &LOOKS,
         }
     }

@@ -50,7 +50,8 @@ pub enum Linked {
     NoUser,
 }
 
-/// Links a verified identity to a user; see `link_identity.sql`.
+/// Links a verified identity to a user; see `link_identity.sql`. Its e-mail may become the user's where the provider
+/// `proves` it.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -60,6 +61,7 @@ pub async fn link(
     session: Uuid,
     provider: &str,
     claims: &VerifiedClaims,
+    proves: bool,
     origin: &Origin,
 ) -> Result<Linked, Error> {
     let row = sqlx::query_file!(
@@ -77,6 +79,7 @@ pub async fn link(
         origin.ip.map(|ip| ip.to_string()),
         origin.user_agent,
         origin.request_id,
+        proves,
     )
     .fetch_optional(pool)
     .await?;

@@ -1,11 +1,10 @@
 -- Links a verified identity to a user who is signed in.
 --
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 email verified  $7 name  $8 picture
---   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id
+--   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id  $14 the provider proves the e-mail
 --
 -- The request was let in before its body was read and the provider asked. The session may have ended
--- since, and an account whose address was never proved may even be another person's now, so it is looked
--- at again. The user's row is locked and changed, so that a concurrent sign-in or unlinking that decides
+-- since, so it is looked at again. The user's row is locked and changed, so that a concurrent sign-in or unlinking that decides
 -- by the user's identities sees that they changed; and whoever waited for the lock here sees that the
 -- session it looked at is of an old snapshot, and runs again.
 WITH seen AS MATERIALIZED (
@@ -14,7 +13,7 @@ WITH seen AS MATERIALIZED (
     WHERE s.id = $10 AND s.ended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
 ),
 owner AS MATERIALIZED (
-    SELECT u.id, u.updated_at FROM users u
+    SELECT u.id, u.updated_at, u.email, u.email_verified FROM users u
     WHERE u.id = (SELECT id FROM seen) AND u.disabled_at IS NULL
     FOR NO KEY UPDATE
 ),
@@ -36,8 +35,17 @@ linked AS (
     SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
+-- A proven e-mail proves the user's own where it is the same, and takes the place of an unproven one where it is free.
 touched AS (
-    UPDATE users u SET updated_at = now() FROM linked l WHERE u.id = l.user_id
+    UPDATE users u
+    SET email = CASE WHEN p.counts THEN lower($5::text COLLATE "C") ELSE u.email END,
+        email_verified = u.email_verified OR p.counts,
+        updated_at = now()
+    FROM linked l JOIN owner o ON o.id = l.user_id CROSS JOIN LATERAL (
+        SELECT $14 AND NOT o.email_verified
+               AND NOT EXISTS (SELECT FROM users v WHERE v.email = lower($5::text COLLATE "C") AND v.id <> o.id) AS counts
+    ) AS p
+    WHERE u.id = l.user_id
 ),
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)

@@ -3,6 +3,7 @@
 //! Races are closed here, in the statements, and show as [`Error::Raced`]: nothing was written
 //! and the same call can be made again.
 
+pub mod batch;
 mod copy;
 pub mod deadline;
 pub mod directory;
@@ -18,6 +19,7 @@ pub mod import;
 pub mod listing;
 pub mod look_after;
 pub mod migrations;
+pub mod partitions;
 pub mod pooler;
 pub mod prune;
 pub mod reauthentication;

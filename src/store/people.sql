@@ -4,8 +4,7 @@
 SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        (SELECT count(*) FROM sessions s
-        JOIN refresh_tokens t ON t.session_id = s.id AND t.generation = s.generation AND t.expires_at > now()
-        WHERE s.identity_id = i.id AND s.ended_at IS NULL) AS "sessions!"
+        WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"
 FROM users u LEFT JOIN identities i ON i.user_id = u.id
 WHERE u.id = ANY($1)
 ORDER BY u.id, i.id

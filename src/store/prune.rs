@@ -1,34 +1,77 @@
 //! Deleting what has served its time, in batches small enough to hold no lock for long.
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::Error;
 
-/// Deletes expired refresh tokens, and the sessions that have none left; answers how many tokens. It is one
-/// statement, so that no session is left behind without a token that would lead the pruner to it.
+/// Deletes the expired among the next sessions after `after`; returns how many, and the last that was looked at. No index
+/// leads to them, since a refresh would have to write it: the primary key is walked.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn refresh_tokens(pool: &PgPool, batch: i64) -> Result<usize, Error> {
-    let deleted = sqlx::query_scalar!(
-        r#"WITH expired AS (
-               SELECT hash, session_id FROM refresh_tokens WHERE expires_at < now()
-               ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+pub async fn sessions(pool: &PgPool, after: Uuid, step: i64) -> Result<(usize, Option<Uuid>), Error> {
+    let row = sqlx::query!(
+        r#"WITH step AS MATERIALIZED (
+               SELECT id, expires_at FROM sessions WHERE id > $1 ORDER BY id LIMIT $2
            ),
            deleted AS (
-               DELETE FROM refresh_tokens t USING expired e WHERE t.hash = e.hash
-           ),
-           ended AS (
-               DELETE FROM sessions s WHERE s.id IN (SELECT session_id FROM expired)
-               AND NOT EXISTS (
-                   SELECT FROM refresh_tokens t
-                   WHERE t.session_id = s.id AND t.hash NOT IN (SELECT hash FROM expired)
-               )
+               DELETE FROM sessions WHERE id IN (SELECT id FROM step WHERE expires_at <= now()) AND expires_at <= now()
+               RETURNING id
            )
-           SELECT count(*) AS "count!" FROM expired"#,
-        batch,
-    );
-    Ok(usize::try_from(deleted.fetch_one(pool).await?).unwrap_or(usize::MAX))
+           SELECT (SELECT count(*) FROM deleted) AS "deleted!", (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last"#,
+        after,
+        step,
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
+}
+
+/// Deletes the oldest sessions of those among the next identities after `after` that have more than `limit`, those that
+/// have ended before the others; returns how many, and the last identity that was looked at whole.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn surplus_sessions(
+    pool: &PgPool,
+    after: Uuid,
+    limit: u32,
+    step: i64,
+) -> Result<(usize, Option<Uuid>), Error> {
+    // An identity that the step cuts off is the first of the next one, unless it fills the step.
+    let row = sqlx::query!(
+        r#"WITH step AS MATERIALIZED (
+               SELECT identity_id, count(*) AS sessions
+               FROM (SELECT identity_id FROM sessions WHERE identity_id > $1 ORDER BY identity_id LIMIT $2) AS next
+               GROUP BY identity_id
+           ),
+           whole AS MATERIALIZED (
+               SELECT identity_id, sessions FROM step
+               WHERE (SELECT sum(sessions) FROM step) < $2
+                     OR (SELECT count(*) FROM step) = 1
+                     OR identity_id < (SELECT identity_id FROM step ORDER BY identity_id DESC LIMIT 1)
+           ),
+           deleted AS (
+               DELETE FROM sessions
+               WHERE id IN (
+                   SELECT surplus.id FROM whole w CROSS JOIN LATERAL (
+                       SELECT s.id FROM sessions s WHERE s.identity_id = w.identity_id
+                       ORDER BY s.ended_at IS NOT NULL, s.id DESC OFFSET $3
+                   ) AS surplus
+                   WHERE w.sessions > $3
+               )
+               RETURNING id
+           )
+           SELECT (SELECT count(*) FROM deleted) AS "deleted!",
+                  (SELECT identity_id FROM whole ORDER BY identity_id DESC LIMIT 1) AS last"#,
+        after,
+        step,
+        i64::from(limit),
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
 }
 
 /// Deletes sessions of staff that are over, as `staff::by_session` sees it; answers how many.

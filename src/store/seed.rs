@@ -14,14 +14,12 @@ pub enum Table {
     Users,
     Identities,
     Sessions,
-    RefreshTokens,
     Events,
 }
 
 impl Table {
     /// Every table, in the order of their references.
-    pub const ALL: [Self; 5] =
-        [Self::Users, Self::Identities, Self::Sessions, Self::RefreshTokens, Self::Events];
+    pub const ALL: [Self; 4] = [Self::Users, Self::Identities, Self::Sessions, Self::Events];
 
     /// The columns, in the order in which [`Batch::push`] takes their values.
     const fn copy(self) -> &'static str {
@@ -36,12 +34,9 @@ impl Table {
                  FROM STDIN"
             }
             Self::Sessions => {
-                "COPY sessions (id, identity_id, created_at, last_used_at, ended_at, client_id, ip, user_agent,
-                                device_name, device_platform)
+                "COPY sessions (id, identity_id, family_hash, token_hash, created_at, last_used_at, expires_at, ended_at,
+                                client_id, ip, user_agent, device_name, device_platform)
                  FROM STDIN"
-            }
-            Self::RefreshTokens => {
-                "COPY refresh_tokens (hash, session_id, generation, created_at, expires_at) FROM STDIN"
             }
             Self::Events => {
                 "COPY events (id, created_at, kind, reason, provider, email, user_id, session_id, ip, user_agent,
@@ -95,9 +90,7 @@ pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
     let connection: &mut PgConnection = &mut connection;
     // Longer than a request may take.
     sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
-    sqlx::query("VACUUM (ANALYZE) users, identities, sessions, refresh_tokens, events")
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query("VACUUM (ANALYZE) users, identities, sessions, events").execute(&mut *connection).await?;
     sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Sessions and their refresh tokens.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -17,8 +19,27 @@ pub struct Lifetimes {
     pub refresh_token: u32,
     /// Of a session, however much it is used.
     pub session: u32,
-    /// For how long a consumed token is good for another successor.
+    /// For how long a repeat of an exchange gets the same successor.
+    pub repeat: u32,
+    /// For how long the parent of a token that was never used gets another successor.
     pub grace: u32,
+}
+
+/// A refresh token that is to be exchanged. Secrets are by their SHA-256.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The session that the token names.
+    pub session_id: Uuid,
+    /// Its family secret.
+    pub family_hash: [u8; 32],
+    /// Its own secret.
+    pub presented_hash: [u8; 32],
+    /// That of the successor which repeats get, too.
+    pub derived_hash: [u8; 32],
+    /// That of the successor of a token whose answer was lost.
+    pub random_hash: [u8; 32],
+    /// Where the request came from.
+    pub origin: Origin,
 }
 
 /// A session that got a new refresh token.
@@ -30,8 +51,19 @@ pub struct Refreshed {
     pub user_id: Uuid,
     /// The application it was opened by.
     pub client_id: String,
+    /// Which of the two successors is the live one.
+    pub successor: Successor,
     /// For how many seconds the new token is good unless it is used.
     pub refresh_expires_in: u32,
+}
+
+/// A successor of a refresh token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Successor {
+    /// The one that is derived from the presented token.
+    Derived,
+    /// The random one, since the derived one may have been lost.
+    Random,
 }
 
 /// Why there is no new refresh token. The client is told none of it.
@@ -67,48 +99,78 @@ impl NotRefreshed {
     }
 }
 
-/// Exchanges a refresh token; see `refresh.sql`.
+/// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, the first is exchanged. The others have its
+/// result where they are repeats of it, and else none: they come after it.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps the exchange; see [`Error`].
+/// Nothing was written, or, where the connection broke, perhaps the exchanges; see [`Error`].
 pub async fn refresh(
     pool: &PgPool,
-    presented: &[u8; 32],
-    successor: &[u8; 32],
+    items: &[Arc<Exchange>],
     lifetimes: Lifetimes,
-    origin: &Origin,
-) -> Result<Result<Refreshed, NotRefreshed>, Error> {
-    let row = sqlx::query_file!(
-        "src/store/refresh.sql",
-        presented.as_slice(),
-        successor.as_slice(),
-        seconds(lifetimes.refresh_token),
-        seconds(lifetimes.grace),
-        seconds(lifetimes.session),
-        Uuid::now_v7(),
-        origin.ip.map(|ip| ip.to_string()),
-        origin.user_agent,
-        origin.request_id,
-    )
-    .fetch_optional(pool)
-    .await?;
-    let Some(row) = row else { return Ok(Err(NotRefreshed::Unknown)) };
-    match row.outcome.as_str() {
-        "rotated" | "reissued" => Ok(Ok(Refreshed {
-            session_id: row.session_id,
-            user_id: row.user_id,
-            client_id: row.client_id,
-            refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
-        })),
-        "ended" => Ok(Err(NotRefreshed::Ended)),
-        "user_disabled" => Ok(Err(NotRefreshed::UserDisabled)),
-        "expired" => Ok(Err(NotRefreshed::Expired)),
-        "replayed" => Ok(Err(NotRefreshed::Replayed)),
-        outcome => Err(Error::unexpected(outcome)),
+) -> Result<Vec<Option<Result<Refreshed, NotRefreshed>>>, Error> {
+    let mut first = HashMap::new();
+    for item in items {
+        first.entry(item.session_id).or_insert(item);
     }
+    let mut exchanged: Vec<_> = first.values().copied().collect();
+    // Locks are taken in the order of ids anyway; so the rows are read in it, too.
+    exchanged.sort_unstable_by_key(|item| item.session_id);
+    let hashes = |read: fn(&Exchange) -> &[u8]| exchanged.iter().map(|item| read(item)).collect::<Vec<_>>();
+    let rows = sqlx::query_file!(
+        "src/store/refresh.sql",
+        &exchanged.iter().map(|item| item.session_id).collect::<Vec<_>>(),
+        &hashes(|item| &item.family_hash) as &[&[u8]],
+        &hashes(|item| &item.presented_hash) as &[&[u8]],
+        &hashes(|item| &item.derived_hash) as &[&[u8]],
+        &hashes(|item| &item.random_hash) as &[&[u8]],
+        &exchanged.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        seconds(lifetimes.refresh_token),
+        seconds(lifetimes.session),
+        seconds(lifetimes.repeat),
+        seconds(lifetimes.grace),
+        &exchanged.iter().map(|item| item.origin.ip.map(|ip| ip.to_string())).collect::<Vec<_>>()
+            as &[Option<String>],
+        &exchanged.iter().map(|item| item.origin.user_agent.as_deref()).collect::<Vec<_>>()
+            as &[Option<&str>],
+        &exchanged.iter().map(|item| item.origin.request_id.as_str()).collect::<Vec<_>>() as &[&str],
+    )
+    .fetch_all(pool)
+    .await?;
+    let mut verdicts = HashMap::new();
+    for row in rows {
+        let refreshed = |successor| {
+            Ok(Refreshed {
+                session_id: row.session_id,
+                user_id: row.user_id,
+                client_id: row.client_id.clone(),
+                successor,
+                refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
+            })
+        };
+        let verdict = match row.outcome.as_str() {
+            "rotated" | "repeated" => refreshed(Successor::Derived),
+            "reissued" => refreshed(Successor::Random),
+            "ended" => Err(NotRefreshed::Ended),
+            "user_disabled" => Err(NotRefreshed::UserDisabled),
+            "expired" => Err(NotRefreshed::Expired),
+            "replayed" => Err(NotRefreshed::Replayed),
+            outcome => return Err(Error::unexpected(outcome)),
+        };
+        verdicts.insert(row.session_id, verdict);
+    }
+    let verdict = |item: &Arc<Exchange>| {
+        let first = first[&item.session_id];
+        let verdict = verdicts.get(&item.session_id).cloned().unwrap_or(Err(NotRefreshed::Unknown));
+        let repeats = item.presented_hash == first.presented_hash
+            && item.family_hash == first.family_hash
+            && matches!(verdict, Ok(Refreshed { successor: Successor::Derived, .. }));
+        (Arc::ptr_eq(item, first) || repeats).then_some(verdict)
+    };
+    Ok(items.iter().map(verdict).collect())
 }
 
-fn seconds(value: u32) -> i32 {
+pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
@@ -128,23 +190,27 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
     Ok(user.fetch_optional(pool).await?)
 }
 
-/// The session that a refresh token belongs to. `exchangeable` asks for a token that could still be
-/// exchanged, where a consumed one is good for another successor for that many seconds.
+/// Finds the session that a refresh token belongs to, by its family secret. `exchangeable` asks for a token that could
+/// still be exchanged: the live one, or its parent for as many seconds after the rotation.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn by_refresh_token(
     pool: &PgPool,
-    hash: &[u8; 32],
+    session: Uuid,
+    family_hash: &[u8; 32],
+    token_hash: &[u8; 32],
     exchangeable: Option<u32>,
 ) -> Result<Option<Uuid>, Error> {
     let session = sqlx::query_scalar!(
-        "SELECT s.id FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-         WHERE t.hash = $1
-         AND ($2::integer IS NULL
-              OR (t.generation = s.generation AND t.expires_at > now())
-              OR (t.generation = s.parent_generation AND s.parent_consumed_at > now() - $2 * interval '1 second'))",
-        hash.as_slice(),
+        "SELECT id FROM sessions
+         WHERE id = $1 AND family_hash = $2
+         AND ($4::integer IS NULL
+              OR (expires_at > now()
+                  AND (token_hash = $3 OR (parent_hash = $3 AND rotated_at > now() - $4 * interval '1 second'))))",
+        session,
+        family_hash.as_slice(),
+        token_hash.as_slice(),
         exchangeable.map(seconds),
     );
     Ok(session.fetch_optional(pool).await?)
@@ -208,19 +274,6 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
     Ok(found.fetch_one(pool).await?)
 }
 
-/// Whether a session was opened by that application.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn is_of_client(pool: &PgPool, session: Uuid, client_id: &str) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM sessions WHERE id = $1 AND client_id = $2) AS "found!""#,
-        session,
-        client_id,
-    );
-    Ok(found.fetch_one(pool).await?)
-}
-
 /// A session as its user sees it.
 #[derive(Debug, Clone)]
 pub struct SessionRow {
@@ -251,8 +304,7 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error
         r#"SELECT s.id, i.provider, s.created_at, s.last_used_at, host(s.ip) AS ip, s.user_agent, s.device_name,
                   s.device_platform
            FROM identities i
-           JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL
-           JOIN refresh_tokens t ON t.session_id = s.id AND t.generation = s.generation AND t.expires_at > now()
+           JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
            WHERE i.user_id = $1
            ORDER BY s.last_used_at DESC, s.id DESC"#,
         user,

@@ -1,10 +1,14 @@
 //! Users, identities and what a sign-in writes.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::sessions::seconds;
 use super::staff_access::By;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
@@ -15,27 +19,45 @@ use crate::domain::user::{Identity, User};
 
 /// Everything that one sign-in may write.
 #[derive(Debug)]
-pub struct SignIn<'a> {
+pub struct SignIn {
     /// Name of the provider.
-    pub provider: &'a str,
+    pub provider: String,
     /// What it vouches for.
-    pub claims: &'a VerifiedClaims,
+    pub claims: VerifiedClaims,
     /// What becomes of an unknown identity.
     pub decision: Decision,
     /// Id of the session to open.
     pub session_id: Uuid,
-    /// SHA-256 of the session's first refresh token.
-    pub refresh_token_hash: &'a [u8; 32],
-    /// Lifetime of that token, in seconds.
-    pub refresh_token_ttl: u32,
-    /// How many sessions an identity may have; beyond it, the oldest end.
-    pub max_sessions: u32,
+    /// SHA-256 of the session's family secret.
+    pub family_hash: [u8; 32],
+    /// SHA-256 of the secret of its first refresh token.
+    pub token_hash: [u8; 32],
     /// Where the request came from.
-    pub origin: &'a Origin,
+    pub origin: Origin,
     /// What the device calls itself.
-    pub device_name: Option<&'a str>,
+    pub device_name: Option<String>,
     /// What the device runs.
-    pub device_platform: Option<&'a str>,
+    pub device_platform: Option<String>,
+}
+
+impl SignIn {
+    fn email(&self) -> Option<&str> {
+        self.claims.email.as_ref().map(Email::as_given)
+    }
+
+    /// The address that no two new users of one statement may have.
+    fn folded(&self) -> Option<&str> {
+        self.claims.email.as_ref().map(Email::folded)
+    }
+
+    fn signed_in(&self, outcome: Outcome, user: User, id: Uuid, email: Option<String>) -> SignedIn {
+        let provider = self.provider.clone();
+        SignedIn {
+            outcome,
+            user,
+            identity: Identity { id, provider, subject: self.claims.subject.clone(), email },
+        }
+    }
 }
 
 /// Where a request came from, as sessions and events keep it.
@@ -60,48 +82,149 @@ pub enum Outcome {
     SignedIn,
 }
 
-/// Finds, creates or links the user, opens the session and records the event, or records the
-/// refusal: one statement, see `sign_in.sql`.
+/// A session that was opened, and whose it is.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// How the identity found its user.
+    pub outcome: Outcome,
+    /// The person.
+    pub user: User,
+    /// What they signed in with.
+    pub identity: Identity,
+}
+
+/// The columns that the set-based statements read.
+macro_rules! sign_ins {
+    ($file:literal, $items:expr, $ttl:expr $(, $more:expr)*) => {{
+        let texts = |read: fn(&SignIn) -> &str| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
+        let options =
+            |read: fn(&SignIn) -> Option<&str>| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
+        let ips: Vec<_> = $items.iter().map(|item| item.origin.ip.map(|ip| ip.to_string())).collect();
+        sqlx::query_file!(
+            $file,
+            &texts(|item| &item.provider) as &[&str],
+            &texts(|item| &item.claims.subject) as &[&str],
+            &options(SignIn::email) as &[Option<&str>],
+            &$items.iter().map(|item| item.claims.email_verified).collect::<Vec<_>>(),
+            &$items.iter().map(|item| item.decision.proves).collect::<Vec<_>>(),
+            &options(|item| item.claims.name.as_deref()) as &[Option<&str>],
+            &options(|item| item.claims.picture.as_deref()) as &[Option<&str>],
+            &$items.iter().map(|item| item.session_id).collect::<Vec<_>>(),
+            &$items.iter().map(|item| item.family_hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
+            &$items.iter().map(|item| item.token_hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
+            &$items.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+            &texts(|item| &item.claims.client_id) as &[&str],
+            &ips as &[Option<String>],
+            &options(|item| item.origin.user_agent.as_deref()) as &[Option<&str>],
+            &options(|item| item.device_name.as_deref()) as &[Option<&str>],
+            &options(|item| item.device_platform.as_deref()) as &[Option<&str>],
+            &texts(|item| &item.origin.request_id) as &[&str],
+            seconds($ttl)
+            $(, $more)*
+        )
+    }};
+}
+
+/// Brings rows into the order of the items. An item without a row stays without a result.
+macro_rules! in_order {
+    ($items:expr, $rows:expr, $outcome:expr) => {{
+        let mut rows: HashMap<_, _> = $rows.into_iter().map(|row| (row.session_id, row)).collect();
+        let result = |item: &Arc<SignIn>| {
+            let row = rows.remove(&item.session_id)?;
+            let user = User {
+                id: row.user_id,
+                email: row.user_email,
+                email_verified: row.user_email_verified,
+                name: row.user_name,
+                picture: row.user_picture,
+                created_at: row.created_at,
+            };
+            Some(item.signed_in($outcome, user, row.identity_id, row.identity_email))
+        };
+        $items.iter().map(result).collect()
+    }};
+}
+
+/// Signs in those of the identities that are known and as the provider describes them; see `sign_in_known.sql`. A
+/// refresh token that is not used is good for `ttl` seconds.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn sign_in(
+pub async fn sign_in_known(
     pool: &PgPool,
-    input: &SignIn<'_>,
-) -> Result<Result<(Outcome, User, Identity), Reason>, Error> {
-    let claims = input.claims;
-    let email = claims.email.as_ref();
+    items: &[Arc<SignIn>],
+    ttl: u32,
+) -> Result<Vec<Option<SignedIn>>, Error> {
+    let rows = sign_ins!("src/store/sign_in_known.sql", items, ttl).fetch_all(pool).await?;
+    Ok(in_order!(items, rows, Outcome::SignedIn))
+}
+
+/// Creates users for those of the identities that nobody has and whose e-mail nobody has; see `sign_in_new.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn sign_in_new(
+    pool: &PgPool,
+    items: &[Arc<SignIn>],
+    ttl: u32,
+) -> Result<Vec<Option<SignedIn>>, Error> {
+    // Of two that would be one user, the second waits for the first.
+    let (mut identities, mut emails) = (HashSet::new(), HashSet::new());
+    let mut new = Vec::with_capacity(items.len());
+    for item in items {
+        if identities.insert((&item.provider, &item.claims.subject))
+            && item.folded().is_none_or(|email| emails.insert(email))
+        {
+            new.push(item);
+        }
+    }
+    let rows = sign_ins!(
+        "src/store/sign_in_new.sql",
+        new,
+        ttl,
+        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>()
+    );
+    let rows = rows.fetch_all(pool).await?;
+    Ok(in_order!(items, rows, Outcome::Created))
+}
+
+/// Signs in one identity, whatever that needs, or records the refusal; see `sign_in.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<SignedIn, Reason>, Error> {
     let name =
         |verdict: Result<(), Reason>, allowed: &'static str| verdict.map_or_else(Reason::name, |()| allowed);
     let row = sqlx::query_file!(
         "src/store/sign_in.sql",
-        input.provider,
-        claims.subject,
-        email.map(Email::as_given),
-        email.map(Email::folded),
-        claims.email_verified,
-        claims.name,
-        claims.picture,
-        name(input.decision.if_taken, "linked"),
-        name(input.decision.if_free, "created"),
-        input.decision.refuse_recycled,
+        item.provider,
+        item.claims.subject,
+        item.email(),
+        item.claims.email_verified,
+        item.decision.proves,
+        item.claims.name,
+        item.claims.picture,
+        item.session_id,
+        item.family_hash.as_slice(),
+        item.token_hash.as_slice(),
+        Uuid::now_v7(),
+        item.claims.client_id,
+        item.origin.ip.map(|ip| ip.to_string()),
+        item.origin.user_agent,
+        item.device_name,
+        item.device_platform,
+        item.origin.request_id,
+        seconds(ttl),
         Uuid::now_v7(),
         Uuid::now_v7(),
-        input.session_id,
         Uuid::now_v7(),
-        input.refresh_token_hash.as_slice(),
-        i32::try_from(input.refresh_token_ttl).unwrap_or(i32::MAX),
-        claims.client_id,
-        input.origin.ip.map(|ip| ip.to_string()),
-        input.origin.user_agent,
-        input.device_name,
-        input.device_platform,
-        input.origin.request_id,
-        i64::from(input.max_sessions),
+        name(item.decision.if_taken, "linked"),
+        name(item.decision.if_free, "created"),
+        item.decision.refuse_recycled,
     )
     .fetch_one(pool)
     .await?;
-
     let outcome = match row.outcome.as_str() {
         "created" => Outcome::Created,
         "linked" => Outcome::Linked,
@@ -111,21 +234,11 @@ pub async fn sign_in(
             return Ok(Err(Reason::from_name(refused).ok_or_else(|| Error::unexpected(refused))?));
         }
     };
-    let user = User {
-        id: row.user_id,
-        email: row.email,
-        email_verified: row.email_verified,
-        name: row.name,
-        picture: row.picture,
-        created_at: row.created_at,
-    };
-    let identity = Identity {
-        id: row.identity_id,
-        provider: input.provider.to_owned(),
-        subject: claims.subject.clone(),
-        email: row.identity_email,
-    };
-    Ok(Ok((outcome, user, identity)))
+    let user = row.user_id.zip(row.email_verified).zip(row.created_at);
+    let ((id, email_verified), created_at) = user.ok_or_else(|| Error::unexpected("without a user"))?;
+    let user =
+        User { id, email: row.email, email_verified, name: row.name, picture: row.picture, created_at };
+    Ok(Ok(item.signed_in(outcome, user, row.identity_id, row.identity_email)))
 }
 
 /// Who deletes a user.

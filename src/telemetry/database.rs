@@ -13,6 +13,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Upper bounds of the histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
+/// Upper bounds of the histogram of batches.
+const SIZES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+/// The target of the events of batches (`store::batch`).
+const BATCH: &str = "vestibule::batch";
 /// What the driver calls its events.
 const STATEMENT: &str = "sqlx::query";
 const ACQUIRED: &str = "sqlx::pool::acquire";
@@ -24,10 +28,18 @@ pub struct Times {
     pub waits: Histogram,
     /// From sending a statement to its last row.
     pub statements: Histogram,
+    /// From the arrival of a batch's first item to its statement.
+    pub queue: Histogram,
+    /// Items of a batch.
+    pub batches: Histogram,
 }
 
-static TIMES: LazyLock<Times> =
-    LazyLock::new(|| Times { waits: Histogram::new(BOUNDS), statements: Histogram::new(BOUNDS) });
+static TIMES: LazyLock<Times> = LazyLock::new(|| Times {
+    waits: Histogram::new(BOUNDS),
+    statements: Histogram::new(BOUNDS),
+    queue: Histogram::new(BOUNDS),
+    batches: Histogram::new(SIZES),
+});
 
 /// What was measured so far, and will be.
 #[must_use]
@@ -37,8 +49,10 @@ pub fn times() -> &'static Times {
 
 /// The layer that measures.
 pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    let events =
-        Targets::new().with_target(STATEMENT, LevelFilter::TRACE).with_target(ACQUIRED, LevelFilter::TRACE);
+    let events = Targets::new()
+        .with_target(STATEMENT, LevelFilter::TRACE)
+        .with_target(ACQUIRED, LevelFilter::TRACE)
+        .with_target(BATCH, LevelFilter::TRACE);
     Observer.with_filter(events)
 }
 
@@ -57,8 +71,16 @@ impl Visit for Seconds {
     fn record_f64(&mut self, field: &Field, seconds: f64) {
         match field.name() {
             "elapsed_secs" => TIMES.statements.observe(seconds),
+            "waited_secs" => TIMES.queue.observe(seconds),
             "acquired_after_secs" => TIMES.waits.observe(seconds),
             _ => {}
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "batches are small")]
+    fn record_u64(&mut self, field: &Field, number: u64) {
+        if field.name() == "batch_size" {
+            TIMES.batches.observe(number as f64);
         }
     }
 

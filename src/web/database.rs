@@ -129,12 +129,34 @@ impl Settings {
         Ok(())
     }
 
+    /// Opens a pool for the statements that sign-ins and refreshes share. They read arrays, for which planning anew would
+    /// cost more than a small batch, and look up each element by a key, whatever the planner thinks of the table's size.
+    ///
+    /// # Errors
+    /// The settings cannot be used.
+    pub fn lanes(&self, connections: u32) -> Result<PgPool, Error> {
+        let options = self.connect_options()?.options([
+            // Whoever waits for a row waits by themselves, and not everybody with them.
+            ("lock_timeout", "50ms"),
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+            ("jit", "off"),
+        ]);
+        Ok(self.pool_options().max_connections(connections).connect_lazy_with(options))
+    }
+
     fn pool(&self) -> Result<PgPool, Error> {
+        // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
+        let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));
+        Ok(options.connect_lazy_with(self.connect_options()?))
+    }
+
+    fn pool_options(&self) -> PgPoolOptions {
         let idle = Duration::from_secs(1);
-        let options = PgPoolOptions::new()
+        PgPoolOptions::new()
             .min_connections(self.min_connections)
-            // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
-            .max_connections(self.max_connections.unwrap_or(16))
             .acquire_time_level(LevelFilter::Trace)
             .acquire_timeout(Duration::from_secs(self.connect_timeout))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
@@ -149,8 +171,7 @@ impl Settings {
             })
             .after_release(|connection, _| {
                 Box::pin(async move { Ok(!doubt::prevails() || doubt::is_sound(connection).await?) })
-            });
-        Ok(options.connect_lazy_with(self.connect_options()?))
+            })
     }
 }
 

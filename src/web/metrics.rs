@@ -148,6 +148,13 @@ impl Metrics {
             Unit::Seconds,
             database.statements.clone(),
         );
+        registry.register_with_unit(
+            "batch_wait",
+            "Time that the first of some sign-ins or refreshes waited for their statement",
+            Unit::Seconds,
+            database.queue.clone(),
+        );
+        registry.register("batch_size", "Sign-ins or refreshes of one statement", database.batches.clone());
         registry.register_collector(Box::new(Pool(pool)));
         registry.register_collector(Box::new(Keys(keys)));
         let names = providers.names();

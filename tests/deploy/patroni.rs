@@ -1,5 +1,6 @@
 //! Three PostgreSQL under Patroni, with `deploy/patroni`: what was acknowledged outlives its leader.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,7 @@ impl Ledger {
         let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
         let payload = URL_SAFE_NO_PAD.decode(payload);
         let claims: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
-        let hash = STANDARD.encode(RefreshToken::parse(token).unwrap());
+        let hash = STANDARD.encode(RefreshToken::parse(token).unwrap().token_hash());
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         writeln!(self.lines.lock().unwrap(), "{} {} {hash}", text(&claims["sub"]), text(&claims["sid"]))
             .unwrap();
@@ -169,13 +170,15 @@ impl Ledger {
 
     /// How many lines the database does not know.
     async fn missing(&self, connection: &mut PgConnection) -> usize {
+        // A session knows its live token and that one's parent, so of each it is the last that counts.
+        let lines = self.lines();
+        let told: BTreeMap<_, _> = lines.iter().filter_map(|line| line.rsplit_once(' ')).collect();
         let mut missing = 0;
-        for line in self.lines() {
-            let [user, session, hash] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        for (whose, hash) in told {
+            let (user, session) = whose.split_once(' ').unwrap();
             let known: bool = sqlx::query_scalar(
-                "SELECT EXISTS (SELECT FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-                                JOIN identities i ON i.id = s.identity_id
-                                WHERE i.user_id = $1 AND s.id = $2 AND t.hash = decode($3, 'base64'))",
+                "SELECT EXISTS (SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
+                                WHERE i.user_id = $1 AND s.id = $2 AND decode($3, 'base64') IN (s.token_hash, s.parent_hash))",
             )
             .bind(user.parse::<Uuid>().unwrap())
             .bind(session.parse::<Uuid>().unwrap())

@@ -162,7 +162,7 @@ fn link(batch: &mut Batch, dice: &mut Dice, person: &Person, id: Uuid, provider:
     );
 }
 
-/// A session of the last days, with the refresh token that keeps it, and the event of its beginning.
+/// Adds a session of the last days, and the event of its beginning.
 fn visit(
     batch: &mut Batch,
     dice: &mut Dice,
@@ -176,13 +176,18 @@ fn visit(
     let (id, (platform, device, agent)) = (dice.id(opened), dice.one_of(&DEVICES));
     let ended = dice.percent(10).then(|| timestamp(dice.between(seen, now)));
     let (ip, at, last_used) = (address(dice), timestamp(opened), timestamp(seen));
+    let (family, token) = (format!("\\x{}", dice.hex(64)), format!("\\x{}", dice.hex(64)));
+    let expires = timestamp(seen + TOKEN);
     batch.push(
         Table::Sessions,
         &[
             Some(&id),
             Some(&identity),
+            Some(&family),
+            Some(&token),
             Some(&at),
             Some(&last_used),
+            Some(&expires),
             text(ended.as_ref()),
             Some(&"made-up"),
             Some(&ip),
@@ -191,8 +196,6 @@ fn visit(
             Some(platform),
         ],
     );
-    let (hash, expires) = (format!("\\x{}", dice.hex(64)), timestamp(seen + TOKEN));
-    batch.push(Table::RefreshTokens, &[Some(&hash), Some(&id), Some(&1), Some(&last_used), Some(&expires)]);
     let kind = if opened == person.created { "user_created" } else { "signed_in" };
     let (event, request) = (dice.id(opened), dice.hex(32));
     batch.push(

@@ -46,7 +46,7 @@ impl Other {
                 href: format!("/admin/audit?user={from}"),
                 text: "what happened to that user before",
             }),
-            ("users_merged" | "identity_moved", from, to) => {
+            ("users_merged" | "identity_moved" | "user_created" | "email_lost", from, to) => {
                 let href = format!("/admin/users/{}", to.or(from)?);
                 Some(Self { href, text: "the other user" })
             }
@@ -85,11 +85,11 @@ pub(super) fn what(event: &EventRow) -> &str {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
     match event.kind.as_str() {
+        "user_created" if reason == Some("email_proven") => {
+            "Signed in for the first time, and took over an e-mail address that another user claimed without proof"
+        }
         "user_created" => "Signed in for the first time",
         "signed_in" => "Signed in",
-        "identity_linked" if reason == Some("unproven_credentials_removed") => {
-            "An identity was linked, and everything that was linked without proof before was removed"
-        }
         "identity_linked" if reason == Some("same_provider") => {
             "A second account of the same provider was linked"
         }
@@ -100,6 +100,10 @@ pub(super) fn what(event: &EventRow) -> &str {
         "refresh_token_replayed" => {
             "A refresh token was used twice; the session was ended, for it may have been stolen"
         }
+        "refresh_token_reissued" => {
+            "A refresh was repeated after a lost answer; the refresh token that was never used is void"
+        }
+        "email_lost" => "Lost an e-mail address that was never proved to a new user who proved it",
         "signed_out" => "Signed out",
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",

@@ -106,8 +106,7 @@ async fn link(
 ) -> Result<Json<Identity>, Problem> {
     let NewIdentity { signed_in, identity } = new;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
-    let provider = &identity.provider.name;
-    match account::link(db.pool(), user, session, provider, &identity.claims, &origin.0).await? {
+    match account::link(db.pool(), user, session, identity.provider, &identity.claims, &origin.0).await? {
         Linked::New(row) => Ok(Json(Status::Created, row.into())),
         Linked::Before(row) => Ok(Json(Status::Ok, row.into())),
         Linked::Taken => {

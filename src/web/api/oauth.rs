@@ -1,22 +1,19 @@
 //! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: the refresh (RFC 6749 §6) and the sign-out (RFC 7009) as
-//! standard clients ask for them. Our clients are public, so there is no client authentication; there are no scopes
-//! either, and whatever a client asks for is ignored (RFC 6749 §3.3).
+//! standard clients ask for them. Our clients are public and registered nowhere, so there is no client authentication, and
+//! a `client_id` is not looked at; there are no scopes either, and whatever a client asks for is ignored (RFC 6749 §3.3).
 
 use rocket::http::{Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 use rocket::{Route, State, post, routes};
 use serde::Serialize;
-use sqlx::PgPool;
 use utoipa::{OpenApi, ToSchema};
-use uuid::Uuid;
 
 use super::token_response::{Credential, TokenResponse};
 use super::view::Json;
-use crate::session::Issuer;
 use crate::session::refresh::{self, refresh};
-use crate::session::sign_out::{Scope, session_of, sign_out, sign_out_by_token};
-use crate::store::sessions::is_of_client;
+use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
+use crate::session::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, FormBody, RateLimited};
@@ -41,7 +38,7 @@ struct TokenRequest {
     /// The one of the latest answer.
     #[schema(min_length = 1)]
     refresh_token: String,
-    /// The application that the session was opened by: the client id at the identity provider.
+    /// Whatever the client calls itself; not looked at, since nobody is registered here (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
@@ -62,7 +59,7 @@ struct RevocationRequest {
     token: String,
     /// Not needed: the two are told apart without.
     token_type_hint: Option<String>,
-    /// The application that the session was opened by: the client id at the identity provider.
+    /// Whatever the client calls itself; not looked at, since nobody is registered here (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
@@ -161,6 +158,7 @@ async fn token(
     _limit: RateLimited<Refresh>,
     form: Result<FormBody, Problem>,
     db: &Db,
+    shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
     origin: ClientOrigin,
@@ -176,11 +174,7 @@ async fn token(
     }
     let presented =
         form.get("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
-    if let Some(client_id) = form.get("client_id") {
-        // Beforehand: the refresh would use the token up.
-        check_client(db.pool(), session_of(db.pool(), presented).await?, client_id).await?;
-    }
-    let refreshed = refresh(db.pool(), issuer, **lifetimes, presented, &origin.0, clock::now()).await?;
+    let refreshed = refresh(db.pool(), shared, issuer, presented, &origin.0, clock::now()).await?;
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
 }
 
@@ -202,7 +196,7 @@ struct Revoked((), Header<'static>);
                  description = "The token.", example = json!(examples::revocation())),
     responses(
         (status = 200, description = "The token's session has ended."),
-        (status = 400, description = "The form is malformed, or the token is another client's (RFC 6749 §5.2).",
+        (status = 400, description = "The form is malformed (RFC 6749 §5.2).",
          body = OAuthError, example = json!(examples::oauth_error())),
         Problems<Elsewhere>,
     ),
@@ -218,28 +212,9 @@ async fn revoke(
     let form = form?;
     let presented = form.get("token").ok_or_else(|| Failure::malformed("`token` is missing"))?;
     let of_access = issuer.verify(presented, clock::now()).await.ok().map(|token| token.session);
-    if let Some(client_id) = form.get("client_id") {
-        let session = match of_access {
-            Some(session) => Some(session),
-            None => session_of(db.pool(), presented).await?,
-        };
-        check_client(db.pool(), session, client_id).await?;
-    }
     match of_access {
         Some(session) => sign_out(db.pool(), session, Scope::Local, &origin.0).await?,
         None => sign_out_by_token(db.pool(), presented, Scope::Local, &origin.0).await?,
     }
     Ok(Revoked((), Header::new("Cache-Control", "no-store")))
-}
-
-/// A token is of use only to the client that it was issued to (RFC 6749 §5.2, `invalid_grant`). A token that is
-/// unknown is nobody's, and for others to refuse.
-async fn check_client(pool: &PgPool, session: Option<Uuid>, client_id: &str) -> Result<(), Failure> {
-    match session {
-        Some(session) if !is_of_client(pool, session, client_id).await? => {
-            let detail = "the token was issued to another client";
-            Err(Problem::new(Kind::InvalidRefreshToken, detail).into())
-        }
-        _ => Ok(()),
-    }
 }

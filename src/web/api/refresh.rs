@@ -6,8 +6,8 @@ use utoipa::{OpenApi, ToSchema};
 use super::token_response::{Credential, TokenResponse};
 use crate::clock;
 use crate::config;
-use crate::session::Issuer;
 use crate::session::refresh::refresh as exchange;
+use crate::session::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, JsonBody, RateLimited};
@@ -43,8 +43,9 @@ impl Fails for Refused {
 /// Exchange a refresh token for the next credential
 ///
 /// The token is used up, and the answer holds its successor: store that before anything else, and let one request
-/// at a time refresh. When the answer gets lost, repeat the request with the same token within 30 seconds. Any other
-/// use of a token that is used up ends the session, because somebody else may have it.
+/// at a time refresh. When the answer gets lost, repeat the request with the same token: within 30 seconds the answer is
+/// the same refresh token, and later, for a day unless the operator says otherwise, another one. Any other use of a token
+/// that is used up ends the session, because somebody else may have it.
 #[utoipa::path(
     post,
     path = "/auth/refresh",
@@ -63,12 +64,13 @@ async fn refresh(
     _limit: RateLimited<Refresh>,
     body: JsonBody,
     db: &Db,
+    shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
     let missing = || Problem::new(Kind::InvalidRequest, "`refresh_token` must be a string");
     let token = body.0.str("refresh_token").ok_or_else(missing)?;
-    let refreshed = exchange(db.pool(), issuer, **lifetimes, token, &origin.0, clock::now()).await?;
+    let refreshed = exchange(db.pool(), shared, issuer, token, &origin.0, clock::now()).await?;
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
 }

@@ -6,8 +6,8 @@ use utoipa::OpenApi;
 use super::token_response::{SignInBody, TokenResponse};
 use crate::config;
 use crate::domain::refusal::Reason;
-use crate::session::Issuer;
 use crate::session::sign_in::{Attempt, sign_in as open_session};
+use crate::session::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
@@ -44,8 +44,8 @@ impl Fails for Rules {
 /// Sign in with an identity provider's token
 ///
 /// A known account at the provider is its user. An unknown one with a verified e-mail address is linked to the user
-/// who has that address, or becomes a new user. An unverified address never leads to an existing user. If the user
-/// who has the address never proved it, everything they signed in with is removed when the address's owner arrives.
+/// who proved that address, or becomes a new user. An unverified address never leads to an existing user. A user who
+/// merely claims an address loses it to whoever proves it, and keeps everything else.
 ///
 /// The request can be repeated with the same token while that is fresh; each success opens a session.
 #[utoipa::path(
@@ -75,6 +75,7 @@ async fn sign_in(
     _limit: RateLimited<SignIn>,
     identity: VerifiedIdentity<'_>,
     db: &Db,
+    shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
     origin: ClientOrigin,
@@ -88,6 +89,6 @@ async fn sign_in(
         origin: &origin.0,
         now: identity.now,
     };
-    let signed_in = open_session(db.pool(), issuer, **lifetimes, &attempt).await?;
-    Ok(TokenResponse::signed_in(signed_in, **lifetimes))
+    let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
+    Ok(TokenResponse::signed_in(opened, **lifetimes))
 }

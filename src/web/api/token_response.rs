@@ -11,8 +11,8 @@ use super::view::{Bytes, User};
 use crate::config;
 use crate::domain::user;
 use crate::session::refresh::Refreshed;
-use crate::session::sign_in::SignedIn;
-use crate::store::users;
+use crate::session::sign_in::Opened;
+use crate::store::users::{self, SignedIn};
 use crate::web::metrics;
 
 /// A credential (RFC 6749 §5.1).
@@ -99,8 +99,8 @@ pub(super) struct TokenResponse {
 
 impl TokenResponse {
     /// The answer to a sign-in.
-    pub(super) fn signed_in(signed_in: SignedIn, lifetimes: config::Session) -> Self {
-        let SignedIn { outcome, user, identity, access_token, refresh_token } = signed_in;
+    pub(super) fn signed_in(opened: Opened, lifetimes: config::Session) -> Self {
+        let Opened { signed_in: SignedIn { outcome, user, identity }, access_token, refresh_token } = opened;
         let (status, outcome, counted) = match outcome {
             users::Outcome::Created => (Status::Created, Outcome::Created, metrics::SignedIn::CREATED),
             users::Outcome::Linked => (Status::Ok, Outcome::Linked, metrics::SignedIn::LINKED),

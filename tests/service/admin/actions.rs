@@ -78,7 +78,6 @@ async fn everything(desk: &Desk) -> String {
         "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM refresh_tokens t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
                                 WHERE kind NOT IN ('user_viewed', 'users_viewed', 'staff_signed_in')))",
     )

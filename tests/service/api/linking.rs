@@ -14,7 +14,7 @@ fn unverified(claims: Value) -> Value {
     with(claims, &json!({ "email_verified": "false" }))
 }
 
-async fn assert_refused(app: &App, answer: &Answer, before: [usize; 4], status: u16, error: &str) {
+async fn assert_refused(app: &App, answer: &Answer, before: [usize; 3], status: u16, error: &str) {
     assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{}", answer.text);
     assert_eq!(app.database.rows().await, before, "a refusal writes nothing");
 }
@@ -29,7 +29,7 @@ async fn a_linked_identity_leaves_the_others_sessions_alone_and_is_audited() {
     app.sign_in(&claims("subject-1", "ada@example.com")).await;
     let linked = app.sign_in_at("second", &at("second", "subject-2", "Ada@Example.com")).await;
     assert_eq!(linked.outcome(), "linked");
-    assert_eq!(app.database.rows().await, [1, 2, 2, 2]);
+    assert_eq!(app.database.rows().await, [1, 2, 2]);
     assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 2);
     assert_eq!(events(&app).await, [("user_created".into(), None), ("identity_linked".into(), None)]);
 }
@@ -55,7 +55,7 @@ async fn subjects_and_addresses_that_merely_look_alike_are_different_people() {
     for (subject, email) in people {
         assert_eq!(app.sign_in(&claims(subject, email)).await.outcome(), "created", "{subject} {email}");
     }
-    assert_eq!(app.database.rows().await, [4, 4, 4, 4]);
+    assert_eq!(app.database.rows().await, [4, 4, 4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +82,7 @@ async fn what_is_not_one_address_is_no_address_and_joins_nobody() {
         assert_eq!(answer.json()["user"]["email_verified"], false, "{email}");
     }
     let users = odd.len() + 1;
-    assert_eq!(app.database.rows().await, [users; 4]);
+    assert_eq!(app.database.rows().await, [users; 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,8 +144,8 @@ async fn an_address_that_nobody_proved_did_not_change_hands() {
     let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
     app.sign_in(&unverified(claims("squatter", "ada@example.com"))).await;
     let owner = app.sign_in(&claims("owner", "ada@example.com")).await;
-    assert_eq!(owner.outcome(), "linked", "{}", owner.text);
-    assert_eq!(app.database.rows().await, [1, 1, 1, 1], "the squatter is gone");
+    assert_eq!(owner.outcome(), "created", "{}", owner.text);
+    assert_eq!(app.database.rows().await, [2, 2, 2], "each has an account of their own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,35 +178,106 @@ async fn name_and_picture_follow_the_provider_and_identify_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_verified_owner_evicts_whoever_held_the_row_without_proof() {
+async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everything_else() {
     let app = App::start().await;
     let squatter = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
     assert_eq!(
         (squatter.outcome().as_str(), &squatter.json()["user"]["email_verified"]),
         ("created", &json!(false))
     );
-    // A second way in that the squatter prepared: verified, but not for the victim's address.
-    sqlx::query(
-        "INSERT INTO identities (id, user_id, provider, subject, email, email_verified)
-         SELECT gen_random_uuid(), id, 'third', 'trojan', 'squatter@example.com', true FROM users",
-    )
-    .execute(&app.database.pool)
-    .await
-    .unwrap();
-
     let owner = app.sign_in_at("second", &at("second", "owner", "victim@example.com")).await;
-    assert_eq!((owner.outcome().as_str(), owner.user_id()), ("linked", squatter.user_id()), "{}", owner.text);
+    assert_eq!((owner.status.as_u16(), owner.outcome().as_str()), (201, "created"), "{}", owner.text);
+    assert_ne!(owner.user_id(), squatter.user_id(), "no user id passes to somebody else");
+    assert_eq!(owner.json()["user"]["email"], "victim@example.com");
     assert_eq!(owner.json()["user"]["email_verified"], true);
-    assert_eq!(app.database.rows().await, [1, 1, 1, 1], "only the owner's identity and session are left");
-    assert_eq!(
-        events(&app).await.last().unwrap(),
-        &("identity_linked".into(), Some("unproven_credentials_removed".into()))
-    );
+    assert_eq!(app.database.rows().await, [2, 2, 2]);
+    let told = events(&app).await;
+    for expected in [("email_lost", "email_proven"), ("user_created", "email_proven")] {
+        assert!(told.contains(&(expected.0.into(), Some(expected.1.into()))), "{told:?}");
+    }
 
+    // They keep their user, and go on without the address, session and all.
+    assert_eq!(app.refresh(&squatter.refresh_token()).await.status.as_u16(), 200);
     let back = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
-    assert_eq!((back.status.as_u16(), back.error().as_str()), (409, "link_required"));
-    let trojan = app.sign_in_at("third", &at("third", "trojan", "squatter@example.com")).await;
-    assert_ne!(trojan.user_id(), owner.user_id());
+    assert_eq!((back.outcome().as_str(), back.user_id()), ("signed_in", squatter.user_id()));
+    assert_eq!(back.json()["user"]["email"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_linked_a_proven_identity_is_not_thrown_out_by_an_address_that_they_mistyped() {
+    let app = App::start().await;
+    let user = app.sign_in(&unverified(claims("subject", "mistyped@example.com"))).await;
+    let proven = at("second", "subject", "right@example.com");
+    let body = json!({ "id_token": app.token(&proven) });
+    let path = "/api/v1/me/identities/second";
+    app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+    let me = app.get(&user.access_token(), "/api/v1/me").await.json();
+    assert_eq!((&me["email"], &me["email_verified"]), (&json!("right@example.com"), &json!(true)));
+
+    let stranger = app.sign_in_at("third", &at("third", "stranger", "mistyped@example.com")).await;
+    assert_eq!(stranger.outcome(), "created");
+    let again = app.sign_in_at("second", &proven).await;
+    assert_eq!((again.outcome(), again.user_id()), ("signed_in".into(), user.user_id()));
+    assert_eq!(
+        app.sign_in_at("fourth", &at("fourth", "new", "right@example.com")).await.user_id(),
+        user.user_id()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linked_identity_proves_the_users_own_address_and_takes_nobody_elses() {
+    let app = App::start().await;
+    app.sign_in(&claims("grace", "grace@example.com")).await;
+    let path = "/api/v1/me/identities/second";
+    for (subject, linked, shown, verified) in [
+        ("same", "same@example.com", "same@example.com", true),
+        ("taken", "grace@example.com", "taken@example.com", false),
+    ] {
+        let user = app.sign_in(&unverified(claims(subject, &format!("{subject}@example.com")))).await;
+        let body = json!({ "id_token": app.token(&at("second", subject, linked)) });
+        let answer = app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
+        let me = app.get(&user.access_token(), "/api/v1/me").await.json();
+        assert_eq!((&me["email"], &me["email_verified"]), (&json!(shown), &json!(verified)), "{subject}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_user_to_whom_nobody_has_signed_in_waits_for_whoever_proves_the_address() {
+    let app = App::start().await;
+    let import = "INSERT INTO users (id, email, email_verified, imported_at)
+                  VALUES (gen_random_uuid(), 'ada@example.com', false, now())";
+    sqlx::query(import).execute(&app.database.pool).await.unwrap();
+    let claimed = app.sign_in(&unverified(claims("stranger", "ada@example.com"))).await;
+    assert_eq!(claimed.error(), "link_required");
+    let owner = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!((owner.outcome().as_str(), &owner.json()["user"]["email_verified"]), ("linked", &json!(true)));
+    assert_eq!(app.database.rows().await, [1, 1, 1]);
+
+    // One that was imported with an identity is whoever's that identity is.
+    let import = "WITH imported AS (INSERT INTO users (id, email, email_verified, imported_at)
+                      VALUES (gen_random_uuid(), 'bob@example.com', false, now()) RETURNING id)
+                  INSERT INTO identities (id, user_id, provider, subject, email)
+                  SELECT gen_random_uuid(), id, 'second', 'mallory', 'bob@example.com' FROM imported";
+    sqlx::query(import).execute(&app.database.pool).await.unwrap();
+    let owner = app.sign_in(&claims("bob", "bob@example.com")).await;
+    assert_eq!(owner.outcome(), "created");
+    let mallory = app.sign_in_at("second", &unverified(at("second", "mallory", "bob@example.com"))).await;
+    assert_eq!(mallory.outcome(), "signed_in");
+    assert_ne!(mallory.user_id(), owner.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_address_is_proven_only_by_a_provider_that_may_link() {
+    let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
+    let first = app.sign_in_at("second", &at("second", "subject", "old@example.com")).await;
+    assert_eq!(first.json()["user"]["email_verified"], false);
+    let moved = app.sign_in_at("second", &at("second", "subject", "ceo@example.com")).await;
+    assert_eq!(
+        (moved.user_id(), &moved.json()["user"]["email"]),
+        (first.user_id(), &json!("old@example.com"))
+    );
+    assert_eq!(app.sign_in(&claims("ceo", "ceo@example.com")).await.outcome(), "created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +303,7 @@ async fn a_deleted_users_identity_comes_back_as_somebody_new() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
     sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
-    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.database.rows().await, [0, 0, 0]);
     let again = app.sign_in(&claims("subject-1", "ada@example.com")).await;
     assert_eq!(again.outcome(), "created");
     assert_ne!(again.user_id(), first.user_id());
@@ -264,8 +335,8 @@ async fn each_setting_of_a_provider_decides_as_documented() {
             .merge(("providers.fourth.trust_email", "true"))
     })
     .await;
-    app.sign_in(&claims("subject", "ada@example.com")).await;
-    app.sign_in(&claims("gmail", "ada@gmail.com")).await;
+    app.sign_in_at("third", &at("third", "subject", "ada@example.com")).await;
+    app.sign_in_at("third", &at("third", "gmail", "ada@gmail.com")).await;
     let rows = [
         ("idp", claims("never", "ada@example.com"), 409, "link_required"),
         ("second", at("second", "plain", "ada@example.com"), 409, "link_required"),
@@ -294,24 +365,16 @@ async fn each_setting_of_a_provider_decides_as_documented() {
     }
 }
 
-/// The limit of the setting that docs/threats.md tells of.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_verified_user_of_a_provider_that_may_not_link_is_joined_by_one_that_may() {
+async fn nobody_is_joined_to_a_user_of_a_provider_that_may_not_link() {
     let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
     let doubtful = at("second", "subject", "ada@example.com");
     let first = app.sign_in_at("second", &doubtful).await;
     let owner = app.sign_in(&claims("ada", "ada@example.com")).await;
-    assert_eq!((owner.outcome(), owner.user_id()), ("linked".into(), first.user_id()));
+    assert_eq!(owner.outcome(), "created");
+    assert_ne!(owner.user_id(), first.user_id());
     let again = app.sign_in_at("second", &doubtful).await;
-    assert_eq!((again.outcome(), again.user_id()), ("signed_in".into(), owner.user_id()), "both are in");
-
-    // What does not count as verified is out when the owner comes.
-    let unproven = unverified(at("second", "another", "bob@example.com"));
-    let first = app.sign_in_at("second", &unproven).await;
-    let owner = app.sign_in(&claims("bob", "bob@example.com")).await;
-    assert_eq!((owner.outcome(), owner.user_id()), ("linked".into(), first.user_id()));
-    let again = app.sign_in_at("second", &unproven).await;
-    assert_eq!((again.status.as_u16(), again.error().as_str()), (409, "link_required"));
+    assert_eq!((again.outcome(), again.user_id()), ("signed_in".into(), first.user_id()), "both are in");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -345,11 +408,8 @@ async fn the_database_itself_refuses_what_the_rules_exclude() {
             "identities_user_id_fkey",
             "INSERT INTO identities (id, user_id, provider, subject) VALUES (gen_random_uuid(), gen_random_uuid(), 'idp', 'x')",
         ),
-        (
-            "refresh_tokens_session_id_generation_key",
-            "INSERT INTO refresh_tokens (hash, session_id, generation, expires_at)
-             SELECT sha256('x'), id, 1, now() FROM sessions",
-        ),
+        ("sessions_parent_rotated", "UPDATE sessions SET parent_hash = token_hash"),
+        ("sessions_token_hash_length", "UPDATE sessions SET token_hash = 'short'"),
     ];
     for (constraint, sql) in statements {
         let error = sqlx::query(sql).execute(&app.database.pool).await.unwrap_err();

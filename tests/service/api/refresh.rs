@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
 use reqwest::Method;
 use serde_json::json;
+use vestibule::session::prune::{Limits, prune};
 
 use crate::support::app::{Answer, App};
 use crate::support::token::claims;
@@ -38,11 +40,80 @@ async fn a_refresh_rotates_the_token_within_its_session() {
     assert_eq!((json["token_type"].as_str(), json["expires_in"].as_u64()), (Some("Bearer"), Some(900)));
     assert_eq!(json["refresh_expires_in"], 2_592_000);
     assert_ne!(second.refresh_token(), first.refresh_token());
-    assert_eq!(app.database.rows().await, [1, 1, 1, 2], "the consumed token is kept");
-    let consumed = "SELECT count(*) FROM refresh_tokens WHERE consumed_at IS NOT NULL";
-    assert_eq!(app.database.count(consumed).await, 1);
+    assert_eq!(app.database.rows().await, [1, 1, 1], "a refresh adds no row");
     assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.json()["id"], first.json()["user"]["id"]);
     assert_eq!(app.refresh(&second.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_within_half_a_minute_gets_the_same_token_and_writes_nothing() {
+    let app = App::start().await;
+    let parent = sign_in(&app).await.refresh_token();
+    let first = app.refresh(&parent).await;
+    let row = "SELECT count(*) FROM sessions WHERE xmin::text::bigint = (SELECT max(xmin::text::bigint) FROM sessions)
+               AND last_used_at = rotated_at";
+    assert_eq!(app.database.count(row).await, 1);
+    let version = "SELECT (ctid::text::point)[1]::bigint FROM sessions";
+    let before = app.database.count(version).await;
+    let second = app.refresh(&parent).await;
+    assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
+    assert_eq!(first.refresh_token(), second.refresh_token());
+    assert_eq!(app.database.count(version).await, before, "the row stays as it is");
+    assert_eq!(app.refresh(&first.refresh_token()).await.status.as_u16(), 200);
+}
+
+/// Lets the time pass for which a repeat gets the same token.
+async fn half_a_minute_later(app: &App) {
+    execute(app, "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_lost_for_an_hour_is_made_good_and_staff_see_it() {
+    let app = App::start().await;
+    let parent = sign_in(&app).await.refresh_token();
+    let lost = app.refresh(&parent).await.refresh_token();
+    half_a_minute_later(&app).await;
+    let found = app.refresh(&parent).await;
+    assert_eq!(found.status.as_u16(), 200, "{}", found.text);
+    assert_ne!(found.refresh_token(), lost, "another one, so that a thief and the owner are told apart");
+    let reissues = "SELECT count(*) FROM events WHERE kind = 'refresh_token_reissued'";
+    assert_eq!(app.database.count(reissues).await, 1);
+    // Lost again, and once more.
+    let found = app.refresh(&parent).await;
+    assert_eq!(app.refresh(&found.refresh_token()).await.status.as_u16(), 200);
+    let used = app.refresh(&parent).await;
+    assert_refused(&used);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_grace_for_lost_answers_is_a_setting_and_none_is_strict() {
+    for (grace, status) in [(0, 401), (60, 200)] {
+        let app = App::start_with(|figment| figment.merge(("session.refresh_grace", grace))).await;
+        let parent = sign_in(&app).await.refresh_token();
+        app.refresh(&parent).await;
+        assert_eq!(app.refresh(&parent).await.status.as_u16(), 200, "a repeat is no matter of grace");
+        half_a_minute_later(&app).await;
+        assert_eq!(app.refresh(&parent).await.status.as_u16(), status, "{grace}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_another_family_is_unknown_and_ends_nothing() {
+    let app = App::start().await;
+    let (mine, other) = (sign_in(&app).await.refresh_token(), sign_in(&app).await.refresh_token());
+    // Session ids are in access tokens: whoever knows one has no family secret.
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let (own, others) = (engine.decode(&mine).unwrap(), engine.decode(&other).unwrap());
+    let forged = engine.encode([&own[..16], &others[16..]].concat());
+    assert_refused(&app.refresh(&forged).await);
+    let body = json!({ "refresh_token": forged }).to_string();
+    let signed_out = app.send(Method::POST, "/api/v1/auth/logout", Some("application/json"), body).await;
+    assert_eq!(signed_out.status.as_u16(), 204);
+    assert_eq!(app.refresh(&mine).await.status.as_u16(), 200);
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,6 +121,7 @@ async fn a_lost_answer_is_made_good_and_the_lost_token_dies() {
     let app = App::start().await;
     let parent = sign_in(&app).await.refresh_token();
     let lost = app.refresh(&parent).await;
+    half_a_minute_later(&app).await;
     let found = app.refresh(&parent).await;
     assert_eq!((lost.status.as_u16(), found.status.as_u16()), (200, 200));
     let next = app.refresh(&found.refresh_token()).await;
@@ -73,7 +145,7 @@ async fn any_other_replay_ends_the_session_and_is_recorded() {
             }
             "parent of a used token" => (first.refresh_token(), app.refresh(&second.refresh_token()).await),
             _ => {
-                execute(&app, "UPDATE sessions SET parent_consumed_at = now() - interval '31 seconds'").await;
+                execute(&app, "UPDATE sessions SET rotated_at = now() - interval '1 day'").await;
                 (first.refresh_token(), second)
             }
         };
@@ -91,7 +163,7 @@ async fn any_other_replay_ends_the_session_and_is_recorded() {
 async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
     let app = App::start().await;
     let idle = sign_in(&app).await.refresh_token();
-    execute(&app, "UPDATE refresh_tokens SET expires_at = now() - interval '1 second'").await;
+    execute(&app, "UPDATE sessions SET expires_at = now() - interval '1 second'").await;
     assert_refused(&app.refresh(&idle).await);
 
     let old = sign_in(&app).await.refresh_token();
@@ -114,8 +186,7 @@ async fn no_refresh_token_is_promised_to_outlive_its_session() {
     let last = app.refresh(&old.refresh_token()).await;
     let left = last.json()["refresh_expires_in"].as_u64().unwrap();
     assert!((2_000..=2_200).contains(&left), "{left}");
-    let end = "SELECT count(*) FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-               WHERE t.generation = 2 AND t.expires_at = s.created_at + interval '7200 seconds'";
+    let end = "SELECT count(*) FROM sessions WHERE expires_at = created_at + interval '7200 seconds'";
     assert_eq!(app.database.count(end).await, 1);
     assert_eq!(app.refresh(&current.refresh_token()).await.json()["refresh_expires_in"], 3_600);
 
@@ -126,7 +197,7 @@ async fn no_refresh_token_is_promised_to_outlive_its_session() {
     assert_eq!(listed().await, 2);
     // When that time has passed.
     execute(&app, "UPDATE sessions SET created_at = created_at - interval '2200 seconds'").await;
-    execute(&app, "UPDATE refresh_tokens SET expires_at = expires_at - interval '2200 seconds'").await;
+    execute(&app, "UPDATE sessions SET expires_at = expires_at - interval '2200 seconds'").await;
     assert_eq!(listed().await, 1, "who cannot refresh is not signed in");
     assert_refused(&app.refresh(&last.refresh_token()).await);
 }
@@ -187,12 +258,14 @@ async fn what_is_no_refresh_token_is_refused_the_same_way_whatever_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_limit_an_identitys_oldest_sessions_end() {
-    let app = App::start_with(|figment| figment.merge(("session.max_per_identity", 3))).await;
+async fn beyond_the_limit_the_clean_up_ends_an_identitys_oldest_sessions() {
+    let app = App::start().await;
     let mut answers = Vec::new();
     for _ in 0..5 {
         answers.push(sign_in(&app).await.refresh_token());
     }
+    let limits = Limits { event_days: 400, sessions_per_identity: 3 };
+    assert_eq!(prune(&app.database.pool, limits).await.unwrap().surplus_sessions, 2);
     for (number, token) in answers.iter().enumerate() {
         let expected = if number < 2 { 401 } else { 200 };
         assert_eq!(app.refresh(token).await.status.as_u16(), expected, "session {number}");

@@ -95,7 +95,7 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
         assert!(line.starts_with(words), "{line}");
     }
     assert_eq!((all.len(), app.provider.calls()), (6, 1));
-    assert_eq!(app.database.rows().await, [0; 4]);
+    assert_eq!(app.database.rows().await, [0; 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,8 +42,8 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
         assert!(refused.header("retry-after").is_some(), "{code}");
         assert_eq!(
             app.database.count("SELECT last_value FROM failures").await,
-            4,
-            "{code}: once and three times more"
+            5,
+            "{code}: with others, then by itself once and three times more"
         );
         assert_eq!(app.database.rows().await, before, "{code}: nothing is half done");
 

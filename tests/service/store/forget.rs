@@ -10,6 +10,7 @@ use vestibule::store::staff_access::{self, Actor, By};
 use vestibule::store::users::{self, DeletedBy, Deletion, Origin, Traces};
 use vestibule::store::{forget, staff};
 
+use super::prune::LIMITS;
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
@@ -51,11 +52,11 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     let ada = app.sign_in(&claims("ada", ADA)).await;
     claim(&app, 300_000).await;
     assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
-    assert_eq!(app.database.rows().await, [0; 4]);
+    assert_eq!(app.database.rows().await, [0; 3]);
     // What took too long for the one who asked.
     let (left, _) = traces(&app, ADA).await;
     assert!(left < 300_000, "the deletion itself has begun with it");
-    let pruned = prune(&app.database.pool, 400).await.unwrap();
+    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(i64::try_from(pruned.forgotten).unwrap(), left);
     assert_eq!(traces(&app, ADA).await, (0, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND ip IS NULL AND detail IS NULL";
@@ -81,7 +82,7 @@ async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next
     assert_eq!(forget::addresses(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
     assert_eq!(forget::addresses(pool, None).await.unwrap(), Some(1_000));
     assert_eq!(traces(&app, ADA).await, (1_501, 1));
-    let (one, other) = tokio::join!(prune(pool, 400), prune(pool, 400));
+    let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
     assert_eq!(traces(&app, ADA).await, (1, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
@@ -177,12 +178,12 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
         "SELECT count(*) FROM events WHERE ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL";
     let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
     assert!(matches!(deleted, Deletion::Done(_)), "{deleted:?}");
-    assert_eq!(app.database.rows().await, [0; 4]);
+    assert_eq!(app.database.rows().await, [0; 3]);
     assert_eq!(app.database.count(about).await, 2_501, "the statement that deletes is as long for everybody");
     assert_eq!(forget::users(pool, Some(&[])).await.unwrap(), None);
     assert_eq!(forget::users(pool, None).await.unwrap(), Some(1_000));
     // Any instance goes on where this one was interrupted.
-    let (one, other) = tokio::join!(prune(pool, 400), prune(pool, 400));
+    let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
     assert_eq!(app.database.count("SELECT count(*) FROM users_to_forget").await, 0);
@@ -206,7 +207,7 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
     let linked = app.as_user(&mallory.access_token(), reqwest::Method::POST, path, Some(&body)).await;
     assert!(linked.status.is_success(), "{}", linked.text);
     assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status.as_u16(), 204);
-    prune(&app.database.pool, 400).await.unwrap();
+    prune(&app.database.pool, LIMITS).await.unwrap();
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
     assert_eq!(app.database.count(kept).await, 3);
     let own = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";

@@ -259,7 +259,7 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_of_an_imported_address_arrives_and_what_was_not_proved_goes() {
+async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_proved_it() {
     let app = App::start().await;
     let path = file(
         "owners.csv",
@@ -281,23 +281,30 @@ async fn the_owner_of_an_imported_address_arrives_and_what_was_not_proved_goes()
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!((answer.status.as_u16(), answer.outcome().as_str()), (200, "linked"), "{}", answer.text);
     let answer = app.sign_in(&claims("grace", "grace@example.com")).await;
-    assert_eq!(answer.outcome(), "linked", "{}", answer.text);
-    assert_eq!((answer.user_id(), answer.json()["user"]["email_verified"].clone()), (intruder, json!(true)));
-    assert_eq!(app.refresh(&session).await.status.as_u16(), 401, "what was not proved has ended");
+    assert_eq!(answer.outcome(), "created", "{}", answer.text);
+    assert_ne!(answer.user_id(), intruder);
+    assert_eq!(answer.json()["user"]["email_verified"], true);
+    assert_eq!(app.refresh(&session).await.status.as_u16(), 200, "each has an account of their own");
 
     // The same file does not let them in again, nor take anything from anybody.
     let again = import(&app.database, &path).await;
     assert_eq!((again.code, again.already), (Some(3), 1), "{again:?}");
-    assert!(again.why(3).contains("nothing is added"), "{again:?}");
+    assert!(again.why(3).contains("belongs to another user"), "{again:?}");
     let identities: Vec<String> = sqlx::query_scalar(
-        "SELECT u.email || ' ' || i.provider || ' ' || i.subject FROM identities i JOIN users u ON u.id = i.user_id ORDER BY 1",
+        "SELECT coalesce(u.email, 'nobody') || ' ' || i.provider || ' ' || i.subject
+         FROM identities i JOIN users u ON u.id = i.user_id ORDER BY 1",
     )
     .fetch_all(&app.database.pool)
     .await
     .unwrap();
     assert_eq!(
         identities,
-        ["ada@example.com idp ada", "ada@example.com second ada-elsewhere", "grace@example.com idp grace"]
+        [
+            "ada@example.com idp ada",
+            "ada@example.com second ada-elsewhere",
+            "grace@example.com idp grace",
+            "nobody second mallory"
+        ]
     );
 }
 
@@ -437,7 +444,7 @@ async fn people_sign_in_while_they_are_imported_and_are_one_person_each() {
     // Who came before their rows keeps what they came with; the other identity is not added to them.
     assert!(ended.refused.iter().all(|(_, why)| why.contains("nothing is added")), "{ended:?}");
     assert!(ended.refused.len() <= 60, "{ended:?}");
-    let [users, identities, sessions, _] = app.database.rows().await;
+    let [users, identities, sessions] = app.database.rows().await;
     assert_eq!(users, usize::try_from(PEOPLE).unwrap());
     assert_eq!((identities, sessions), (2 * users - ended.refused.len(), 60));
 }

@@ -38,7 +38,7 @@ impl Watched {
     async fn check(&mut self, what: String) {
         let scans: i64 = sqlx::query_scalar(
             "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
-             WHERE relname IN ('users', 'identities', 'sessions', 'events', 'refresh_tokens')",
+             WHERE relname IN ('users', 'identities', 'sessions') OR relname LIKE 'events%' AND relname <> 'events_default'",
         )
         .fetch_one(&self.pool)
         .await

@@ -1,24 +1,24 @@
 //! What has served its time goes; what has not stays.
 
-use vestibule::session::prune::{Pruned, prune};
+use vestibule::session::prune::{Limits, Pruned, prune};
 
 use crate::support::app::App;
 use crate::support::token::claims;
 
+pub const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
+
 #[tokio::test(flavor = "multi_thread")]
-async fn expired_tokens_go_with_the_sessions_they_leave_empty_and_a_replay_is_known_until_then() {
+async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
     let app = App::start().await;
     let live = app.sign_in(&claims("live", "live@example.com")).await;
     let next = app.refresh(&live.refresh_token()).await;
     app.sign_in(&claims("dead", "dead@example.com")).await;
     let statements = [
-        "UPDATE refresh_tokens SET expires_at = now() - interval '1 second' WHERE session_id IN
-             (SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.subject = 'dead')",
-        "UPDATE refresh_tokens SET expires_at = now() - interval '1 second' WHERE consumed_at IS NOT NULL",
-        // More than one batch of old tokens, and of old events.
-        "INSERT INTO refresh_tokens (hash, session_id, generation, expires_at)
-         SELECT sha256(n::text::bytea), (SELECT id FROM sessions ORDER BY id LIMIT 1), -n, now() - interval '1 day'
-         FROM generate_series(1, 2500) AS n",
+        // More sessions than one step looks at, the live one between them, and more than one batch of old events.
+        "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
+         SELECT gen_random_uuid(), (SELECT id FROM identities WHERE subject = 'dead'), sha256('x'), sha256('x'),
+                now() - interval '1 second', 'client'
+         FROM generate_series(1, 12000)",
         "INSERT INTO events (id, kind, created_at)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', now() - interval '401 days'
          FROM generate_series(1, 2500) AS n",
@@ -27,12 +27,54 @@ async fn expired_tokens_go_with_the_sessions_they_leave_empty_and_a_replay_is_kn
         sqlx::query(sql).execute(&app.database.pool).await.unwrap();
     }
     let events = app.database.count("SELECT count(*) FROM events").await;
-    let pruned = prune(&app.database.pool, 400).await.unwrap();
-    assert_eq!(pruned, Pruned { refresh_tokens: 2502, events: 2500, ..Pruned::default() });
-    assert_eq!(app.database.rows().await, [2, 2, 1, 1], "users and identities stay, and the live session");
+    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    assert_eq!(pruned, Pruned { sessions: 12_000, events: 2500, ..Pruned::default() });
+    assert_eq!(app.database.rows().await, [2, 2, 2], "users and identities stay, and the live sessions");
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, events - 2500);
-    assert_eq!(prune(&app.database.pool, 400).await.unwrap(), Pruned::default());
+    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&next.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_newest_sessions_of_an_identity_stay_wherever_a_step_ends() {
+    let app = App::start().await;
+    for subject in ["few", "many", "most"] {
+        app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await;
+    }
+    let open = "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
+                SELECT gen_random_uuid(), i.id, sha256('x'), sha256('x'), now() + interval '1 day', 'client'
+                FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 9000 ELSE 12000 END)";
+    sqlx::query(open).execute(&app.database.pool).await.unwrap();
+    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    assert_eq!(pruned, Pruned { surplus_sessions: 9001 + 12_001 - 200, ..Pruned::default() });
+    let whole = "SELECT count(*) FROM (SELECT identity_id FROM sessions GROUP BY identity_id HAVING count(*) = 100) AS whole";
+    assert_eq!(app.database.count(whole).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
+    let app = App::start().await;
+    let months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
+    assert_eq!(app.database.count(months).await, 4, "this month, the next two, and the default one");
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+    // A month that was not made in time takes over what was written meanwhile.
+    let this_month =
+        "DO $$ BEGIN EXECUTE 'DROP TABLE events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM'); END $$";
+    sqlx::query(this_month).execute(&app.database.pool).await.unwrap();
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 1);
+    prune(&app.database.pool, LIMITS).await.unwrap();
+    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+    let old = "CREATE TABLE events_2001_01 PARTITION OF events
+               FOR VALUES FROM ('00e3bb7e-0000-0000-0000-000000000000') TO ('00e45b2e-0000-0000-0000-000000000000')";
+    sqlx::query(old).execute(&app.database.pool).await.unwrap();
+    let many = (0..8).map(|_| prune(&app.database.pool, LIMITS));
+    for pruned in rocket::futures::future::join_all(many).await {
+        pruned.unwrap();
+    }
+    assert_eq!(app.database.count(months).await, 4);
+    assert_eq!(app.database.count("SELECT count(*) FROM events").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +92,7 @@ async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
     for sql in statements {
         sqlx::query(sql).execute(&app.database.pool).await.unwrap();
     }
-    let pruned = prune(&app.database.pool, 400).await.unwrap();
+    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(pruned, Pruned { staff_sessions: 2001, ..Pruned::default() });
     assert_eq!(
         app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = sha256('live')").await,

@@ -53,7 +53,7 @@ async fn a_hundred_parallel_first_sign_ins_of_one_identity_make_one_user() {
         app.provider.revoke(&token);
     }
     let sign_ins = ROUNDS * PARALLEL;
-    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS, sign_ins, sign_ins]);
+    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS, sign_ins]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,5 +89,5 @@ async fn eight_identities_of_four_providers_with_one_address_make_one_user() {
         }
     }
     let sign_ins = ROUNDS * PARALLEL;
-    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS * IDENTITIES, sign_ins, sign_ins]);
+    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS * IDENTITIES, sign_ins]);
 }

@@ -21,6 +21,7 @@ async fn sixty_clients_that_rotate_one_token_leave_exactly_one_successor_each_ti
         if round % 2 == 0 {
             token = app.refresh(&token).await.refresh_token();
         }
+        let token = token;
         let barrier = Arc::new(Barrier::new(CLIENTS));
         let mut clients = JoinSet::new();
         for _ in 0..CLIENTS {
@@ -35,19 +36,9 @@ async fn sixty_clients_that_rotate_one_token_leave_exactly_one_successor_each_ti
             assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
             successors.push(answer.refresh_token());
         }
-        // Of sixty answers, the database has one as the session's live token.
-        let live: Vec<u8> = sqlx::query_scalar(
-            "SELECT t.hash FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id AND s.generation = t.generation
-             ORDER BY s.id DESC LIMIT 1",
-        )
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
-        let hash = |token: &String| aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, token.as_bytes());
-        let mut winners = successors.into_iter().filter(|token| hash(token).as_ref() == live);
-        token = winners.next().expect("the live token was handed out");
-        assert_eq!(winners.next(), None, "round {round}");
-        assert_eq!(app.refresh(&token).await.status.as_u16(), 200);
+        successors.dedup();
+        assert_eq!(successors.len(), 1, "round {round}: all get the same one");
+        assert_eq!(app.refresh(&successors[0]).await.status.as_u16(), 200, "round {round}");
     }
     assert_eq!(
         app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
@@ -69,6 +60,10 @@ async fn a_phone_whose_answers_get_lost_at_random_stays_signed_in() {
         assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
         if !state.is_multiple_of(3) {
             token = answer.refresh_token();
+        } else if state & 64 == 0 {
+            // It is lost for longer than a repeat gets the same token.
+            let later = "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'";
+            sqlx::query(later).execute(&app.database.pool).await.unwrap();
         }
     }
 }
@@ -78,7 +73,10 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
     for thief_first in [true, false] {
         let app = App::start().await;
         let stolen = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
-        let (first, second) = (app.refresh(&stolen).await, app.refresh(&stolen).await);
+        let first = app.refresh(&stolen).await;
+        let later = "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'";
+        sqlx::query(later).execute(&app.database.pool).await.unwrap();
+        let second = app.refresh(&stolen).await;
         let (thief, owner) = if thief_first { (&first, &second) } else { (&second, &first) };
         // Each goes on with what it got, in turn, until the service notices that they are two.
         let turns = [thief.refresh_token(), owner.refresh_token()];
@@ -162,7 +160,7 @@ async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
         for answer in race.join_all().await {
             assert!(answer.status.is_success(), "round {round}: {}", answer.text);
         }
-        let [users, identities, sessions, tokens] = app.database.rows().await;
-        assert!(users <= 1 && users == identities && sessions == tokens, "round {round}");
+        let [users, identities, sessions] = app.database.rows().await;
+        assert!(users <= 1 && users == identities && sessions <= users, "round {round}");
     }
 }

@@ -104,24 +104,87 @@ impl Drop for Relay {
     }
 }
 
+/// Sends sign-ins one after the other; returns how many statements each took.
+async fn statements(app: &App, relay: &Relay, sign_ins: &[serde_json::Value]) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for claimed in sign_ins {
+        let before = relay.executed();
+        app.sign_in(claimed).await;
+        counts.push(relay.executed() - before);
+    }
+    counts
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_runs_one_statement_and_none_while_the_provider_is_asked() {
+async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three() {
+    let relay = Relay::start("statements").await;
+    let app = behind(&relay).await;
+    let unverified = json!({ "email_verified": false });
+    let sign_ins = [
+        claims("first", "first@example.com"),
+        claims("first", "first@example.com"),
+        claims("other", "first@example.com"),
+        with(claims("refused", "first@example.com"), &unverified),
+        // What the provider says has changed.
+        claims("first", "changed@example.com"),
+        claims("first", "changed@example.com"),
+    ];
+    assert_eq!(statements(&app, &relay, &sign_ins).await, [2, 1, 3, 3, 3, 1]);
+    let token = app.sign_in(&sign_ins[5]).await.refresh_token();
+    let before = relay.executed();
+    app.refresh(&token).await;
+    app.refresh(&token).await;
+    assert_eq!(relay.executed() - before, 2, "one each");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
+    const PEOPLE: usize = 60;
+    let relay = Relay::start("together").await;
+    let app = Arc::new(behind(&relay).await);
+    let mut tokens = Vec::new();
+    for number in 0..PEOPLE {
+        let subject = format!("subject-{number}");
+        tokens.push(app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.refresh_token());
+    }
+    let before = relay.executed();
+    let gate = app.provider.hold();
+    let mut requests = tokio::task::JoinSet::new();
+    for number in 0..PEOPLE {
+        let subject = format!("subject-{number}");
+        let app = app.clone();
+        requests.spawn(async move {
+            app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.outcome()
+        });
+    }
+    gate.arrived(PEOPLE).await;
+    gate.release();
+    assert!(requests.join_all().await.iter().all(|outcome| outcome == "signed_in"));
+    let sign_ins = relay.executed() - before;
+    assert!(sign_ins <= PEOPLE / 2, "{sign_ins} statements for {PEOPLE}");
+    assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
+}
+
+async fn behind(relay: &Relay) -> App {
+    App::start_with(|figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     const SIGN_INS: usize = 20;
     let relay = Relay::start("round-trips").await;
-    let app =
-        App::start_with(|figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1)))
-            .await;
-    // The one connection opens, and the statement is prepared on it.
+    let app = behind(&relay).await;
+    // Connections open, and statements are prepared on them.
     app.sign_in(&claims("first", "first@example.com")).await;
     let executed = || relay.executed();
     let others = || relay.counts.parse.load(Ordering::SeqCst) + relay.counts.query.load(Ordering::SeqCst);
     let before = (executed(), others());
+    let begins = relay.counts.query.load(Ordering::SeqCst);
 
     let gate = app.provider.hold();
     let app = Arc::new(app);
     let requests: Vec<_> = (0..SIGN_INS)
         .map(|number| {
-            // Created, linked, known and refused sign-ins cost the same.
             let claimed = match number % 4 {
                 0 => claims(&format!("new-{number}"), &format!("new-{number}@example.com")),
                 1 => claims(&format!("other-{number}"), "first@example.com"),
@@ -148,7 +211,7 @@ async fn a_sign_in_runs_one_statement_and_none_while_the_provider_is_asked() {
     for request in requests {
         assert!([200, 201, 409].contains(&request.await.unwrap()));
     }
-    assert_eq!((executed(), others()), (before.0 + SIGN_INS, before.1), "one statement each, and no BEGIN");
+    assert_eq!(relay.counts.query.load(Ordering::SeqCst), begins, "and no statement needs a BEGIN");
 }
 
 /// Statements of tasks that run beside the requests, such as the one that looks for a key by an unknown `kid`.

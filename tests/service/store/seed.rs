@@ -4,6 +4,7 @@ use vestibule::dev::seed::Seed;
 use vestibule::session::prune::{Pruned, prune};
 use vestibule::store::seed::{Table, analyze, write};
 
+use super::prune::LIMITS;
 use crate::support::cluster::Database;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +27,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
     let per_thousand = [
         (1250..1350, "SELECT count(*) FROM identities"),
         (80..120, "SELECT count(*) FROM sessions"),
-        (80..120, "SELECT count(*) FROM refresh_tokens WHERE expires_at > now()"),
+        (80..120, "SELECT count(*) FROM sessions WHERE expires_at > now()"),
         (180..220, "SELECT count(*) FROM events"),
         (80..120, "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'"),
         (5..15, "SELECT count(*) FROM users WHERE disabled_at IS NOT NULL"),
@@ -62,7 +63,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         assert_eq!(database.count(sql).await, 0, "{sql}");
     }
     assert_eq!(
-        prune(&database.pool, 400).await.unwrap(),
+        prune(&database.pool, LIMITS).await.unwrap(),
         Pruned::default(),
         "nothing of it is too old to keep"
     );

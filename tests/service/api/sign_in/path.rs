@@ -42,7 +42,7 @@ async fn a_provider_that_is_not_configured_is_not_found_and_nobody_is_asked() {
         assert_problem(&answer, 404, "provider_not_found");
     }
     assert_eq!(app.provider.calls(), 0);
-    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.database.rows().await, [0, 0, 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +74,7 @@ async fn a_path_that_only_resembles_the_routes_is_not_found() {
         assert_problem(&answer, 404, &answer.error());
     }
     assert_eq!(app.provider.calls(), 0);
-    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.database.rows().await, [0, 0, 0]);
     assert_eq!(post_to(&app, "/api/v1/auth/oauth/idp").await.outcome(), "created");
 }
 
@@ -85,7 +85,7 @@ async fn a_provider_that_is_switched_off_refuses_everyone_without_being_asked() 
     of_second["iss"] = "https://second.example".into();
     assert_problem(&app.sign_in_at("second", &of_second).await, 403, "provider_disabled");
     assert_eq!(app.provider.calls(), 0);
-    assert_eq!(app.database.rows().await, [0, 0, 0, 0]);
+    assert_eq!(app.database.rows().await, [0, 0, 0]);
     assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
 }
 

@@ -6,6 +6,7 @@ use vestibule::domain::look_after::{self, Refused};
 use vestibule::domain::staff::Role;
 use vestibule::session::look_after::merge as merging;
 use vestibule::session::look_after::{Action, Outcome};
+use vestibule::store;
 use vestibule::store::event_log::{self, Filter};
 use vestibule::store::events::record_look;
 use vestibule::store::staff_access;

@@ -85,7 +85,6 @@ async fn everything(app: &App) -> String {
         "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM refresh_tokens t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t))",
     )
     .fetch_one(&app.database.pool)

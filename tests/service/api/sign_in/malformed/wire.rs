@@ -25,7 +25,7 @@ async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
         assert_eq!(raw.answer().await.map(|second| second.text), None, "{shown:?}");
     }
     assert_eq!(app.provider.calls(), 0, "{shown:?}");
-    assert_eq!(app.database.rows().await, [0, 0, 0, 0], "{shown:?}");
+    assert_eq!(app.database.rows().await, [0, 0, 0], "{shown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,4 @@
--- How often what happened, hour by hour: counted once the hour is over, so that the overview reads
--- some thousand rows and not the events.
+-- Events counted by the hour, once the hour is over, so that the overview reads some thousand rows and not the events.
 CREATE TABLE event_counts (
     hour     timestamptz NOT NULL,
     kind     text        NOT NULL,
@@ -14,6 +13,4 @@ CREATE TABLE event_counts_until (
                                             CONSTRAINT event_counts_until_one CHECK (one),
     until timestamptz NOT NULL
 );
-INSERT INTO event_counts_until (until)
-SELECT greatest(date_trunc('hour', coalesce(min(created_at), now()), 'UTC'), date_trunc('hour', now(), 'UTC') - interval '31 days')
-FROM (SELECT created_at FROM events ORDER BY id LIMIT 1) AS oldest;
+INSERT INTO event_counts_until (until) VALUES (date_trunc('hour', now(), 'UTC'));

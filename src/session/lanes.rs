@@ -1,0 +1,64 @@
+//! What phones do all day, in company: sign-ins and refreshes that arrive together share a statement.
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+
+use super::refresh::REPEAT;
+use super::refresh_token::Successors;
+use crate::config;
+use crate::secret::Secret;
+use crate::store::batch::Lanes;
+use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed};
+use crate::store::users::{self, SignIn, SignedIn};
+
+/// Lanes of each statement. More would make smaller batches, and PostgreSQL pays by the statement.
+const LANES: u32 = 2;
+/// Connections that the lanes use.
+pub const CONNECTIONS: u32 = 3 * LANES;
+
+/// The lanes of sign-ins and refreshes.
+#[derive(Debug)]
+pub struct SharedStatements {
+    /// Sign-ins of identities that may be known.
+    pub known: Lanes<Arc<SignIn>, SignedIn>,
+    /// Sign-ins of identities that may be new.
+    pub new: Lanes<Arc<SignIn>, SignedIn>,
+    /// Refreshes.
+    pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
+    /// What the statements need to know of time.
+    pub lifetimes: Lifetimes,
+    /// The successors of refresh tokens.
+    pub successors: Successors,
+}
+
+impl SharedStatements {
+    /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
+    #[must_use]
+    pub fn open(pool: &PgPool, session: &config::Session, secret_key: &Secret<String>) -> Self {
+        let lifetimes = Lifetimes {
+            refresh_token: session.refresh_token_ttl,
+            session: session.absolute_ttl,
+            repeat: REPEAT,
+            grace: session.refresh_grace,
+        };
+        let (known, new, refresh) = (pool.clone(), pool.clone(), pool.clone());
+        let ttl = lifetimes.refresh_token;
+        Self {
+            known: Lanes::open(LANES, move |items: Vec<Arc<SignIn>>| {
+                let pool = known.clone();
+                async move { users::sign_in_known(&pool, &items, ttl).await }
+            }),
+            new: Lanes::open(LANES, move |items: Vec<Arc<SignIn>>| {
+                let pool = new.clone();
+                async move { users::sign_in_new(&pool, &items, ttl).await }
+            }),
+            refresh: Lanes::open(LANES, move |items: Vec<Arc<Exchange>>| {
+                let pool = refresh.clone();
+                async move { sessions::refresh(&pool, &items, lifetimes).await }
+            }),
+            lifetimes,
+            successors: Successors::new(secret_key),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Group commit for statements: what arrives together goes to PostgreSQL together.
+//!
+//! Callers hand in one item each and await their own result. A few lanes take whatever waits and run one set-based
+//! statement for it. A lane never waits for company: one caller alone is one statement at once, and under load the batches
+//! form by themselves while the lanes are busy.
+//!
+//! A batch either works for all of its items or says nothing about any: then each caller runs its own item by itself, with
+//! the retries, deadlines and errors of the single path, and one bad item never fails another. `batch-aint-one` was
+//! looked at: it hands one error to the whole batch and knows no caller who has gone away.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::Error;
+use super::deadline::in_time;
+
+/// Items of one statement.
+const BATCH: usize = 64;
+/// Items that may wait. At some thousand a second, whoever came later would wait for longer than a request may.
+const QUEUE: usize = 4096;
+
+/// The target of the events that tell metrics of each batch.
+pub const BATCHES: &str = "vestibule::batch";
+
+struct Waiting<I, O> {
+    item: I,
+    since: Instant,
+    answer: oneshot::Sender<Option<O>>,
+}
+
+type Queue<I, O> = Arc<Mutex<mpsc::Receiver<Waiting<I, O>>>>;
+
+/// The way in to some lanes.
+#[derive(Debug)]
+pub struct Lanes<I, O>(mpsc::Sender<Waiting<I, O>>);
+
+impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
+    /// Opens lanes that run `statement`. It gets items and returns as many results, in their order; a result of `None` is
+    /// for the single path. The lanes end once this value is gone and all that waits is done.
+    pub fn open<S, F>(count: u32, statement: S) -> Self
+    where
+        S: Fn(Vec<I>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Vec<Option<O>>, Error>> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let queue = Arc::new(Mutex::new(receiver));
+        for _ in 0..count {
+            tokio::spawn(keep_going(queue.clone(), statement.clone()));
+        }
+        Self(sender)
+    }
+
+    /// Returns the result for an item; none when the caller has to run it by itself.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { item, since: Instant::now(), answer };
+        self.0.try_send(waiting).map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+        // A lane that panics answers nobody.
+        Ok(answered.await.unwrap_or_default())
+    }
+}
+
+/// Runs a lane, and another in its place should it panic.
+async fn keep_going<I, O, S, F>(queue: Queue<I, O>, statement: S)
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    S: Fn(Vec<I>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Vec<Option<O>>, Error>> + Send + 'static,
+{
+    while tokio::spawn(lane(queue.clone(), statement.clone())).await.is_err() {
+        tracing::error!("a lane of statements panicked; another takes its place");
+    }
+}
+
+async fn lane<I, O, S, F>(queue: Queue<I, O>, statement: S)
+where
+    S: Fn(Vec<I>) -> F,
+    F: Future<Output = Result<Vec<Option<O>>, Error>>,
+{
+    let mut batch = Vec::with_capacity(BATCH);
+    while queue.lock().await.recv_many(&mut batch, BATCH).await > 0 {
+        // Whoever has gone away wants nothing done.
+        batch.retain(|waiting| !waiting.answer.is_closed());
+        let Some(first) = batch.first() else { continue };
+        let waited = first.since.elapsed().as_secs_f64();
+        tracing::trace!(target: BATCHES, batch_size = batch.len(), waited_secs = waited);
+        let (items, answers): (Vec<_>, Vec<_>) =
+            batch.drain(..).map(|waiting| (waiting.item, waiting.answer)).unzip();
+        match in_time(statement(items)).await {
+            Ok(results) => {
+                for (answer, result) in answers.into_iter().zip(results) {
+                    // Whoever has gone away meanwhile is told nothing.
+                    let _ = answer.send(result);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a batch failed; its items are run one by one"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// One lane that notes each batch, and waits for a permit before it doubles the numbers.
+    fn doubling(gate: Arc<Semaphore>, batches: Arc<std::sync::Mutex<Vec<usize>>>) -> Lanes<usize, usize> {
+        Lanes::open(1, move |items: Vec<usize>| {
+            batches.lock().unwrap().push(items.len());
+            let gate = gate.clone();
+            async move {
+                gate.acquire().await.unwrap().forget();
+                assert!(!items.contains(&13), "a bug");
+                if items.contains(&7) {
+                    return Err(Error::Raced(None));
+                }
+                Ok(items.into_iter().map(|item| (item != 3).then_some(2 * item)).collect())
+            }
+        })
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_alone_is_served_at_once_and_whoever_waits_goes_together() {
+        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
+        let mut callers = JoinSet::new();
+        let submit = |item| {
+            let lanes = lanes.clone();
+            async move { (item, lanes.submit(item).await.unwrap()) }
+        };
+        callers.spawn(submit(100));
+        while batches.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        for item in 0..10 {
+            callers.spawn(submit(if item == 7 || item == 3 { 50 + item } else { item }));
+        }
+        tokio::task::yield_now().await;
+        gate.add_permits(2);
+        for (item, result) in callers.join_all().await {
+            assert_eq!(result, Some(2 * item));
+        }
+        assert_eq!(*batches.lock().unwrap(), [1, 10]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_fails_or_panics_sends_each_caller_its_own_way_and_the_lane_goes_on() {
+        let lanes = Arc::new(doubling(Arc::new(Semaphore::new(100)), Arc::default()));
+        for bad in [7, 13] {
+            let mut callers = JoinSet::new();
+            for item in [bad, 1, 2] {
+                let lanes = lanes.clone();
+                callers.spawn(async move { lanes.submit(item).await.unwrap() });
+            }
+            assert_eq!(callers.join_all().await, [None; 3], "{bad}");
+            assert_eq!(lanes.submit(4).await.unwrap(), Some(8), "after {bad}");
+        }
+        assert_eq!(lanes.submit(3).await.unwrap(), None, "a result of none is the caller's own way, too");
+    }
+
+    #[tokio::test]
+    async fn whoever_has_gone_away_costs_no_statement_and_a_full_queue_refuses() {
+        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
+        let mut callers = JoinSet::new();
+        for item in 0..=QUEUE {
+            let caller = lanes.clone();
+            callers.spawn(async move { caller.submit(item).await.is_ok() });
+            tokio::task::yield_now().await;
+        }
+        // One is in the lane, and the queue is full of the others.
+        assert!(matches!(lanes.submit(1).await, Err(Error::Unavailable(_))));
+        callers.abort_all();
+        while callers.join_next().await.is_some() {}
+        gate.add_permits(100);
+        while lanes.submit(5).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(batches.lock().unwrap().iter().sum::<usize>(), 2, "the first, and the last");
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_done_before_the_lanes_end() {
+        let done = Arc::new(AtomicUsize::new(0));
+        let counted = done.clone();
+        let lanes = Lanes::open(2, move |items: Vec<()>| {
+            counted.fetch_add(items.len(), Ordering::SeqCst);
+            async move { Ok(items.into_iter().map(Some).collect()) }
+        });
+        let answers: Vec<_> = (0..1000)
+            .map(|_| {
+                let (answer, answered) = oneshot::channel();
+                let waiting = Waiting { item: (), since: Instant::now(), answer };
+                assert!(lanes.0.try_send(waiting).is_ok());
+                answered
+            })
+            .collect();
+        drop(lanes);
+        for answered in answers {
+            assert_eq!(answered.await.unwrap(), Some(()));
+        }
+        assert_eq!(done.load(Ordering::SeqCst), 1000);
+    }
+}

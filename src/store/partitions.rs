@@ -1,0 +1,101 @@
+//! Partitions of `events`, one a month: made ahead, and dropped once all of their events are too old.
+//!
+//! Ids are UUIDs of version 7, so a month is a range of ids. What fits into no partition is in `events_default`: events of
+//! an instance whose clock is off, and of months before the service ran.
+
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection, Executor};
+use time::{Date, Duration, Month, OffsetDateTime, Time};
+
+use super::Error;
+use super::event_log::first_id;
+
+/// Months that have a partition before they begin.
+const AHEAD: i32 = 2;
+/// Number of the advisory lock under which one instance at a time keeps the partitions ("vest" in ASCII).
+const LOCK: i64 = 0x7665_7374;
+
+/// A month, counted from the year 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Months(i32);
+
+impl Months {
+    fn of(date: Date) -> Self {
+        Self(date.year() * 12 + i32::from(u8::from(date.month())) - 1)
+    }
+
+    fn begin(self) -> OffsetDateTime {
+        let month =
+            u8::try_from(self.0.rem_euclid(12) + 1).ok().and_then(|month| Month::try_from(month).ok());
+        let month = month.expect("1 to 12 is a month");
+        let date = Date::from_calendar_date(self.0.div_euclid(12), month, 1);
+        date.expect("each month has a first day").with_time(Time::MIDNIGHT).assume_utc()
+    }
+
+    fn partition(self) -> String {
+        format!("events_{:04}_{:02}", self.0.div_euclid(12), self.0.rem_euclid(12) + 1)
+    }
+
+    /// Reads the name of a partition; none when it is no month's.
+    fn parse(partition: &str) -> Option<Self> {
+        let (year, month) = partition.strip_prefix("events_")?.split_once('_')?;
+        let (year, month): (i32, i32) = (year.parse().ok()?, month.parse().ok()?);
+        (1..=12).contains(&month).then_some(Self(year * 12 + month - 1))
+    }
+}
+
+/// Makes the partitions that are missing, and drops those that are older than `retention_days`, if that is said. Of several
+/// instances, one does it, and the others leave it to that one.
+///
+/// # Errors
+/// Nothing was changed; see [`Error`].
+pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) -> Result<(), Error> {
+    let mut transaction = connection.begin().await?;
+    let turn = sqlx::query!(r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!", now() AS "now!""#, LOCK);
+    let turn = turn.fetch_one(&mut *transaction).await?;
+    if !turn.taken {
+        return Ok(transaction.rollback().await?);
+    }
+    let there = sqlx::query_scalar!(
+        r#"SELECT c.relname::text AS "name!" FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+           WHERE i.inhparent = 'events'::regclass"#
+    );
+    let there: Vec<Months> =
+        there.fetch_all(&mut *transaction).await?.iter().filter_map(|name| Months::parse(name)).collect();
+    let this = Months::of(turn.now.date());
+    for month in (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month)) {
+        let (name, from, to) =
+            (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
+        // With what lies in the default partition, where a partition of its range could not be made otherwise.
+        let sql = format!(
+            "CREATE TABLE {name} (LIKE events INCLUDING DEFAULTS);
+             WITH moved AS (DELETE FROM events_default WHERE id >= '{from}' AND id < '{to}' RETURNING *)
+             INSERT INTO {name} SELECT * FROM moved;
+             ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"
+        );
+        transaction.execute(AssertSqlSafe(sql)).await?;
+    }
+    let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
+    let is_old = |month: &Months| kept.is_some_and(|kept| Months(month.0 + 1).begin() <= kept);
+    for month in there.into_iter().filter(is_old) {
+        transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_month_is_read_from_the_name_of_its_partition() {
+        for month in (1970 * 12..2200 * 12).map(Months) {
+            assert_eq!(Months::parse(&month.partition()), Some(month));
+            assert_eq!(Months::of(month.begin().date()), month);
+            assert!(Months(month.0 + 1).begin() > month.begin());
+        }
+        for other in ["events_default", "events_2026_13", "events_2026_00", "events_x_01", "users"] {
+            assert_eq!(Months::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+-- Signs in identities that are known, belong to enabled users, and are as the provider describes them: opens their
+-- sessions and records the events, for as many sign-ins as the arrays have elements. An element that has no row in the
+-- answer is anything else, and nothing was written for it; see `sign_in_new.sql` and `sign_in.sql`.
+WITH input AS (
+    SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
+        $8::uuid[], $9::bytea[], $10::bytea[], $11::uuid[],
+        $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[]
+    ) AS t (provider, subject, email, email_verified, proves, name, picture,
+            session_id, family_hash, token_hash, event_id,
+            client_id, ip, user_agent, device_name, device_platform, request_id)
+),
+known AS MATERIALIZED (
+    SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
+           u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture, u.created_at,
+           coalesce(u.last_seen_on < current_date, true) AS away
+    FROM input t
+    JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
+    JOIN users u ON u.id = i.user_id
+    WHERE u.disabled_at IS NULL
+          -- What the provider leaves out says nothing.
+          AND (t.email IS NULL OR (t.email = i.email AND t.email_verified = i.email_verified)) IS TRUE
+          AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE
+          AND (t.picture IS NULL OR (t.picture = i.picture AND u.picture IS NOT NULL)) IS TRUE
+          -- The user's own e-mail has nothing to gain by it.
+          AND (NOT t.proves OR u.email_verified OR lower(t.email COLLATE "C") <> u.email) IS TRUE
+),
+opened AS (
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
+                          device_platform)
+    SELECT session_id, identity_id, family_hash, token_hash, now() + $18::integer * interval '1 second', client_id,
+           ip::inet, user_agent, device_name, device_platform
+    FROM known
+),
+recorded AS (
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT event_id, 'signed_in', provider, user_id, session_id, ip::inet, user_agent, request_id FROM known
+),
+-- The first visit of the day. It waits for nobody, since there will be another.
+came_back AS (
+    UPDATE users SET last_seen_on = current_date
+    WHERE id IN (
+        SELECT u.id FROM users u WHERE u.id IN (SELECT user_id FROM known WHERE away)
+        ORDER BY u.id FOR NO KEY UPDATE SKIP LOCKED
+    )
+)
+SELECT session_id AS "session_id!", identity_id AS "identity_id!", identity_email, user_id AS "user_id!",
+       user_email, user_email_verified AS "user_email_verified!", user_name, user_picture, created_at AS "created_at!"
+FROM known

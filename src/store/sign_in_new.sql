@@ -1,0 +1,43 @@
+-- Creates users for identities that nobody has, whose e-mail nobody has either, opens their sessions and records the
+-- events, for as many sign-ins as the arrays have elements. No two elements are of one identity or have one e-mail. An
+-- element that has no row in the answer is anything else, and nothing was written for it; see `sign_in.sql`.
+--
+-- A concurrent sign-in that came first shows as a unique violation (users_email_key, identities_provider_subject_key);
+-- then nothing was written for any element.
+WITH input AS (
+    SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
+        $8::uuid[], $9::bytea[], $10::bytea[], $11::uuid[],
+        $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $19::uuid[], $20::uuid[]
+    ) AS t (provider, subject, email, email_verified, proves, name, picture,
+            session_id, family_hash, token_hash, event_id,
+            client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id)
+),
+new AS MATERIALIZED (
+    SELECT * FROM input t
+    WHERE NOT EXISTS (SELECT FROM identities i WHERE i.provider = t.provider AND i.subject = t.subject)
+          AND NOT EXISTS (SELECT FROM users u WHERE u.email = lower(t.email COLLATE "C"))
+),
+created AS (
+    INSERT INTO users (id, email, email_verified, name, picture, last_seen_on)
+    SELECT user_id, lower(email COLLATE "C"), proves, name, picture, current_date FROM new
+),
+linked AS (
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
+    SELECT identity_id, user_id, provider, subject, email, email_verified, name, picture FROM new
+),
+opened AS (
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
+                          device_platform)
+    SELECT session_id, identity_id, family_hash, token_hash, now() + $18::integer * interval '1 second', client_id,
+           ip::inet, user_agent, device_name, device_platform
+    FROM new
+),
+recorded AS (
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT event_id, 'user_created', provider, user_id, session_id, ip::inet, user_agent, request_id FROM new
+)
+SELECT session_id AS "session_id!", identity_id AS "identity_id!", email AS identity_email, user_id AS "user_id!",
+       lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", name AS user_name,
+       picture AS user_picture, now() AS "created_at!"
+FROM new

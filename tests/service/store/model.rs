@@ -1,0 +1,290 @@
+//! Sign-ins, refreshes and everything that ends a session, in random order, against a plain model of who must be signed in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use reqwest::Method;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::support::app::App;
+use crate::support::token::{claims, with};
+
+const STEPS: usize = 1_500;
+const USERS: usize = 4;
+
+/// A session as it must be.
+#[derive(Debug, Clone)]
+struct Session {
+    user: usize,
+    /// The provider that it was opened at.
+    second: bool,
+    alive: bool,
+    access: String,
+    live: String,
+    /// The token that the live one was given for, and whether its repeat still gets the same.
+    parent: Option<(String, Repeat)>,
+    /// Tokens that nobody should show any more.
+    old: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Same,
+    Another,
+}
+
+/// What is shown to the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Live,
+    Parent,
+    Old,
+}
+
+/// What must come of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Next,
+    Same,
+    Another,
+    Refused,
+}
+
+impl Session {
+    fn token(&self, shown: Shown, number: usize) -> Option<String> {
+        match shown {
+            Shown::Live => Some(self.live.clone()),
+            Shown::Parent => self.parent.as_ref().map(|(token, _)| token.clone()),
+            Shown::Old => (!self.old.is_empty()).then(|| self.old[number % self.old.len()].clone()),
+        }
+    }
+
+    fn expected(&self, shown: Shown, enabled: bool) -> Expected {
+        match (shown, &self.parent) {
+            _ if !self.alive || !enabled => Expected::Refused,
+            (Shown::Live, _) => Expected::Next,
+            (Shown::Parent, Some((_, Repeat::Same))) => Expected::Same,
+            (Shown::Parent, Some((_, Repeat::Another))) => Expected::Another,
+            _ => Expected::Refused,
+        }
+    }
+
+    /// Takes note of an answer.
+    fn answered(&mut self, shown: Shown, expected: Expected, enabled: bool, token: String) {
+        match expected {
+            Expected::Next => {
+                let parent = std::mem::replace(&mut self.live, token);
+                let before = self.parent.replace((parent, Repeat::Same));
+                self.old.extend(before.map(|(token, _)| token));
+            }
+            Expected::Same => assert_eq!(token, self.live),
+            Expected::Another => {
+                assert_ne!(token, self.live);
+                self.old.push(std::mem::replace(&mut self.live, token));
+            }
+            Expected::Refused => self.alive &= !(enabled && shown == Shown::Old),
+        }
+    }
+}
+
+struct World {
+    app: Arc<App>,
+    sessions: Vec<Session>,
+    /// Which users are not disabled.
+    enabled: [bool; USERS],
+    ids: HashMap<usize, String>,
+    rng: Rng,
+    deleted: usize,
+    generation: [usize; USERS],
+}
+
+impl World {
+    fn below(&mut self, bound: usize) -> usize {
+        self.rng.usize(..bound)
+    }
+
+    fn claims(&self, user: usize, second: bool) -> serde_json::Value {
+        let person = format!("user-{user}-{}", self.generation[user]);
+        let claims = claims(&person, &format!("{person}@example.com"));
+        if second { with(claims, &json!({ "iss": "https://second.example" })) } else { claims }
+    }
+
+    async fn sign_in(&mut self) {
+        let (user, second) = (self.below(USERS), self.below(3) == 0);
+        let provider = if second { "second" } else { "idp" };
+        let answer = self.app.sign_in_at(provider, &self.claims(user, second)).await;
+        if !self.enabled[user] {
+            assert_eq!(answer.error(), "user_disabled");
+            return;
+        }
+        assert!(answer.status.is_success(), "{}", answer.text);
+        self.ids.insert(user, answer.user_id());
+        let (access, live) = (answer.access_token(), answer.refresh_token());
+        self.sessions.push(Session {
+            user,
+            second,
+            alive: true,
+            access,
+            live,
+            parent: None,
+            old: Vec::new(),
+        });
+    }
+
+    /// Refreshes of up to eight sessions at once.
+    async fn refresh(&mut self) {
+        let (first, count) = (self.below(self.sessions.len()), 1 + self.below(8));
+        let mut requests = JoinSet::new();
+        for index in (first..self.sessions.len()).take(count) {
+            let (kind, number) = (self.below(8), self.below(1000));
+            let shown = match kind {
+                0..5 => Shown::Live,
+                5 | 6 => Shown::Parent,
+                _ => Shown::Old,
+            };
+            let session = &self.sessions[index];
+            let Some(token) = session.token(shown, number) else { continue };
+            let expected = session.expected(shown, self.enabled[session.user]);
+            let app = self.app.clone();
+            requests.spawn(async move { (index, shown, expected, app.refresh(&token).await) });
+        }
+        for (index, shown, expected, answer) in requests.join_all().await {
+            let refused = expected == Expected::Refused;
+            assert_eq!(
+                answer.status.as_u16(),
+                if refused { 401 } else { 200 },
+                "{shown:?} {expected:?}: {}",
+                answer.text
+            );
+            let enabled = self.enabled[self.sessions[index].user];
+            let session = &mut self.sessions[index];
+            if !refused {
+                session.access = answer.access_token();
+            }
+            session.answered(shown, expected, enabled, answer.refresh_token());
+        }
+    }
+
+    async fn execute(&self, sql: &'static str, id: Option<&String>) {
+        sqlx::query(sql).bind(id).execute(&self.app.database.pool).await.unwrap();
+    }
+
+    /// Half a minute passes.
+    async fn wait(&mut self) {
+        self.execute(
+            "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds' WHERE $1::text IS NULL",
+            None,
+        )
+        .await;
+        for session in &mut self.sessions {
+            if let Some((_, repeat)) = &mut session.parent {
+                *repeat = Repeat::Another;
+            }
+        }
+    }
+
+    async fn sign_out(&mut self) {
+        let (index, scope) = (self.below(self.sessions.len()), ["local", "others", "global"][self.below(3)]);
+        let mine = self.sessions[index].clone();
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        let answer = self.app.as_user(&mine.access, Method::POST, &path, None).await;
+        assert_eq!(answer.status.as_u16(), 204, "{}", answer.text);
+        if !mine.alive {
+            return;
+        }
+        for (other, session) in self.sessions.iter_mut().enumerate() {
+            let ends = (scope != "others" && other == index)
+                || (scope != "local" && other != index && session.user == mine.user);
+            session.alive &= !ends;
+        }
+    }
+
+    /// Disables or enables a user, as staff do: their sessions end in both cases.
+    async fn toggle(&mut self) {
+        let user = self.below(USERS);
+        let Some(id) = self.ids.get(&user).cloned() else { return };
+        self.enabled[user] = !self.enabled[user];
+        let sql =
+            "WITH changed AS (UPDATE users SET disabled_at = CASE WHEN disabled_at IS NULL THEN now() END
+                       WHERE id = $1::uuid RETURNING id)
+                   UPDATE sessions s SET ended_at = coalesce(ended_at, now())
+                   FROM changed c JOIN identities i ON i.user_id = c.id WHERE s.identity_id = i.id";
+        self.execute(sql, Some(&id)).await;
+        self.sessions
+            .iter_mut()
+            .filter(|session| session.user == user)
+            .for_each(|session| session.alive = false);
+    }
+
+    /// Removes the identity at the second provider, as unlinking it does.
+    async fn unlink(&mut self) {
+        let user = self.below(USERS);
+        let Some(id) = self.ids.get(&user).cloned() else { return };
+        self.execute(
+            "DELETE FROM identities WHERE user_id = $1::uuid AND provider = 'second'
+             AND EXISTS (SELECT FROM identities i WHERE i.user_id = $1::uuid AND i.provider = 'idp')",
+            Some(&id),
+        )
+        .await;
+        let left = "SELECT count(*) FROM identities WHERE provider = 'second' AND user_id::text = $1";
+        let left: i64 = sqlx::query_scalar(left).bind(&id).fetch_one(&self.app.database.pool).await.unwrap();
+        if left == 0 {
+            let theirs = |session: &&mut Session| session.user == user && session.second;
+            self.sessions.iter_mut().filter(theirs).for_each(|session| session.alive = false);
+        }
+    }
+
+    /// Deletes a user; whoever signs in after it is somebody new.
+    async fn delete(&mut self) {
+        let user = self.below(USERS);
+        let Some(id) = self.ids.remove(&user) else { return };
+        self.execute("DELETE FROM users WHERE id = $1::uuid", Some(&id)).await;
+        self.sessions.retain(|session| session.user != user);
+        self.enabled[user] = true;
+        self.generation[user] += 1;
+        self.deleted += 1;
+    }
+
+    async fn step(&mut self) {
+        if self.sessions.is_empty() {
+            return self.sign_in().await;
+        }
+        match self.below(40) {
+            0..8 => self.sign_in().await,
+            8..32 => self.refresh().await,
+            32..35 => self.wait().await,
+            35 | 36 => self.sign_out().await,
+            37 => self.toggle().await,
+            38 => self.unlink().await,
+            _ => self.delete().await,
+        }
+    }
+
+    /// Who is alive here is alive there.
+    async fn compare(&self) {
+        let alive = "SELECT count(*) FROM sessions s JOIN identities i ON i.id = s.identity_id
+                     JOIN users u ON u.id = i.user_id WHERE s.ended_at IS NULL AND u.disabled_at IS NULL";
+        let expected = self.sessions.iter().filter(|session| session.alive).count();
+        assert_eq!(usize::try_from(self.app.database.count(alive).await).unwrap(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must_be() {
+    let rng = Rng::new();
+    println!("seed {}", rng.get_seed());
+    let app = Arc::new(App::start().await);
+    let (ids, enabled) = (HashMap::new(), [true; USERS]);
+    let mut world =
+        World { app, sessions: Vec::new(), enabled, ids, rng, deleted: 0, generation: [0; USERS] };
+    for _ in 0..STEPS {
+        world.step().await;
+        world.compare().await;
+    }
+    assert!(
+        world.deleted > 0 && world.sessions.iter().any(|session| !session.old.is_empty()),
+        "much has happened"
+    );
+}

@@ -1,0 +1,140 @@
+//! Sign-ins and refreshes that share a statement: what is bad about one of them is nobody else's matter.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sqlx::AssertSqlSafe;
+use tokio::task::JoinSet;
+
+use crate::support::app::{Answer, App};
+use crate::support::token::claims;
+
+const PEOPLE: usize = 40;
+
+/// Ways in which one item can make a statement fail: the SQL of a trigger, and whether its own retries mend it.
+const FAILURES: [(&str, &str); 8] = [
+    ("a constraint", "RAISE EXCEPTION 'bad' USING ERRCODE = '23514'"),
+    ("a bug", "RAISE EXCEPTION 'bad' USING ERRCODE = 'XX000'"),
+    ("a conflict", "RAISE EXCEPTION 'bad' USING ERRCODE = '40001'"),
+    ("a deadlock", "RAISE EXCEPTION 'bad' USING ERRCODE = '40P01'"),
+    ("a lock", "RAISE EXCEPTION 'bad' USING ERRCODE = '55P03'"),
+    ("no room", "RAISE EXCEPTION 'bad' USING ERRCODE = '53100'"),
+    ("a division", "PERFORM 1 / (length(NEW.device_name) - 3)"),
+    ("the end of the connection", "PERFORM pg_terminate_backend(pg_backend_pid())"),
+];
+
+/// Makes a change of the session whose device is called "bad" fail like that.
+async fn break_it(app: &App, sql: &str) {
+    let function = format!(
+        "CREATE OR REPLACE FUNCTION bad() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN IF NEW.device_name = 'bad' THEN {sql}; END IF; RETURN NEW; END $$"
+    );
+    let statements =
+        [function, "CREATE OR REPLACE TRIGGER bad BEFORE INSERT OR UPDATE ON sessions FOR EACH ROW EXECUTE FUNCTION bad()".into()];
+    for sql in statements {
+        sqlx::query(AssertSqlSafe(sql)).execute(&app.database.pool).await.unwrap();
+    }
+}
+
+async fn mend_it(app: &App) {
+    sqlx::query("DROP TRIGGER IF EXISTS bad ON sessions").execute(&app.database.pool).await.unwrap();
+}
+
+/// Everybody's sign-in, released by the provider at one moment. The first one's device is called "bad".
+async fn sign_in_together(app: &Arc<App>, name: &str) -> Vec<Answer> {
+    let gate = app.provider.hold();
+    let mut requests = JoinSet::new();
+    for number in 0..PEOPLE {
+        let subject = format!("{name}-{number}");
+        let app = app.clone();
+        requests.spawn(async move {
+            let token = app.token(&claims(&subject, &format!("{subject}@example.com")));
+            let device = if number == 0 { "bad" } else { "good" };
+            (number, app.post("idp", &json!({ "id_token": token, "device": { "name": device } })).await)
+        });
+    }
+    gate.arrived(PEOPLE).await;
+    gate.release();
+    let mut answers = requests.join_all().await;
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+async fn refresh_together(app: &Arc<App>, tokens: &[String]) -> Vec<Answer> {
+    let mut requests = JoinSet::new();
+    for (number, token) in tokens.iter().cloned().enumerate() {
+        let app = app.clone();
+        requests.spawn(async move { (number, app.refresh(&token).await) });
+    }
+    let mut answers = requests.join_all().await;
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
+    let app = Arc::new(App::start().await);
+    for (way, sql) in FAILURES {
+        // New, known, refreshed.
+        for step in ["created", "signed_in"] {
+            break_it(&app, sql).await;
+            let sessions = app.database.rows().await[2];
+            let answers = sign_in_together(&app, &way.replace(' ', "-")).await;
+            let (bad, good) = answers.split_first().unwrap();
+            assert!(bad.status.as_u16() >= 500, "{way}, {step}: {}", bad.text);
+            for answer in good {
+                assert_eq!(answer.outcome(), step, "{way}: {}", answer.text);
+            }
+            assert_eq!(
+                app.database.rows().await[2],
+                sessions + PEOPLE - 1,
+                "{way}, {step}: one session each"
+            );
+            mend_it(&app).await;
+            let mended = sign_in_together(&app, &way.replace(' ', "-")).await;
+            assert!(mended.iter().all(|answer| answer.status.is_success()), "{way}, {step}");
+            if step == "signed_in" {
+                break_it(&app, sql).await;
+                let mut tokens: Vec<_> = mended.iter().map(Answer::refresh_token).collect();
+                let answers = refresh_together(&app, &tokens).await;
+                let (bad, good) = answers.split_first().unwrap();
+                assert!(bad.status.as_u16() >= 500, "{way}: {}", bad.text);
+                for (token, answer) in tokens.iter_mut().skip(1).zip(good) {
+                    assert_eq!(answer.status.as_u16(), 200, "{way}: {}", answer.text);
+                    *token = answer.refresh_token();
+                }
+                mend_it(&app).await;
+                let answers = refresh_together(&app, &tokens).await;
+                assert!(
+                    answers.iter().all(|answer| answer.status.as_u16() == 200),
+                    "{way}: nobody lost a session"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one_user() {
+    let app = Arc::new(App::start().await);
+    for round in 0..20 {
+        let gate = app.provider.hold();
+        let mut requests = JoinSet::new();
+        for number in 0..PEOPLE {
+            let app = app.clone();
+            requests.spawn(async move {
+                // Four identities, two of which have the address in common.
+                let which = number % 4;
+                let subject = format!("subject-{round}-{which}");
+                app.sign_in(&claims(&subject, &format!("address-{round}-{}@example.com", which.min(2)))).await
+            });
+        }
+        gate.arrived(PEOPLE).await;
+        gate.release();
+        let answers = requests.join_all().await;
+        assert!(answers.iter().all(|answer| answer.status.is_success()), "round {round}");
+        let count = |outcome: &str| answers.iter().filter(|answer| answer.outcome() == outcome).count();
+        assert_eq!((count("created"), count("linked")), (3, 1), "round {round}");
+    }
+    assert_eq!(app.database.rows().await, [60, 80, 20 * PEOPLE]);
+}
