@@ -1,5 +1,7 @@
 //! The database gives a transaction up for the sake of another.
 
+use std::sync::Arc;
+
 use crate::support::app::App;
 use crate::support::token::claims;
 
@@ -51,4 +53,41 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
         assert_eq!(app.sign_in(&claims).await.outcome(), "created", "{code}");
         assert_eq!(app.database.rows().await, before.map(|rows| rows + 1), "{code}: and done once");
     }
+}
+
+/// What a sign-in saw of the user who has the address is old once it has waited for that user's row.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {
+    let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
+    let app = Arc::new(app);
+    let second = crate::support::token::with(
+        claims("ada", "ada@example.com"),
+        &serde_json::json!({ "iss": "https://second.example" }),
+    );
+    app.sign_in_at("second", &second).await;
+    // Somebody links an identity of the same provider, and has not committed yet.
+    let mut linking = app.database.pool.begin().await.unwrap();
+    for sql in [
+        "UPDATE users SET updated_at = now()",
+        "INSERT INTO identities (id, user_id, provider, subject) SELECT gen_random_uuid(), id, 'idp', 'first' FROM users",
+    ] {
+        sqlx::query(sql).execute(&mut *linking).await.unwrap();
+    }
+    let waiting = tokio::spawn({
+        let app = app.clone();
+        async move { app.sign_in(&claims("recycled", "ada@example.com")).await }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '-- Signs in one identity%'";
+    while app.database.count(waits).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    linking.commit().await.unwrap();
+    let answer = waiting.await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (409, "identity_conflict"),
+        "{}",
+        answer.text
+    );
 }
