@@ -113,9 +113,7 @@ pub async fn refresh(
     for item in items {
         first.entry(item.session_id).or_insert(item);
     }
-    let mut exchanged: Vec<_> = first.values().copied().collect();
-    // Locks are taken in the order of ids anyway; so the rows are read in it, too.
-    exchanged.sort_unstable_by_key(|item| item.session_id);
+    let exchanged: Vec<_> = first.values().copied().collect();
     let hashes = |read: fn(&Exchange) -> &[u8]| exchanged.iter().map(|item| read(item)).collect::<Vec<_>>();
     let rows = sqlx::query_file!(
         "src/store/refresh.sql",
