@@ -19,3 +19,5 @@ CREATE INDEX identities_user_id_idx ON identities (user_id);
 -- The users of a provider, the newest or the oldest first. Without it, the users of a provider that was switched off
 -- years ago are found only by reading all newer ones.
 CREATE INDEX identities_provider_user_id_idx ON identities (provider, user_id);
+-- Who has an address, whichever user it led to.
+CREATE INDEX identities_email_idx ON identities (lower(email COLLATE "C")) WHERE email IS NOT NULL;

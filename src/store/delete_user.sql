@@ -30,9 +30,13 @@ theirs AS (
     UNION
     SELECT e.email FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' WHERE e.email IS NOT NULL
 ),
--- Where somebody else has the address, whatever was verified, it is them whom the attempts were on.
+-- Where somebody else has the address, whatever was verified, or an identity of theirs has proved it, it is them whom the
+-- attempts were on.
 addresses AS (
-    SELECT email FROM theirs t WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)
+    SELECT email FROM theirs t
+    WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)
+          AND NOT EXISTS (SELECT FROM identities i
+                          WHERE lower(i.email COLLATE "C") = t.email AND i.email_verified AND i.user_id <> $1)
 ),
 -- By the clock, and not as of the statement's begin: it may have waited for the user's row, and whatever has happened
 -- meanwhile was before the deletion, too.

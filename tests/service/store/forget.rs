@@ -196,20 +196,28 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
-    let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
-    app.sign_in(&claims("ada", ADA)).await;
-    claim(&app, 3).await;
-    // Verified there, and yet it links to nobody.
-    let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
-    let at_second = with(claims("mallory", ADA), &serde_json::json!({ "iss": "https://second.example" }));
-    let body = serde_json::json!({ "id_token": app.token(&at_second) });
-    let path = "/api/v1/me/identities/second";
-    let linked = app.as_user(&mallory.access_token(), reqwest::Method::POST, path, Some(&body)).await;
-    assert!(linked.status.is_success(), "{}", linked.text);
-    assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status.as_u16(), 204);
-    prune(&app.database.pool, LIMITS).await.unwrap();
-    let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
-    assert_eq!(app.database.count(kept).await, 3);
-    let own = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";
-    assert_eq!(app.database.count(own).await, 0);
+    // Ada's address is her user's own, or only that of an identity of hers.
+    for own in [ADA, "lovelace@example.com"] {
+        let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
+        // Verified there, and yet it links to nobody.
+        let link = async |token: &str, subject: &str| {
+            let at_second =
+                with(claims(subject, ADA), &serde_json::json!({ "iss": "https://second.example" }));
+            let body = serde_json::json!({ "id_token": app.token(&at_second) });
+            let path = "/api/v1/me/identities/second";
+            let linked = app.as_user(token, reqwest::Method::POST, path, Some(&body)).await;
+            assert!(linked.status.is_success(), "{}", linked.text);
+        };
+        let ada = app.sign_in(&claims("ada", own)).await;
+        link(&ada.access_token(), "ada").await;
+        claim(&app, 3).await;
+        let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
+        link(&mallory.access_token(), "mallory").await;
+        assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+        prune(&app.database.pool, LIMITS).await.unwrap();
+        let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
+        assert_eq!(app.database.count(kept).await, 3, "{own}");
+        let hers = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";
+        assert_eq!(app.database.count(hers).await, 0, "{own}");
+    }
 }
