@@ -1,21 +1,21 @@
 -- Sessions: one sign-in on one device, in one row. A session belongs to the identity it was opened with, and through it
 -- to the user, so that unlinking the identity or deleting the user ends it.
 --
--- Secrets are stored by their SHA-256. All refresh tokens of a session share the family secret, and each has a secret of
--- its own: `token_hash` is the live one's, `parent_hash` that of the token it was given for, at `rotated_at`. A refresh
--- changes no indexed column, and the free space of a page takes its new version (a heap-only update).
+-- Secrets are stored by the first 128 bits of their SHA-256, as many as the shortest of them has. All refresh tokens of a
+-- session share the family secret, and each has a secret of its own: `token_hash` is the live one's, `parent_hash` that of
+-- the token that was exchanged for it, at `rotated_at`. A refresh changes no indexed column, and the free space of a page
+-- takes its new version (a heap-only update).
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
-    last_used_at    timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,
     rotated_at      timestamptz,
     ended_at        timestamptz,
     id              uuid        CONSTRAINT sessions_pkey PRIMARY KEY,
     identity_id     uuid        NOT NULL
                                 CONSTRAINT sessions_identity_id_fkey REFERENCES identities ON DELETE CASCADE,
-    family_hash     bytea       NOT NULL CONSTRAINT sessions_family_hash_length CHECK (octet_length(family_hash) = 32),
-    token_hash      bytea       NOT NULL CONSTRAINT sessions_token_hash_length CHECK (octet_length(token_hash) = 32),
-    parent_hash     bytea       CONSTRAINT sessions_parent_hash_length CHECK (octet_length(parent_hash) = 32),
+    family_hash     bytea       NOT NULL CONSTRAINT sessions_family_hash_length CHECK (octet_length(family_hash) = 16),
+    token_hash      bytea       NOT NULL CONSTRAINT sessions_token_hash_length CHECK (octet_length(token_hash) = 16),
+    parent_hash     bytea       CONSTRAINT sessions_parent_hash_length CHECK (octet_length(parent_hash) = 16),
     client_id       text        NOT NULL,
     ip              inet,
     user_agent      text,

@@ -12,7 +12,7 @@ use super::signing_key;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
-use crate::store::sessions::{Exchange, NotRefreshed, Successor};
+use crate::store::sessions::{Exchange, NotRefreshed};
 use crate::store::turns::in_turn;
 use crate::store::users::Origin;
 
@@ -58,13 +58,14 @@ pub async fn refresh(
     now: i64,
 ) -> Result<Refreshed, Error> {
     let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
-    let (derived, random) = (shared.successors.of(&presented), presented.another());
+    let period = now.div_euclid(REPEAT.into());
+    let reissue = |period| shared.successors.reissue(&presented, period);
+    let successors = [shared.successors.of(&presented), reissue(period), reissue(period - 1)];
     let item = Arc::new(Exchange {
         session_id: presented.session(),
         family_hash: presented.family_hash(),
         presented_hash: presented.token_hash(),
-        derived_hash: derived.token_hash(),
-        random_hash: random.token_hash(),
+        successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
         origin: origin.clone(),
     });
     let mut retries = Retries::default();
@@ -82,10 +83,6 @@ pub async fn refresh(
     };
     let session = verdict.map_err(Error::Refused)?;
     let access_token = issuer.issue(session.user_id, session.session_id, &session.client_id, now)?;
-    let successor = match session.successor {
-        Successor::Derived => derived,
-        Successor::Random => random,
-    };
     let refresh_expires_in = session.refresh_expires_in;
-    Ok(Refreshed { access_token, refresh_token: successor.text(), refresh_expires_in })
+    Ok(Refreshed { access_token, refresh_token: successors[session.successor].text(), refresh_expires_in })
 }

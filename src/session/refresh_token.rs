@@ -1,8 +1,8 @@
-//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. We know the secrets only by their SHA-256.
+//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. We know the secrets only by their hashes.
 //!
 //! All tokens of a session share the family secret, so an old one is recognised without being kept. The token secret of
 //! a successor is derived from the token that is exchanged for it (HMAC-SHA-256, RFC 2104), so that two refreshes at once
-//! get the same successor and none of it has to be stored.
+//! get the same successor and none of it has to be stored. So is that of a token whose answer was lost, and the time, too.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -12,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
 use crate::secret::Secret;
+use crate::store::sessions::Hash;
 
 const FAMILY: usize = 16;
 const SECRET: usize = 32;
@@ -37,11 +38,24 @@ impl Successors {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
     }
 
-    /// Returns the one successor that repeats of this exchange get, too.
+    /// Returns the successor that a token gets at first.
     #[must_use]
     pub fn of(&self, token: &RefreshToken) -> RefreshToken {
+        self.derived(token, &[])
+    }
+
+    /// Returns the successor that a token gets in that period should the answer with the first have been lost.
+    #[must_use]
+    pub fn reissue(&self, token: &RefreshToken, period: i64) -> RefreshToken {
+        self.derived(token, &period.to_be_bytes())
+    }
+
+    fn derived(&self, token: &RefreshToken, period: &[u8]) -> RefreshToken {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(&token.0);
+        context.update(period);
         let mut successor = RefreshToken(token.0);
-        successor.0[16 + FAMILY..].copy_from_slice(hmac::sign(&self.0, &token.0).as_ref());
+        successor.0[16 + FAMILY..].copy_from_slice(context.sign().as_ref());
         successor
     }
 }
@@ -60,17 +74,6 @@ impl RefreshToken {
         bytes[..16].copy_from_slice(session.as_bytes());
         rand::fill(&mut bytes[16..]).expect("the system gives random bits");
         Self(bytes)
-    }
-
-    /// Makes a random token of the same session and family.
-    ///
-    /// # Panics
-    /// As [`RefreshToken::first`].
-    #[must_use]
-    pub fn another(&self) -> Self {
-        let mut token = Self(self.0);
-        rand::fill(&mut token.0[16 + FAMILY..]).expect("the system gives random bits");
-        token
     }
 
     /// Reads a token that a client sent; none when it cannot be one of ours.
@@ -93,16 +96,16 @@ impl RefreshToken {
         Uuid::from_bytes(id)
     }
 
-    /// Returns the SHA-256 of the family secret.
+    /// Returns the hash of the family secret.
     #[must_use]
-    pub fn family_hash(&self) -> [u8; 32] {
-        sha256(&self.0[16..16 + FAMILY])
+    pub fn family_hash(&self) -> Hash {
+        hash(&self.0[16..16 + FAMILY])
     }
 
-    /// Returns the SHA-256 of the token secret.
+    /// Returns the hash of the token secret.
     #[must_use]
-    pub fn token_hash(&self) -> [u8; 32] {
-        sha256(&self.0[16 + FAMILY..])
+    pub fn token_hash(&self) -> Hash {
+        hash(&self.0[16 + FAMILY..])
     }
 }
 
@@ -113,9 +116,9 @@ impl std::fmt::Debug for RefreshToken {
     }
 }
 
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+fn hash(secret: &[u8]) -> Hash {
+    let mut hash = Hash::default();
+    hash.copy_from_slice(&digest(&SHA256, secret).as_ref()[..size_of::<Hash>()]);
     hash
 }
 
@@ -154,7 +157,16 @@ mod tests {
             assert_ne!(successors("a").of(&other).token_hash(), successor.token_hash(), "byte {changed}");
         }
         assert_ne!(successors("b").of(&token).token_hash(), successor.token_hash());
-        assert_ne!(token.another().token_hash(), successor.token_hash());
+        let successors = successors("a");
+        for other in [successors.reissue(&token, 0), successors.reissue(&token, 1)] {
+            assert_eq!(other.family_hash(), successor.family_hash());
+            assert_ne!(other.token_hash(), successor.token_hash());
+        }
+        assert_ne!(
+            successors.reissue(&token, 0).0,
+            successors.reissue(&token, 1).0,
+            "each period has its own"
+        );
     }
 
     #[test]

@@ -2,18 +2,20 @@
 -- session's row is the referee: it is locked, in the order of ids, and what decides is in it.
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
---   $4 hashes of the derived successors  $5 hashes of random ones  $6 event ids
---   $7 seconds that a new token is good for  $8 longest life of a session in seconds
---   $9 seconds for which a repeat gets the same successor  $10 seconds for which the parent gets another
---   $11 ips  $12 user agents  $13 request ids
+--   $4 hashes of the successors  $5 hashes of those of a reissue now, $6 of one a moment ago
+--   $7 event ids  $8 ips  $9 user agents  $10 request ids
+--   $11 seconds that a new token is good for  $12 longest life of a session in seconds
+--   $13 seconds for which a repeat gets the same successor  $14 seconds for which the parent gets another
 --
--- The live token is exchanged for the derived successor. Its parent, shown again at once, gets the same one: the row stays
--- as it is. Shown later, it gets another one as long as the live token was never used, since then the answer was lost; the
--- live one dies. Any other token of the family was copied, and the session ends. A token of another family is unknown.
+-- The live token is exchanged for its successor. Its parent, shown again at once, gets the same one: the row stays as it
+-- is. Shown later, it gets another one as long as the live token was never used, since then the answer was lost; the live
+-- one dies, and who repeats that at once gets the same one, too. Any other token of the family was copied, and the session
+-- ends. A token of another family is unknown.
 WITH input AS (
-    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $11::text[],
-                         $12::text[], $13::text[])
-        AS t (session_id, family_hash, presented_hash, derived_hash, random_hash, event_id, ip, user_agent, request_id)
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
+                         $8::text[], $9::text[], $10::text[])
+        AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, event_id, ip,
+              user_agent, request_id)
 ),
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at, s.created_at, s.expires_at, s.ended_at, s.client_id,
@@ -25,29 +27,34 @@ presented AS MATERIALIZED (
     ORDER BY s.id
     FOR NO KEY UPDATE OF s
 ),
-decision AS MATERIALIZED (
+decided AS (
     SELECT *,
-           least(now() + $7::integer * interval '1 second', created_at + $8::integer * interval '1 second') AS good_until,
+           least(now() + $11::integer * interval '1 second', created_at + $12::integer * interval '1 second') AS good_until,
            CASE
                WHEN ended_at IS NOT NULL THEN 'ended'
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
-               WHEN expires_at <= now() OR created_at <= now() - $8::integer * interval '1 second' THEN 'expired'
+               WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
-               WHEN presented_hash = parent_hash AND token_hash = derived_hash
-                    AND rotated_at > now() - $9::integer * interval '1 second' THEN 'repeated'
-               WHEN presented_hash = parent_hash AND rotated_at > now() - $10::integer * interval '1 second'
+               WHEN presented_hash = parent_hash
+                    AND (token_hash IN (reissue_hash, reissued_hash)
+                         OR (token_hash = successor_hash AND rotated_at > now() - $13::integer * interval '1 second'))
+                   THEN 'repeated'
+               WHEN presented_hash = parent_hash AND rotated_at > now() - $14::integer * interval '1 second'
                    THEN 'reissued'
                ELSE 'replayed'
            END AS outcome
     FROM presented
 ),
+decision AS MATERIALIZED (
+    SELECT *,
+           CASE outcome WHEN 'rotated' THEN successor_hash WHEN 'reissued' THEN reissue_hash ELSE token_hash END AS live_hash
+    FROM decided
+),
 changed AS (
     UPDATE sessions s
-    SET token_hash = CASE d.outcome WHEN 'rotated' THEN d.derived_hash WHEN 'reissued' THEN d.random_hash
-                                    ELSE d.token_hash END,
+    SET token_hash = d.live_hash,
         parent_hash = CASE d.outcome WHEN 'rotated' THEN d.presented_hash ELSE d.parent_hash END,
         rotated_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE d.rotated_at END,
-        last_used_at = CASE d.outcome WHEN 'replayed' THEN s.last_used_at ELSE now() END,
         expires_at = CASE d.outcome WHEN 'replayed' THEN s.expires_at ELSE d.good_until END,
         ended_at = CASE d.outcome WHEN 'replayed' THEN now() END
     FROM decision d
@@ -69,6 +76,7 @@ came_back AS (
     )
 )
 SELECT session_id AS "session_id!", outcome AS "outcome!", user_id AS "user_id!", client_id AS "client_id!",
+       live_hash AS "live_hash!",
        floor(extract(epoch FROM CASE outcome WHEN 'repeated' THEN expires_at ELSE good_until END - now()))::bigint
            AS "expires_in!"
 FROM decision

@@ -34,8 +34,8 @@ impl Table {
                  FROM STDIN"
             }
             Self::Sessions => {
-                "COPY sessions (id, identity_id, family_hash, token_hash, created_at, last_used_at, expires_at, ended_at,
-                                client_id, ip, user_agent, device_name, device_platform)
+                "COPY sessions (id, identity_id, family_hash, token_hash, parent_hash, created_at, rotated_at,
+                                expires_at, ended_at, client_id, ip, user_agent, device_name, device_platform)
                  FROM STDIN"
             }
             Self::Events => {

@@ -25,19 +25,21 @@ pub struct Lifetimes {
     pub grace: u32,
 }
 
-/// A refresh token that is to be exchanged. Secrets are by their SHA-256.
+/// The first 128 bits of a secret's SHA-256.
+pub type Hash = [u8; 16];
+
+/// A refresh token that is to be exchanged.
 #[derive(Debug)]
 pub struct Exchange {
     /// The session that the token names.
     pub session_id: Uuid,
     /// Its family secret.
-    pub family_hash: [u8; 32],
+    pub family_hash: Hash,
     /// Its own secret.
-    pub presented_hash: [u8; 32],
-    /// That of the successor which repeats get, too.
-    pub derived_hash: [u8; 32],
-    /// That of the successor of a token whose answer was lost.
-    pub random_hash: [u8; 32],
+    pub presented_hash: Hash,
+    /// Those of the tokens it may be exchanged for: its successor, the one it gets now should the answer with the first
+    /// have been lost, and the one it got for this reason a moment ago.
+    pub successor_hashes: [Hash; 3],
     /// Where the request came from.
     pub origin: Origin,
 }
@@ -51,19 +53,10 @@ pub struct Refreshed {
     pub user_id: Uuid,
     /// The application it was opened by.
     pub client_id: String,
-    /// Which of the two successors is the live one.
-    pub successor: Successor,
+    /// Which of the tokens it may be exchanged for is the new one.
+    pub successor: usize,
     /// For how many seconds the new token is good unless it is used.
     pub refresh_expires_in: u32,
-}
-
-/// A successor of a refresh token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Successor {
-    /// The one that is derived from the presented token.
-    Derived,
-    /// The random one, since the derived one may have been lost.
-    Random,
 }
 
 /// Why there is no new refresh token. The client is told none of it.
@@ -120,52 +113,55 @@ pub async fn refresh(
         &exchanged.iter().map(|item| item.session_id).collect::<Vec<_>>(),
         &hashes(|item| &item.family_hash) as &[&[u8]],
         &hashes(|item| &item.presented_hash) as &[&[u8]],
-        &hashes(|item| &item.derived_hash) as &[&[u8]],
-        &hashes(|item| &item.random_hash) as &[&[u8]],
+        &hashes(|item| &item.successor_hashes[0]) as &[&[u8]],
+        &hashes(|item| &item.successor_hashes[1]) as &[&[u8]],
+        &hashes(|item| &item.successor_hashes[2]) as &[&[u8]],
         &exchanged.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        seconds(lifetimes.refresh_token),
-        seconds(lifetimes.session),
-        seconds(lifetimes.repeat),
-        seconds(lifetimes.grace),
         &exchanged.iter().map(|item| item.origin.ip.map(|ip| ip.to_string())).collect::<Vec<_>>()
             as &[Option<String>],
         &exchanged.iter().map(|item| item.origin.user_agent.as_deref()).collect::<Vec<_>>()
             as &[Option<&str>],
         &exchanged.iter().map(|item| item.origin.request_id.as_str()).collect::<Vec<_>>() as &[&str],
+        seconds(lifetimes.refresh_token),
+        seconds(lifetimes.session),
+        seconds(lifetimes.repeat),
+        seconds(lifetimes.grace),
     )
     .fetch_all(pool)
     .await?;
-    let mut verdicts = HashMap::new();
-    for row in rows {
-        let refreshed = |successor| {
-            Ok(Refreshed {
-                session_id: row.session_id,
-                user_id: row.user_id,
-                client_id: row.client_id.clone(),
-                successor,
-                refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
-            })
-        };
-        let verdict = match row.outcome.as_str() {
-            "rotated" | "repeated" => refreshed(Successor::Derived),
-            "reissued" => refreshed(Successor::Random),
-            "ended" => Err(NotRefreshed::Ended),
-            "user_disabled" => Err(NotRefreshed::UserDisabled),
-            "expired" => Err(NotRefreshed::Expired),
-            "replayed" => Err(NotRefreshed::Replayed),
-            outcome => return Err(Error::unexpected(outcome)),
-        };
-        verdicts.insert(row.session_id, verdict);
-    }
+    let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.session_id, row)).collect();
     let verdict = |item: &Arc<Exchange>| {
         let first = first[&item.session_id];
-        let verdict = verdicts.get(&item.session_id).cloned().unwrap_or(Err(NotRefreshed::Unknown));
-        let repeats = item.presented_hash == first.presented_hash
-            && item.family_hash == first.family_hash
-            && matches!(verdict, Ok(Refreshed { successor: Successor::Derived, .. }));
-        (Arc::ptr_eq(item, first) || repeats).then_some(verdict)
+        let repeats = item.presented_hash == first.presented_hash && item.family_hash == first.family_hash;
+        if !Arc::ptr_eq(item, first) && !repeats {
+            return Ok(None);
+        }
+        let Some(row) = rows.get(&item.session_id) else { return Ok(Some(Err(NotRefreshed::Unknown))) };
+        let refused = match row.outcome.as_str() {
+            "rotated" | "repeated" | "reissued" => {
+                // A repeat that began in another period than the first may know another token; then it comes after it.
+                let successor = item.successor_hashes.iter().position(|hash| *hash == row.live_hash[..]);
+                return Ok(successor.map(|successor| {
+                    Ok(Refreshed {
+                        session_id: row.session_id,
+                        user_id: row.user_id,
+                        client_id: row.client_id.clone(),
+                        successor,
+                        refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
+                    })
+                }));
+            }
+            // The first has ended the session, and the others find it so.
+            "replayed" if !Arc::ptr_eq(item, first) => NotRefreshed::Ended,
+            "replayed" => NotRefreshed::Replayed,
+            "ended" => NotRefreshed::Ended,
+            "user_disabled" => NotRefreshed::UserDisabled,
+            "expired" => NotRefreshed::Expired,
+            outcome => return Err(Error::unexpected(outcome)),
+        };
+        Ok(Some(Err(refused)))
     };
-    Ok(items.iter().map(verdict).collect())
+    items.iter().map(verdict).collect()
 }
 
 pub(super) fn seconds(value: u32) -> i32 {
@@ -196,8 +192,8 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
 pub async fn by_refresh_token(
     pool: &PgPool,
     session: Uuid,
-    family_hash: &[u8; 32],
-    token_hash: &[u8; 32],
+    family_hash: &Hash,
+    token_hash: &Hash,
     exchangeable: Option<u32>,
 ) -> Result<Option<Uuid>, Error> {
     let session = sqlx::query_scalar!(
@@ -299,12 +295,12 @@ pub struct SessionRow {
 /// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query!(
-        r#"SELECT s.id, i.provider, s.created_at, s.last_used_at, host(s.ip) AS ip, s.user_agent, s.device_name,
+        r#"SELECT s.id, i.provider, s.created_at, coalesce(s.rotated_at, s.created_at) AS "last_used_at!", host(s.ip) AS ip, s.user_agent, s.device_name,
                   s.device_platform
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
            WHERE i.user_id = $1
-           ORDER BY s.last_used_at DESC, s.id DESC"#,
+           ORDER BY coalesce(s.rotated_at, s.created_at) DESC, s.id DESC"#,
         user,
     );
     let rows = rows.fetch_all(pool).await?.into_iter();

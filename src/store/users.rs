@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use super::sessions::seconds;
+use super::sessions::{Hash, seconds};
 use super::staff_access::By;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
@@ -28,10 +28,10 @@ pub struct SignIn {
     pub decision: Decision,
     /// Id of the session to open.
     pub session_id: Uuid,
-    /// SHA-256 of the session's family secret.
-    pub family_hash: [u8; 32],
-    /// SHA-256 of the secret of its first refresh token.
-    pub token_hash: [u8; 32],
+    /// The session's family secret.
+    pub family_hash: Hash,
+    /// The secret of its first refresh token.
+    pub token_hash: Hash,
     /// Where the request came from.
     pub origin: Origin,
     /// What the device calls itself.

@@ -175,8 +175,10 @@ fn visit(
     let opened = seen.saturating_sub(dice.below(7) as u64 * DAY).max(person.created);
     let (id, (platform, device, agent)) = (dice.id(opened), dice.one_of(&DEVICES));
     let ended = dice.percent(10).then(|| timestamp(dice.between(seen, now)));
-    let (ip, at, last_used) = (address(dice), timestamp(opened), timestamp(seen));
-    let (family, token) = (format!("\\x{}", dice.hex(64)), format!("\\x{}", dice.hex(64)));
+    let (ip, at) = (address(dice), timestamp(opened));
+    let mut secret = || format!("\\x{}", dice.hex(32));
+    let (family, token) = (secret(), secret());
+    let parent = (seen > opened).then(|| (secret(), timestamp(seen)));
     let expires = timestamp(seen + TOKEN);
     batch.push(
         Table::Sessions,
@@ -185,8 +187,9 @@ fn visit(
             Some(&identity),
             Some(&family),
             Some(&token),
+            text(parent.as_ref().map(|(hash, _)| hash)),
             Some(&at),
-            Some(&last_used),
+            text(parent.as_ref().map(|(_, rotated)| rotated)),
             Some(&expires),
             text(ended.as_ref()),
             Some(&"made-up"),
@@ -197,7 +200,7 @@ fn visit(
         ],
     );
     let kind = if opened == person.created { "user_created" } else { "signed_in" };
-    let (event, request) = (dice.id(opened), dice.hex(32));
+    let (event, request) = (dice.id(opened), dice.hex(16));
     batch.push(
         Table::Events,
         &[

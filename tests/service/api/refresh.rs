@@ -51,7 +51,7 @@ async fn a_repeat_within_half_a_minute_gets_the_same_token_and_writes_nothing() 
     let parent = sign_in(&app).await.refresh_token();
     let first = app.refresh(&parent).await;
     let row = "SELECT count(*) FROM sessions WHERE xmin::text::bigint = (SELECT max(xmin::text::bigint) FROM sessions)
-               AND last_used_at = rotated_at";
+               AND rotated_at > created_at";
     assert_eq!(app.database.count(row).await, 1);
     let version = "SELECT (ctid::text::point)[1]::bigint FROM sessions";
     let before = app.database.count(version).await;
@@ -76,10 +76,11 @@ async fn an_answer_that_was_lost_for_an_hour_is_made_good_and_staff_see_it() {
     let found = app.refresh(&parent).await;
     assert_eq!(found.status.as_u16(), 200, "{}", found.text);
     assert_ne!(found.refresh_token(), lost, "another one, so that a thief and the owner are told apart");
+    // An app that resumes refreshes twice at once, and may keep either answer.
+    let twice = app.refresh(&parent).await;
+    assert_eq!(twice.refresh_token(), found.refresh_token());
     let reissues = "SELECT count(*) FROM events WHERE kind = 'refresh_token_reissued'";
     assert_eq!(app.database.count(reissues).await, 1);
-    // Lost again, and once more.
-    let found = app.refresh(&parent).await;
     assert_eq!(app.refresh(&found.refresh_token()).await.status.as_u16(), 200);
     let used = app.refresh(&parent).await;
     assert_refused(&used);

@@ -16,7 +16,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
     let statements = [
         // More sessions than one step looks at, the live one between them, and more than one batch of old events.
         "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
-         SELECT gen_random_uuid(), (SELECT id FROM identities WHERE subject = 'dead'), sha256('x'), sha256('x'),
+         SELECT gen_random_uuid(), (SELECT id FROM identities WHERE subject = 'dead'), uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()),
                 now() - interval '1 second', 'client'
          FROM generate_series(1, 12000)",
         "INSERT INTO events (id, kind, created_at)
@@ -42,7 +42,7 @@ async fn only_the_newest_sessions_of_an_identity_stay_wherever_a_step_ends() {
         app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await;
     }
     let open = "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
-                SELECT gen_random_uuid(), i.id, sha256('x'), sha256('x'), now() + interval '1 day', 'client'
+                SELECT gen_random_uuid(), i.id, uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), now() + interval '1 day', 'client'
                 FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 9000 ELSE 12000 END)";
     sqlx::query(open).execute(&app.database.pool).await.unwrap();
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();

@@ -51,7 +51,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
     }
     let never = [
         "SELECT count(*) FROM users WHERE created_at > now() OR last_seen_on < created_at::date",
-        "SELECT count(*) FROM sessions WHERE last_used_at > now() OR created_at < now() - interval '38 days'",
+        "SELECT count(*) FROM sessions WHERE rotated_at > now() OR created_at < now() - interval '38 days'",
         "SELECT count(*) FROM identities i JOIN users u ON u.id = i.user_id WHERE i.created_at < u.created_at",
         "SELECT count(*) FROM users WHERE email !~ '@(.*\\.)?example(\\.com|\\.org|\\.net)?$'",
         "SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)",
