@@ -214,7 +214,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
     let times = telemetry::database::times();
-    let metrics = Metrics::new(db.pool().clone(), times, keys.clone(), providers.clone(), &refusals);
+    let pools = [("requests", db.pool().clone()), ("shared", lanes)];
+    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals);
     let stage = Stage::default();
     let start = Start {
         figment: config.figment.clone(),

@@ -18,7 +18,7 @@ use prometheus_client::registry::{Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
 
-use self::readings::{Calls, Keys, Pool, Unrecorded};
+use self::readings::{Calls, Keys, Pools, Unrecorded};
 use super::problem::{Kind, Problem};
 use crate::clock;
 use crate::provider::Providers;
@@ -101,7 +101,7 @@ impl Metrics {
     /// Counters that have counted nothing, beside the readings of what those know of themselves.
     #[must_use]
     pub fn new(
-        pool: PgPool,
+        pools: [(&'static str, PgPool); 2],
         database: &Times,
         keys: KeyRing,
         providers: Providers,
@@ -155,7 +155,7 @@ impl Metrics {
             database.queue.clone(),
         );
         registry.register("batch_size", "Sign-ins or refreshes of one statement", database.batches.clone());
-        registry.register_collector(Box::new(Pool(pool)));
+        registry.register_collector(Box::new(Pools(pools)));
         registry.register_collector(Box::new(Keys(keys)));
         let names = providers.names();
         registry.register_collector(Box::new(Calls(providers)));

@@ -14,23 +14,24 @@ use sqlx::PgPool;
 use crate::provider::{BOUNDS, Breaker, Providers};
 use crate::session::KeyRing;
 
-/// The pool of connections to the database.
+/// The pools of connections to the database, by name.
 #[derive(Debug)]
-pub(super) struct Pool(pub PgPool);
+pub(super) struct Pools(pub [(&'static str, PgPool); 2]);
 
-impl Collector for Pool {
+impl Collector for Pools {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let size = self.0.size();
-        let idle = u32::try_from(self.0.num_idle()).unwrap_or(size);
-        gauges(
-            &mut encoder,
-            "database_connections",
-            "Connections to the database by state",
-            "state",
-            &[("idle", idle.into()), ("used", size.saturating_sub(idle).into())],
-        )?;
-        let most = self.0.options().get_max_connections();
-        gauge(&mut encoder, "database_connections_max", "The most connections there may be", most.into())
+        let help = "Connections to the database by pool and state";
+        let mut family = encoder.encode_descriptor("database_connections", help, None, MetricType::Gauge)?;
+        for (name, pool) in &self.0 {
+            let size = pool.size();
+            let idle = u32::try_from(pool.num_idle()).unwrap_or(size);
+            for (state, number) in [("idle", idle), ("used", size.saturating_sub(idle))] {
+                family.encode_family(&[("pool", *name), ("state", state)])?.encode_gauge(&number)?;
+            }
+        }
+        let most = self.0.each_ref().map(|(name, pool)| (*name, pool.options().get_max_connections().into()));
+        let help = "The most connections that a pool may have";
+        gauges(&mut encoder, "database_connections_max", help, "pool", &most)
     }
 }
 
