@@ -41,6 +41,24 @@ impl Process {
         Self::run(shell, port, database, tokeninfo, &[])
     }
 
+    /// The same under a program that watches it.
+    pub fn start_under(
+        watcher: &str,
+        arguments: &[&str],
+        database: &str,
+        tokeninfo: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let mut program = Command::new(watcher);
+        program.args(arguments).arg(env!("CARGO_BIN_EXE_vestibule"));
+        Self::run(program, free_port(), database, tokeninfo, settings)
+    }
+
+    /// The number that the system knows it by.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn run(
         mut program: Command,
         port: u16,

@@ -3,6 +3,7 @@
 mod client_address;
 mod exact_path;
 mod http1;
+mod instructions;
 mod ops;
 mod rate_limit;
 
