@@ -16,7 +16,7 @@ pub(super) fn check(own: &Object, answer: &Object, introspected: bool) -> Result
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
         && text(own, "sub") == text(answer, "sub")
         && (introspected || audience(own) == audience(answer));
-    agreed.then_some(()).ok_or(Unavailable::new("disagreement"))
+    agreed.then_some(()).ok_or_else(|| Unavailable::new("disagreement").by_token())
 }
 
 /// The audience whichever way it is written: one or several, as text or as a number.

@@ -31,6 +31,8 @@ pub struct Unavailable {
     pub check: Option<Cow<'static, str>>,
     /// Seconds to wait before trying again.
     pub retry_after: u32,
+    /// Is true when the token may have caused it, which then says nothing of the provider.
+    pub by_token: bool,
 }
 
 impl Unavailable {
@@ -41,18 +43,28 @@ impl Unavailable {
     }
 
     pub(super) const fn new(class: &'static str) -> Self {
-        Self { class, why: None, check: None, retry_after: 2 }
+        Self::after(class, 2)
     }
 
     /// The same with other advice on when to come back, in seconds.
     pub(super) const fn after(class: &'static str, retry_after: u32) -> Self {
-        Self { class, why: None, check: None, retry_after }
+        Self { class, why: None, check: None, retry_after, by_token: false }
     }
 
-    /// Whether a provider that works would not have failed so. What makes no sense may be the work of
-    /// whoever made the token.
+    /// Returns the same as something that the token may have caused.
+    pub(super) fn by_token(self) -> Self {
+        Self { by_token: true, ..self }
+    }
+
+    /// Returns the same of an answer about a token. One that makes no sense may be the work of whoever made the token.
+    pub(super) fn about_token(self) -> Self {
+        let by_token = ["not_json", "too_large"].contains(&self.class);
+        Self { by_token, ..self }
+    }
+
+    /// Whether a provider that works would not have failed so.
     pub(super) fn is_outage(&self) -> bool {
-        !["not_json", "too_large", "disagreement", "not_introspected"].contains(&self.class)
+        !self.by_token && self.class != "not_introspected"
     }
 
     /// An endpoint that introspects tokens of other kinds only.

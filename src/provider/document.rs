@@ -201,7 +201,8 @@ impl<T: Send + Sync + 'static> Document<T> {
 
 /// What is needed is not in the document, and may be in the next one.
 pub(super) fn unknown(seconds: i64) -> Unavailable {
-    Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1))
+    // Anybody can make one up.
+    Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1)).by_token()
 }
 
 /// Seconds between the two, whichever way the clock was set meanwhile.

@@ -170,9 +170,9 @@ impl Error {
                 let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
                 Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
             }
-            Self::Unavailable(Unavailable { check: Some(field), class, why, retry_after }) => {
-                let check = Some(provider.setting(&field).into());
-                Self::Unavailable(Unavailable { class, why, check, retry_after })
+            Self::Unavailable(unavailable) => {
+                let check = unavailable.check.as_ref().map(|field| provider.setting(field).into());
+                Self::Unavailable(Unavailable { check, ..unavailable })
             }
             other => other,
         }

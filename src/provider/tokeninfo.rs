@@ -114,7 +114,7 @@ fn refused() -> Failure {
 }
 
 async fn claims(response: Response) -> Result<Object, Failure> {
-    let claims = answer::json(response).await?;
+    let claims = answer::json(response).await.map_err(Unavailable::about_token)?;
     match claims.str("error") {
         None if claims.get("error").is_none() => Ok(claims),
         Some("server_error" | "temporarily_unavailable") => Err(Unavailable::new("error_in_200").into()),

@@ -31,6 +31,8 @@ use crate::telemetry::database::Times;
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// The outcome of a refresh that went well.
 const ROTATED: &str = "rotated";
+/// Is the outcome of a sign-in whose token may be why the provider gave no usable answer.
+const NO_VERDICT: &str = "no_verdict";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -243,6 +245,7 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
     let known = request.rocket().state::<Providers>().is_some_and(|providers| providers.get(name).is_some());
     let provider = if known { name.to_owned() } else { String::new() };
     let outcome = match problem {
+        Some(problem) if problem.no_verdict => NO_VERDICT,
         Some(problem) => problem.kind.entry().error,
         None => request.local_cache(|| SignedIn::KNOWN).0,
     };

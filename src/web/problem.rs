@@ -35,13 +35,16 @@ pub struct Problem {
     pub allow: Option<String>,
     /// For the log alone.
     pub log: Option<String>,
+    /// Is true when the token may have caused it, though the provider gave no usable answer.
+    pub no_verdict: bool,
 }
 
 impl Problem {
     /// A problem of that kind.
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None, challenge: None, allow: None, log: None }
+        let detail = detail.into();
+        Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, no_verdict: false }
     }
 
     /// The same, with the reason that only the log may know.
@@ -143,6 +146,7 @@ impl From<provider::Error> for Problem {
             provider::Error::Refused(refusal) => refusal.into(),
             provider::Error::Unavailable(unavailable) => Self {
                 retry_after: Some(unavailable.retry_after),
+                no_verdict: unavailable.by_token,
                 ..Self::new(Kind::ProviderUnavailable, "the identity provider gave no usable answer")
                     .logged(unavailable.to_string())
             },

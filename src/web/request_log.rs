@@ -107,7 +107,8 @@ impl Fairing for RequestLog {
         {
             return;
         }
-        if status < 500 {
+        // A caller who may have caused it wakes nobody.
+        if status < 500 || problem.no_verdict {
             tracing::info!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
         } else {
             tracing::warn!(request_id, method, route, status, ms, provider_ms, error, cause, "request");

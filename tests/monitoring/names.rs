@@ -39,7 +39,7 @@ fn samples(page: &str) -> Samples {
 /// The metrics of a service that has done a bit of everything.
 async fn of_a_varied_life() -> String {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let settings = [("ROCKET_RATE_LIMIT", "{sign_in_per_minute=11}"), ("IDP_VERIFY_CACHE", "60s")];
+    let settings = [("ROCKET_RATE_LIMIT", "{sign_in_per_minute=13}"), ("IDP_VERIFY_CACHE", "60s")];
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
     service.answers("/readyz", 200).await;
     service.answers("/livez", 200).await;
@@ -65,6 +65,10 @@ async fn of_a_varied_life() -> String {
     assert_eq!(post(&service.url, "/nowhere", &json!({})).await.unwrap().0, 404);
     provider.behave(Behaviour::status(400));
     assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "invalid_token");
+    for nonsense in [Behaviour::body("application/json", "{"), Behaviour::Huge(100 << 10)] {
+        provider.behave(nonsense);
+        assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "provider_unavailable");
+    }
     provider.behave(Behaviour::status(503));
     assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "provider_unavailable");
     let body = json!({ "refresh_token": answer["refresh_token"] });

@@ -265,7 +265,7 @@ impl Kind {
                 503,
                 "provider_unavailable",
                 "The identity provider cannot be asked",
-                "The provider gave no usable answer in time. Nothing is wrong with the token.",
+                "The provider gave no usable answer in time. Nothing is known against the token.",
                 "Try again after the seconds in `Retry-After`; operators find the reason in the log.",
             ),
             Self::ServiceUnavailable => (

@@ -1,6 +1,6 @@
-//! What the log tells an operator of a provider that is not set up as it should be.
+//! What the log tells an operator of a provider: that it is not set up as it should be, or that it is not to blame.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::cluster::Database;
 use crate::support::process::{Process, free_port};
@@ -35,4 +35,33 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("id_token has no `email`")).collect();
     let [line] = lines[..] else { panic!("{log}") };
     assert!(line.contains("keycloak") && line.contains("WARN"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let issuer = provider.url();
+    let settings = format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\"}}}}");
+    let settings = [("ROCKET_PROVIDERS", settings.as_str())];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    let keys: Value =
+        serde_json::from_str(&service.answers("/.well-known/jwks.json", 200).await).expect("a key set");
+    provider.behave_once(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") })));
+    provider.behave(Behaviour::Json(keys));
+    let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
+    let body = json!({ "id_token": encode(r#"{"alg":"ES256","kid":"made-up"}"#, &claims.to_string()) });
+    for status in [401, 503, 503] {
+        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/other", service.url));
+        let request = request.header("Content-Type", "application/json").body(body.to_string());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{} {}", answer.text().await.unwrap(), service.log());
+    }
+    let metrics = service.answers("/metrics", 200).await;
+    let counted = |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
+    assert!(metrics.contains(&format!("{} 2\n", counted("no_verdict"))), "{metrics}");
+    assert!(!metrics.contains(&counted("provider_unavailable")), "{metrics}");
+    let log = service.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
 }
