@@ -32,6 +32,9 @@ impl Algorithm {
     /// The names of all of them, for people.
     pub const NAMES: &str = "RS256, PS256, ES256 and EdDSA";
 
+    /// The keys that they are used with, for people.
+    pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256 and Ed25519";
+
     /// The name of its own.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -73,7 +76,11 @@ pub struct NoKeys;
 
 /// The usable keys of a key set; never empty.
 #[derive(Debug)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet {
+    usable: Vec<Key>,
+    /// The `kid` of each that is not.
+    left_out: Vec<String>,
+}
 
 impl KeySet {
     /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or out of shape are left
@@ -83,14 +90,26 @@ impl KeySet {
     /// No key is left.
     pub fn read(document: &Object) -> Result<Self, NoKeys> {
         let Some(Value::Array(keys)) = document.get("keys") else { return Err(NoKeys) };
-        let keys: Vec<_> = keys.iter().filter_map(Key::read).collect();
-        if keys.is_empty() { Err(NoKeys) } else { Ok(Self(keys)) }
+        let (mut usable, mut left_out) = (Vec::new(), Vec::new());
+        for jwk in keys {
+            match Key::read(jwk) {
+                Some(key) => usable.push(key),
+                None => left_out.extend(jwk.get("kid").and_then(Value::as_str).map(str::to_owned)),
+            }
+        }
+        if usable.is_empty() { Err(NoKeys) } else { Ok(Self { usable, left_out }) }
     }
 
     /// The keys.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
-        &self.0
+        &self.usable
+    }
+
+    /// Returns true when a key of that name is published and was left out.
+    #[must_use]
+    pub fn leaves_out(&self, id: &str) -> bool {
+        self.left_out.iter().any(|left_out| left_out == id)
     }
 }
 

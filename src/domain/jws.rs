@@ -46,6 +46,14 @@ const fn refused(detail: &'static str) -> Refusal {
     Refusal::new(Reason::InvalidToken, detail)
 }
 
+fn unusable_key() -> Refusal {
+    let (names, keys) = (Algorithm::NAMES, Algorithm::KEYS);
+    refused("the token is signed with a key that cannot be used").logged(format!(
+        "`kid` names a key that the provider publishes and that cannot be used; accepted are {names}, with keys for \
+         signatures ({keys}); have the provider sign id_tokens with one of them"
+    ))
+}
+
 impl<'t> Jws<'t> {
     /// Reads a token's header, and refuses what no key could make good.
     ///
@@ -87,7 +95,9 @@ impl<'t> Jws<'t> {
             None => return Err(refused("`kid` is missing, and the provider has several keys").into()),
         };
         if candidates.is_empty() {
-            return Err(Failure::UnknownKey);
+            // There it is, and so not among newer ones.
+            let unusable = self.key_id.is_some_and(|id| keys.leaves_out(id));
+            return Err(if unusable { unusable_key().into() } else { Failure::UnknownKey });
         }
         let fits = |key: &&Key| key.signs_with(self.algorithm);
         let signed = |key: &&Key| key.verifies(self.algorithm, self.message, &self.signature);

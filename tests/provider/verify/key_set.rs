@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, word};
 use super::presets::preset;
-use super::signer::{Signer, jwks};
+use super::signer::{Signer, base64, jwks};
 use crate::provider::{Behaviour, odd_bodies};
 
 const HOUR: i64 = 60 * 60;
@@ -191,6 +191,32 @@ async fn a_wrong_signature_is_no_reason_to_fetch_anything() {
         assert_eq!(word(&house.verify_at(&confused, at).await), "invalid_token");
     }
     assert_eq!(house.keys.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_anything() {
+    let unusable = [
+        json!({ "kid": "ed-448", "kty": "OKP", "crv": "Ed448", "use": "sig", "x": base64([7; 57]) }),
+        json!({ "kid": "short", "kty": "RSA", "use": "sig", "n": base64([255; 128]), "e": "AQAB" }),
+    ];
+    let keys = [&[Signer::Rsa.jwk()], &unusable[..]].concat();
+    let house = apple(&keys, &[("cache-control", "max-age=86400")]).await;
+    for (at, kid, alg) in [(NOW, "ed-448", "EdDSA"), (NOW + 1, "ed-448", "EdDSA"), (NOW + 11, "short", "RS256")] {
+        let header = json!({ "alg": alg, "typ": "JWT", "kid": kid });
+        let verdict = house.verify_at(&Signer::Ed.token_with(&header, &house.claims()), at).await;
+        let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{kid}: {verdict:?}") };
+        let log = refusal.log.unwrap_or_default();
+        assert_eq!(refusal.reason.name(), "invalid_token", "{kid}");
+        assert!(log.contains("cannot be used") && log.contains("2048") && log.contains("Ed25519"), "{log}");
+    }
+    assert_eq!(house.keys.calls(), 1);
+    // A good key of the same name goes before it.
+    let mut namesake = Signer::OtherRsa.jwk();
+    namesake["kid"] = "short".into();
+    let house = apple(&[unusable[1].clone(), namesake], &[]).await;
+    let header = json!({ "alg": "RS256", "typ": "JWT", "kid": "short" });
+    let token = Signer::OtherRsa.token_with(&header, &house.claims());
+    assert_eq!(word(&house.verify_at(&token, NOW).await), "accepted");
 }
 
 #[tokio::test]
