@@ -94,7 +94,12 @@ pub(super) async fn error(response: Response) -> No {
     {
         return No::Client;
     }
-    // It goes into a line of the log.
+    No::Code(error_name(error).to_owned())
+}
+
+/// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).
+#[must_use]
+pub fn error_name(error: &str) -> &str {
     let named = (1..=40).contains(&error.len()) && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    No::Code(if named { error.to_owned() } else { "no reason that is told by name".to_owned() })
+    if named { error } else { "no reason that is told by name" }
 }

@@ -29,6 +29,7 @@ use url::Url;
 
 pub use self::answer::Unavailable;
 use self::authorization_code::Grant;
+pub use self::authorization_code::error_name;
 pub use self::breaker::State as Breaker;
 pub use self::check::{Finding, Wrong};
 pub use self::client::ClientError;

@@ -124,7 +124,11 @@ async fn finish(
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
-        let problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        let mut problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        // It answers what this browser asked, or it would be whatever somebody put into a link.
+        problem.log = answer.error.map(|error| {
+            format!("{}: the provider answers with an error: {}", provider.name, provider::error_name(error))
+        });
         let text = "The identity provider did not sign you in. Begin again.";
         return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
     };
@@ -183,13 +187,14 @@ async fn verify(
     providers.verify(provider, &id_token, Some(&pending.nonce), now).await
 }
 
-/// What comes back from the provider (RFC 6749 §4.1.2). Its `error_description` is not shown: it is
-/// whatever somebody put into a link.
+/// What comes back from the provider (RFC 6749 §4.1.2). Its `error` is logged and not shown, and its
+/// `error_description` is neither: it is whatever somebody put into a link.
 #[derive(rocket::FromForm)]
 struct Callback<'r> {
     code: Option<&'r str>,
     state: Option<&'r str>,
     iss: Option<&'r str>,
+    error: Option<&'r str>,
 }
 
 fn out_of_date(why: &'static str) -> Failure {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::cluster::Database;
+use crate::support::desk::Browser;
 use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::token::{CLIENT_ID, encode, now};
@@ -64,4 +65,33 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
+    let settings =
+        [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let mut browser = Browser::new(&service.url);
+    for (error, told) in [
+        ("invalid_scope", "idp: the provider answers with an error: invalid_scope"),
+        ("%3Csvg%3E", "idp: the provider answers with an error: no reason that is told by name"),
+    ] {
+        let asked = browser.begin().await;
+        let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+        let answer = format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
+        let another = Browser::new(&service.url).get(&answer).await;
+        assert_eq!(another.status.as_u16(), 400);
+        assert!(!service.log().contains(told), "anybody can make up a link: {}", service.log());
+        let page = browser.get(&answer).await;
+        assert_eq!(page.status.as_u16(), 400, "{}", page.text);
+        for never in ["invalid_scope", "svg>", "invented"] {
+            assert!(!page.text.contains(never), "{}", page.text);
+        }
+        assert!(service.log().contains(told), "{}", service.log());
+    }
+    assert!(!service.log().contains("invented") && !service.log().contains("svg"), "{}", service.log());
 }
