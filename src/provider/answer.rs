@@ -20,15 +20,15 @@ const MAX_BODY: usize = 64 * 1024;
 #[error(
     "no usable answer from the provider: {class}{}{}",
     why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
-    check.as_ref().map(|setting| format!("; check {setting}")).unwrap_or_default()
+    if check.is_empty() { String::new() } else { format!("; check {}", check.join(" and ")) }
 )]
 pub struct Unavailable {
     /// What went wrong, in one word for logs and metrics.
     pub class: &'static str,
     /// The same in a sentence, for the log, where one word is not enough.
     pub why: Option<String>,
-    /// The setting that is likely to be wrong, where waiting will not help.
-    pub check: Option<Cow<'static, str>>,
+    /// The settings one of which is likely to be wrong, where waiting will not help.
+    pub check: Vec<Cow<'static, str>>,
     /// Seconds to wait before trying again.
     pub retry_after: u32,
     /// Is true when the token may have caused it, which then says nothing of the provider.
@@ -48,7 +48,7 @@ impl Unavailable {
 
     /// The same with other advice on when to come back, in seconds.
     pub(super) const fn after(class: &'static str, retry_after: u32) -> Self {
-        Self { class, why: None, check: None, retry_after, by_token: false }
+        Self { class, why: None, check: Vec::new(), retry_after, by_token: false }
     }
 
     /// Returns the same as something that the token may have caused.
@@ -74,7 +74,13 @@ impl Unavailable {
     }
 
     pub(super) fn misconfigured(class: &'static str, setting: &'static str) -> Self {
-        Self { check: Some(Cow::Borrowed(setting)), ..Self::new(class) }
+        Self { check: vec![Cow::Borrowed(setting)], ..Self::new(class) }
+    }
+
+    /// Returns the failure of a token endpoint that does not take us for who we are.
+    pub(super) fn client_authentication() -> Self {
+        let check = ["client_id", "client_secret", "token_auth"].map(Cow::Borrowed).to_vec();
+        Self { check, ..Self::new("client_authentication") }
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                 id_token.ok_or_else(|| Unavailable::new("no_id_token").into())
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
-                No::Client => Unavailable::misconfigured("client_authentication", "client_secret").into(),
+                No::Client => Unavailable::client_authentication().into(),
                 No::Code(error) => {
                     let refusal = Refusal::new(Reason::InvalidToken, "the provider does not accept the code");
                     let log = Some(format!("the provider does not accept the code: {error}"));

@@ -172,7 +172,7 @@ impl Error {
                 Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
             }
             Self::Unavailable(unavailable) => {
-                let check = unavailable.check.as_ref().map(|field| provider.setting(field).into());
+                let check = unavailable.check.iter().map(|field| provider.setting(field).into()).collect();
                 Self::Unavailable(Unavailable { check, ..unavailable })
             }
             other => other,

@@ -53,6 +53,12 @@ impl Problem {
         Self { log: Some(log.into()), ..self }
     }
 
+    /// Returns the same with the name of the provider that it is about, which neither the route nor the cause tells.
+    #[must_use]
+    pub fn about(self, provider: &str) -> Self {
+        Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
+    }
+
     /// The same of a request whose credential is an access token: see [`Kind::beside_a_bearer`].
     #[must_use]
     pub fn beside_a_bearer(self) -> Self {

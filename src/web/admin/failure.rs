@@ -9,6 +9,7 @@ use super::catcher::Failed;
 use super::page::Page;
 use crate::session::staff_looks;
 use crate::web::problem::{Kind, Problem};
+use crate::web::request_log::RequestId;
 use crate::{provider, store};
 
 /// A failure on its way to the catcher.
@@ -44,11 +45,25 @@ impl From<store::Error> for Failure {
     }
 }
 
-impl From<provider::Error> for Failure {
-    fn from(error: provider::Error) -> Self {
-        Self::Problem(error.into())
+impl Failure {
+    /// Returns what signing in at that provider fails with.
+    pub fn at(provider: &str, error: provider::Error) -> Self {
+        let told = match &error {
+            provider::Error::Refused(_) => Some((Status::BadRequest, INVALID)),
+            provider::Error::Unavailable(unavailable) if unavailable.check.is_empty() => None,
+            provider::Error::Unavailable(_) => Some((Status::ServiceUnavailable, MISCONFIGURED)),
+        };
+        let problem = Problem::from(error).about(provider);
+        match told {
+            Some((status, text)) => Self::NotSignedIn(status, text, problem),
+            None => Self::Problem(problem),
+        }
     }
 }
+
+const INVALID: &str = "The identity provider's answer is not valid. Begin again.";
+const MISCONFIGURED: &str = "The identity provider does not work with the settings of this service. Trying again does \
+     not help: the operator has to correct them, and the service's log names them.";
 
 impl<'r> Responder<'r, 'static> for Failure {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
@@ -75,6 +90,7 @@ fn told(
     problem: Problem,
 ) -> response::Result<'static> {
     problem.keep(request);
-    let view = Failed { title, text: text.to_owned(), request_id: None };
+    let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str().to_owned());
+    let view = Failed { title, text: text.to_owned(), request_id };
     Page::public(status, &view).respond_to(request)
 }

@@ -87,7 +87,7 @@ async fn begin(
     db: &Db,
     cookies: &CookieJar<'_>,
 ) -> Result<Redirect, Failure> {
-    admin.locate(providers).await?;
+    admin.locate(providers).await.map_err(|error| Failure::at(admin.provider(), error))?;
     let begun = staff::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         return Err(Failure::NotSignedIn(
@@ -124,22 +124,18 @@ async fn finish(
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
-        let mut problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        let problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
         // It answers what this browser asked, or it would be whatever somebody put into a link.
-        problem.log = answer.error.map(|error| {
-            format!("{}: the provider answers with an error: {}", provider.name, provider::error_name(error))
-        });
+        let problem = match answer.error.map(provider::error_name) {
+            Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
+            None => problem,
+        };
+        let problem = problem.about(&provider.name);
         let text = "The identity provider did not sign you in. Begin again.";
         return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
     };
     let verified = verify(providers, provider, code, &pending, &admin.redirect_uri()).await;
-    let claims = verified.map_err(|error| match error {
-        provider::Error::Refused(refusal) => {
-            let text = "The identity provider's answer is not valid. Begin again.";
-            Failure::NotSignedIn(Status::BadRequest, text, refusal.into())
-        }
-        provider::Error::Unavailable(_) => error.into(),
-    })?;
+    let claims = verified.map_err(|error| Failure::at(&provider.name, error))?;
     let before = cookies.get(COOKIE).map(Cookie::value);
     match staff::sign_in(db.pool(), provider, &claims, before, &origin.0).await? {
         Ok(session) => {

@@ -124,9 +124,7 @@ pub(super) async fn vouch(
     let verdict = providers.verify(provider, id_token, nonce, now).await;
     request.local_cache(|| Some(Asked { provider: provider.name.clone(), from, took: from.elapsed() }));
     verdict.map_err(|error| {
-        let mut problem = Problem::from(error);
-        // The log names the route, not the path, and so not which of the providers it was.
-        problem.log = problem.log.map(|log| format!("{}: {log}", provider.name));
+        let problem = Problem::from(error).about(&provider.name);
         let claimed = |name| id_token.unverified()?.claimed(name).map(storable);
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,

@@ -128,10 +128,10 @@ async fn a_wrong_secret_is_told_from_a_wrong_code() {
             Error::Unavailable(unavailable) => {
                 assert!(ours, "{error}");
                 let told = unavailable.to_string();
-                assert!(
-                    told.ends_with("client_authentication; check `providers.under-test.client_secret`"),
-                    "{told}"
-                );
+                let settings = ["client_id", "client_secret", "token_auth"]
+                    .map(|setting| format!("`providers.under-test.{setting}`"));
+                let expected = format!("client_authentication; check {}", settings.join(" and "));
+                assert!(told.ends_with(&expected), "{told}");
             }
             Error::Refused(refusal) => {
                 assert!(!ours, "{error}");

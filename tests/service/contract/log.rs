@@ -95,3 +95,32 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
     }
     assert!(!service.log().contains("invented") && !service.log().contains("svg"), "{}", service.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
+    let settings =
+        [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let mut browser = Browser::new(&service.url);
+    for (behaviour, words) in [
+        (Behaviour::status(401), "the operator has to correct them"),
+        (Behaviour::ResetBeforeAnswer, "Try again in a moment"),
+    ] {
+        provider.behave(behaviour);
+        let asked = browser.begin().await;
+        let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+        let page = browser.get(&format!("/admin/sign-in/callback?code=a-code&state={state}")).await;
+        assert_eq!(page.status.as_u16(), 503, "{}", page.text);
+        assert!(page.text.contains(words) && page.text.contains("Number: "), "{}", page.text);
+        assert!(!page.text.contains("IDP_"), "{}", page.text);
+    }
+    let log = service.log();
+    let line = log.lines().find(|line| line.contains("client_authentication")).unwrap_or_else(|| panic!("{log}"));
+    for words in ["idp: no usable answer", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_TOKEN_AUTH"] {
+        assert!(line.contains(words), "{words}: {line}");
+    }
+    assert!(log.contains("idp: no usable answer from the provider: connection"), "{log}");
+}
