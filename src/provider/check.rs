@@ -281,7 +281,12 @@ async fn refusal(provider: &Provider, response: Response, setting: &str) -> Resu
     let status = response.status();
     let introspected = matches!(provider.protocol, Protocol::Introspection(_));
     if !matches!(status, StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED) {
-        return Err(unexpected(&response, setting));
+        let Wrong { problem, mut remedy } = unexpected(&response, setting);
+        if introspected && status == StatusCode::FORBIDDEN {
+            let secret = provider.setting("client_secret");
+            remedy = format!("{remedy}; {}: check {secret}", tokeninfo::CONFIDENTIAL);
+        }
+        return Err(Wrong { problem, remedy });
     }
     if status == StatusCode::OK && !is_json(&response) {
         return Err(unexpected(&response, setting));

@@ -81,7 +81,7 @@ impl Outside {
             let keys = Document::new(
                 client.clone(),
                 name,
-                "jwks_url",
+                if provider.jwks_url.is_some() { "jwks_url" } else { "issuer" },
                 Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
             );
             (

@@ -17,8 +17,8 @@ use crate::domain::introspection;
 use crate::domain::json::Object;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// The setting to look at when the endpoint does not understand us.
-const ENDPOINT: &str = "tokeninfo_url";
+/// Why an endpoint for introspection may forbid us to ask.
+pub(super) const CONFIDENTIAL: &str = "introspection takes a confidential client, with a secret of its own";
 
 /// Longest path and query that are sent. Most servers take a request line of 8 KiB and answer 414 to a longer one.
 const LONGEST_TARGET: usize = 8_000;
@@ -54,7 +54,11 @@ pub(super) async fn ask(
 /// What an answer means: claims, the token's fault, or the provider's.
 pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Object, Failure> {
     match (response.status(), provider.protocol) {
-        (StatusCode::OK, Protocol::Introspection(_)) => introspected(response).await,
+        (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
+        (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
+            let why = Some(CONFIDENTIAL.to_owned());
+            Err(Unavailable { why, ..Unavailable::misconfigured("status_4xx", endpoint(provider)) }.into())
+        }
         (StatusCode::OK, _) => claims(response).await,
         (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
             Err(blamed(status, response).await)
@@ -71,8 +75,14 @@ pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Obj
             | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             _,
         ) => Err(refused()),
-        _ => Err(attempt::unusable(&response, ENDPOINT)),
+        _ => Err(attempt::unusable(&response, endpoint(provider))),
     }
+}
+
+/// Returns the setting to look at when the endpoint does not understand us. An address that was discovered is changed by
+/// the issuer.
+const fn endpoint(provider: &Provider) -> &'static str {
+    if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
 }
 
 /// The request that shows the provider a token.
@@ -122,12 +132,12 @@ async fn claims(response: Response) -> Result<Object, Failure> {
     }
 }
 
-async fn introspected(response: Response) -> Result<Object, Failure> {
+async fn introspected(provider: &Provider, response: Response) -> Result<Object, Failure> {
     let claims = claims(response).await?;
     match introspection::active(&claims) {
         Some(true) => Ok(introspection::claims(claims)),
         Some(false) => Err(refused()),
-        None => Err(Unavailable::misconfigured("not_introspection", ENDPOINT).into()),
+        None => Err(Unavailable::misconfigured("not_introspection", endpoint(provider)).into()),
     }
 }
 

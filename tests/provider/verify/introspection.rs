@@ -121,6 +121,21 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_forbids_us_to_ask_names_the_setting_and_what_kind_of_client_may() {
+    for preset in introspecting() {
+        let house = House::of(preset).await;
+        // What Keycloak says to a public client.
+        house.endpoint.behave(Behaviour::status(403));
+        let verdict = house.verify(&preset.token(&house.claims())).await;
+        assert_eq!(class(&verdict), "status_4xx", "{}", preset.name);
+        let said = verdict.unwrap_err().to_string();
+        let setting = if preset.discovers { "issuer" } else { "tokeninfo_url" };
+        let expected = format!("check `providers.under-test.{setting}`");
+        assert!(said.contains("a confidential client") && said.ends_with(&expected), "{}: {said}", preset.name);
+    }
+}
+
+#[tokio::test]
 async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences() {
     for preset in introspecting().filter(|preset| preset.is_of("keycloak")) {
         let house = House::of(preset).await;

@@ -299,12 +299,19 @@ async fn whether_any_provider_introspects_id_tokens_is_not_taken_for_granted() {
             "{{other={{preset=\"{preset}\",issuer=\"{issuer}\",client_id=\"x\",client_secret=\"hush\",verify=\"tokeninfo\"}}}}"
         );
         let metadata = json!({ "issuer": issuer, "introspection_endpoint": app.provider.tokeninfo_url() });
-        app.provider.behave_once(Behaviour::Json(metadata));
+        app.provider.behave_once(Behaviour::Json(metadata.clone()));
         app.provider.behave_once(Behaviour::Json(json!({ "active": false })));
         let said = check(&app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())]).await;
         assert_eq!(said.code, Some(0), "{:#?}", said.lines);
         let about = |line: &&(String, String)| line.0 == "warn" && line.1.contains("providers.other.verify");
         assert_eq!(said.lines.iter().filter(about).count(), doubts, "{preset} {:#?}", said.lines);
+        // Nor that it lets every client ask.
+        app.provider.behave_once(Behaviour::Json(metadata));
+        app.provider.behave_once(Behaviour::status(403));
+        let said = check(&app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())]).await;
+        for words in ["providers.other.issuer", "a confidential client", "providers.other.client_secret"] {
+            assert!(said.only("wrong").contains(words), "{words}: {:#?}", said.lines);
+        }
     }
 }
 
