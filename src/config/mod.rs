@@ -29,7 +29,7 @@ pub use self::log::LogFormat;
 pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
 pub use self::preset::Preset;
-pub use self::provider::{ClientAuthentication, Method, Protocol, Provider, Verify};
+pub use self::provider::{CERTIFICATE, ClientAuthentication, Method, Protocol, Provider, Verify};
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
 pub use self::session::Session;

@@ -15,6 +15,10 @@ use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
 use crate::secret::Secret;
 
+/// Says what to do about a provider's certificate that is missing or not trusted.
+pub const CERTIFICATE: &str =
+    "give that host a certificate, and name its authority in SSL_CERT_FILE where it is your own";
+
 /// How a token is handed to the token-information endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

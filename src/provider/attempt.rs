@@ -9,6 +9,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 
 use super::Error;
 use super::answer::Unavailable;
+use crate::config::CERTIFICATE;
 
 /// Longest time that callers are told to wait, in seconds.
 const MAX_RETRY_AFTER: u32 = 60;
@@ -42,22 +43,35 @@ where
 
 /// Sends a request and waits for the head of its answer.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
-    request.send().await.map_err(|error| {
-        Failure::Transient(Unavailable::new(if error.is_connect() { "connect" } else { "connection" }))
-    })
+    request.send().await.map_err(|error| Failure::Transient(unreached(error)))
+}
+
+/// Returns what a request failed with before there was an answer. A certificate is a matter for the operator.
+pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
+    let class = if error.is_connect() { "connect" } else { "connection" };
+    let cause = cause(error);
+    let why = names_certificate(&cause).then(|| format!("{cause}; {CERTIFICATE}"));
+    Unavailable { why, ..Unavailable::new(class) }
+}
+
+/// Returns true when that is a cause of TLS, which does not trust a certificate.
+pub(super) fn names_certificate(cause: &str) -> bool {
+    cause.contains("certificate")
 }
 
 /// The same once, and in words what stood in the way. They are those of the operating system or of
 /// TLS, below everything that knows the address and what is in it.
 pub(super) async fn reach(request: RequestBuilder) -> Result<Response, String> {
-    request.send().await.map_err(|error| {
-        let error = error.without_url();
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        cause.to_string()
-    })
+    request.send().await.map_err(cause)
+}
+
+fn cause(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 /// What an answer's status means where it is not one that was hoped for. `setting` is the one that

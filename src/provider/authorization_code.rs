@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, DEADLINE, Unavailable};
-use super::{Error, credentials};
+use super::{Error, attempt, credentials};
 use crate::config::{ClientAuthentication, Provider};
 use crate::domain::metadata::Metadata;
 use crate::domain::refusal::{Reason, Refusal};
@@ -55,7 +55,7 @@ pub(super) fn request(
 
 pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
     let call = async {
-        let response = request.send().await.map_err(|_| Unavailable::new("connection"))?;
+        let response = request.send().await.map_err(attempt::unreached)?;
         match response.status() {
             StatusCode::OK => {
                 let answer = answer::json(response).await?;

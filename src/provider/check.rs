@@ -15,7 +15,7 @@ use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
 use super::authorization_code::{self, Grant, No};
 use super::{Error, Providers, Unavailable, freshness, tokeninfo};
-use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
+use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
 use crate::domain::issuer::Issuers;
@@ -229,7 +229,11 @@ impl Check<'_> {
         let (started, mut ahead) = (Instant::now(), None);
         let visit = async {
             let response = attempt::reach(request).await;
-            let response = response.map_err(|cause| stuck(format!("cannot be reached ({cause})")))?;
+            let response = response.map_err(|cause| {
+                let wrong = stuck(format!("cannot be reached ({cause})"));
+                let remedy = if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { wrong.remedy };
+                Wrong { remedy, ..wrong }
+            })?;
             ahead = freshness::told_time(response.headers()).map(|told| told.saturating_sub(self.time()));
             read(response).await
         };

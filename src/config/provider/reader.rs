@@ -6,7 +6,7 @@ use figment::Figment;
 use url::Url;
 
 use super::keys::{Client, Keys};
-use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
+use super::{CERTIFICATE, ClientAuthentication, Method, Protocol, Provider, Verify};
 use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
 use crate::config::{Error, file};
 use crate::domain::address::secure;
@@ -341,9 +341,7 @@ impl Reader<'_> {
         if !secure(&url) {
             let problem = "must be https (http only on this machine), without a password or a fragment";
             let remedy = match url.scheme() {
-                "http" => {
-                    "give that host a certificate, and name its authority in SSL_CERT_FILE where it is your own"
-                }
+                "http" => CERTIFICATE,
                 _ => REMEDY,
             };
             return Err(self.error(field, problem, remedy));

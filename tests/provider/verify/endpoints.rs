@@ -273,6 +273,8 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() 
             let (house, token) = astray(preset, asked, &tls.url()).await;
             let verdict = house.verify(&token).await;
             assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+            let told = verdict.unwrap_err().to_string();
+            assert!(told.contains("UnknownIssuer; ") && told.contains("SSL_CERT_FILE"), "{told}");
         }
     }
     assert_eq!(tls.requests(), 0);

@@ -10,6 +10,7 @@ use time::{Duration, OffsetDateTime};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::provider::{Behaviour, Refusing};
+use crate::support::tls::SelfSigned;
 use crate::support::token::{CLIENT_ID, ISSUER, claims, now};
 
 const SECRET: &str = "a secret key that only the tests use";
@@ -171,6 +172,16 @@ async fn a_provider_that_is_down_is_named_with_the_cause() {
     assert_eq!(said.code, Some(1));
     let said = check(&app, &[("IDP_TOKENINFO_URL", &refusing.url()), ("IDP_ENABLED", "false")]).await;
     assert_eq!(said.code, Some(0), "one that is switched off is not asked: {:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_nobody_vouches_for_is_told_with_its_own_remedy() {
+    let (app, tls) = (App::start().await, SelfSigned::start().await);
+    let said = check(&app, &[("IDP_TOKENINFO_URL", &tls.url())]).await;
+    let line = said.only("wrong");
+    assert!(line.contains("certificate: UnknownIssuer") && line.contains("SSL_CERT_FILE"), "{line}");
+    assert!(!line.contains("may reach") && !line.contains("IDP_TOKENINFO_URL"), "{line}");
+    assert_eq!((said.code, tls.requests()), (Some(1), 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
