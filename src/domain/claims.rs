@@ -295,6 +295,9 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+const HASHED: &str = "the token's nonce is the SHA-256 of the request's, and `nonce_form` is \"raw\"; have the app give \
+     the provider the nonce as it is, or set `nonce_form` to \"sha256\"";
+
 /// The nonce of a token that was issued to that client is the caller's, in the form that counts (§3.1.3.7, 11).
 pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::NonceMismatch, detail));
@@ -308,7 +311,12 @@ pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<
         (None, Some(_)) => refuse("the token carries a nonce and the request does not"),
         (Some(_), None) => refuse("the request carries a nonce and the token does not"),
         (Some(sent), Some(Value::String(held))) if *held == form.of(sent) => Ok(()),
-        (Some(_), Some(_)) => refuse("the token's nonce is not the request's"),
+        (Some(sent), Some(held)) => {
+            let refusal = Refusal::new(Reason::NonceMismatch, "the token's nonce is not the request's");
+            let hashed = form == NonceForm::Raw
+                && held.as_str().is_some_and(|held| held == NonceForm::Sha256.of(sent));
+            Err(if hashed { refusal.logged(HASHED.to_owned()) } else { refusal })
+        }
     }
 }
 

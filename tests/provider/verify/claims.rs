@@ -323,6 +323,23 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
 }
 
 #[tokio::test]
+async fn a_nonce_that_the_app_hashed_where_the_raw_one_counts_is_told_to_the_log_alone() {
+    for preset in PRESETS {
+        let house = House::with(preset, &json!({ "nonce_form": "raw" })).await;
+        for (held, hint) in [(hashed().as_str(), true), ("another", false)] {
+            let claims = house.changed("nonce", held);
+            let answer = (preset.answer)(&claims.to_string());
+            house.endpoint.behave(Behaviour::body("application/json", answer));
+            let verdict = house.verify_with(&preset.token(&claims), Some(RAW), NOW).await;
+            let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+            let log = refusal.log.unwrap_or_default();
+            assert_eq!(log.contains("SHA-256") && log.contains("nonce_form"), hint, "{}: {log}", preset.name);
+            assert!(!refusal.detail.contains("SHA-256") && !log.contains(RAW) && !log.contains(held), "{log}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
     for preset in PRESETS {
         let house = House::with(preset, &json!({ "nonce": "always", "nonce_form": "raw" })).await;
