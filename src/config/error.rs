@@ -1,9 +1,9 @@
-//! A configuration mistake: which key, where it was set, what to do. Never the value.
+//! A configuration mistake: the key, the place where it was set and the remedy. The value is never shown.
 
 use figment::error::Kind;
 use figment::{self, Figment, Metadata};
 
-/// One line for the operator.
+/// A configuration mistake in one line, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("configuration: {subject} {problem}; {remedy}")]
 pub struct Error {
@@ -13,7 +13,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A mistake in a key, with the place it was set in.
+    /// Reports a mistake in a key, with the place where it was set.
     pub(super) fn at(
         figment: &Figment,
         key: &str,
@@ -24,12 +24,12 @@ impl Error {
         Self { subject, problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// What the deserializer found, without the value that it found.
+    /// Converts a deserialization error, without the value that caused it.
     pub(super) fn from_figment(error: &figment::Error) -> Self {
         let path = error.path.join(".");
         let below = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
         let (key, problem) = match &error.kind {
-            // Its path ends with it.
+            // The path already ends with the field's name.
             Kind::UnknownField(_, known) => {
                 (path, format!("is not a known key (known: {})", known.join(", ")))
             }
@@ -37,23 +37,23 @@ impl Error {
             Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),
             Kind::InvalidValue(_, expected) => (path, format!("has a wrong value, expected {expected}")),
             Kind::UnknownVariant(_, known) => (path, format!("must be one of: {}", known.join(", "))),
-            // Our own deserializers never tell the value. A parser's first line tells the place, the
-            // lines after it the text.
+            // Our own deserializers never repeat the value. The first line of a parser's message names the
+            // place; the lines after it quote the text.
             Kind::Message(message) => (path, message.lines().next().unwrap_or("cannot be read").into()),
             _ => (path, "cannot be read".into()),
         };
-        // What knows better says so behind the problem.
+        // A message that knows the remedy has it after a semicolon.
         let (problem, remedy) = problem.split_once("; ").unwrap_or((&problem, "mend or remove it"));
         let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
         Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy }
     }
 }
 
-/// A key by the names an operator uses, and the place it was set in.
+/// Describes a key by the names that an operator uses, and the place where it was set.
 fn subject(key: &str, metadata: Option<&Metadata>) -> String {
     let place = metadata.map(|metadata| match (&metadata.source, key.strip_prefix("idp.")) {
         (Some(source), _) => source.to_string(),
-        // Many variables are one source.
+        // All `IDP_*` variables are one source in figment.
         (None, Some(field)) => metadata.name.replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),
         (None, None) => metadata.name.to_string(),
     });
@@ -64,7 +64,7 @@ fn subject(key: &str, metadata: Option<&Metadata>) -> String {
     }
 }
 
-/// The environment variable, if there is one, beside the key in the file.
+/// Returns the key in the file, with its environment variable if there is one.
 pub(super) fn names(key: &str) -> String {
     match key.strip_prefix("idp.") {
         Some(rest) => format!("`IDP_{}` / `{key}`", rest.to_ascii_uppercase()),

@@ -1,4 +1,4 @@
-//! `[default.events]`: how long what happened is remembered.
+//! `[default.events]`: retention of the event log.
 
 use figment::Figment;
 use serde::Deserialize;

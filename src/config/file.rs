@@ -1,4 +1,4 @@
-//! Files that settings name: what is wrong with one, and what mends it.
+//! Files that settings name, with the problem and the remedy if one cannot be used.
 
 use std::path::Path;
 use std::{fs, io};
@@ -6,7 +6,7 @@ use std::{fs, io};
 /// A problem and its remedy.
 pub(super) type Mistake = (String, &'static str);
 
-/// The secret that a file holds, without the line break that editors leave behind it.
+/// Reads a secret from a file and removes the trailing line break that editors add.
 pub(super) fn secret(path: &Path) -> Result<String, Mistake> {
     match fs::read_to_string(path).map(|text| text.trim().to_owned()) {
         Ok(text) if text.is_empty() => Err(("names an empty file".into(), "put the secret into it")),

@@ -1,23 +1,23 @@
-//! `[default.keys]`: when the keys that sign access tokens change.
+//! `[default.keys]`: rotation of the keys that sign access tokens.
 
 use figment::Figment;
 use serde::Deserialize;
 
 use super::{Error, text};
 
-/// Periods, in seconds.
+/// Periods of key rotation, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
-    /// How long a key is published before it signs; 10 minutes by default.
+    /// The time for which a key is published before it signs; 10 minutes by default.
     pub announce: u32,
-    /// How long a key signs; 30 days by default.
+    /// The time for which a key signs; 30 days by default.
     pub rotate_every: u32,
 }
 
 impl Keys {
-    /// How often an instance asks the database for keys that others made.
+    /// The interval at which an instance loads keys that other instances made.
     pub const RELOAD_EVERY: u32 = 30;
-    /// How long whoever verifies tokens may keep the published keys without asking again.
+    /// The time for which a verifier of tokens may cache the published keys.
     pub const MAX_AGE: u32 = 300;
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Raw {
 
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Keys, Error> {
     const DAY: u32 = 24 * 60 * 60;
-    // Shorter, and a key would sign before the last one who needs it has it.
+    // With a shorter time, a key would sign before every verifier has loaded it.
     const SHORTEST: u32 = Keys::RELOAD_EVERY + Keys::MAX_AGE;
     let keys =
         Keys { announce: raw.announce.unwrap_or(600), rotate_every: raw.rotate_every.unwrap_or(30 * DAY) };

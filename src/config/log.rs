@@ -1,21 +1,22 @@
-//! `log_format`: how the lines of the log are written.
+//! `log_format`: the format of the log.
 
 use figment::Figment;
 use serde::Deserialize;
 
-/// A way to write a line.
+/// A format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// An object a line, for machines.
+    /// One JSON object per line, for machines.
     Json,
-    /// For people.
+    /// Text, for people.
     Text,
 }
 
 impl LogFormat {
-    /// What is set; JSON in the profile `release` and text in any other where nothing is. Needed before the
-    /// settings are read as a whole, which find out what is neither.
+    /// Returns the format that is set. The default is JSON in the profile `release` and text in any other. It
+    /// is needed before the settings are read as a whole; an invalid value falls back to the default here and
+    /// is reported then.
     #[must_use]
     pub fn of(figment: &Figment) -> Self {
         let usual = if figment.profile() == "release" { Self::Json } else { Self::Text };

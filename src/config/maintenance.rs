@@ -1,20 +1,20 @@
-//! What commands need that serve nobody: the database, and no identity provider.
+//! Settings of the commands that need the database but no identity provider.
 
 use figment::Figment;
 
 use super::{Error, Events, Keys, Session, events, keys, root, session};
 use crate::secret::Secret;
 
-/// The settings of such a command.
+/// The settings of a maintenance command.
 #[derive(Debug)]
 pub struct Maintenance {
     /// The database's settings.
     pub figment: Figment,
-    /// Lifetimes of what the service hands out.
+    /// Lifetimes of sessions and tokens.
     pub session: Session,
-    /// How long what happened is remembered.
+    /// Retention of the event log.
     pub events: Events,
-    /// When the keys of access tokens change.
+    /// Rotation of the keys that sign access tokens.
     pub keys: Keys,
     /// Names of the identity providers, whose own settings may be missing.
     pub providers: Vec<String>,
@@ -25,7 +25,7 @@ impl Maintenance {
     /// Reads and checks the settings of the selected profile.
     ///
     /// # Errors
-    /// The first mistake found, in one line.
+    /// Returns the first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         root::database(&figment)?;
@@ -40,10 +40,10 @@ impl Maintenance {
         })
     }
 
-    /// What seals the signing keys.
+    /// Returns the key that encrypts the stored signing keys.
     ///
     /// # Errors
-    /// It is missing, or no secret.
+    /// The key is missing or too weak.
     pub fn secret_key(&self) -> Result<Secret<String>, Error> {
         root::secret_key(&self.figment, self.secret_key.clone())
     }

@@ -1,5 +1,5 @@
-//! What an operator may set. Everything is read once, checked at the start, and wrong settings
-//! stop the program before a port opens, with one line that names the key and its source.
+//! The settings. All of them are read once and checked at the start. A wrong setting stops the program before
+//! a port opens, with one line that names the key and its source.
 
 mod error;
 mod events;
@@ -39,31 +39,31 @@ use crate::secret::Secret;
 /// All settings of the service, valid as a whole.
 #[derive(Debug)]
 pub struct Config {
-    /// Rocket's own settings, and the database's.
+    /// The settings of Rocket and of the database.
     pub figment: Figment,
-    /// Threads that serve.
+    /// The number of worker threads.
     pub workers: usize,
-    /// Where the service is reached from outside, without a trailing slash; `iss` of our tokens.
+    /// The public URL of the service, without a trailing slash; `iss` of our tokens.
     pub public_url: String,
-    /// Seals what is stored secretly.
+    /// The key that encrypts stored secrets.
     pub secret_key: Secret<String>,
-    /// For how long the service goes on answering after SIGTERM, in seconds.
+    /// Seconds for which the service goes on answering after SIGTERM.
     pub drain: u32,
-    /// Lifetimes of what the service hands out.
+    /// Lifetimes of sessions and tokens.
     pub session: Session,
-    /// How long what happened is remembered.
+    /// Retention of the event log.
     pub events: Events,
     /// The proxies in front of the service.
     pub proxies: Proxies,
-    /// How often one caller may ask.
+    /// Rate limits for one caller.
     pub rate_limit: RateLimit,
-    /// Who may read the metrics.
+    /// The networks that may read the metrics.
     pub observers: Observers,
-    /// When the keys of access tokens change.
+    /// Rotation of the keys that sign access tokens.
     pub keys: Keys,
     /// The provider that staff sign in with.
     pub admin_provider: Provider,
-    /// Identity providers by the name that stands in the path.
+    /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
 }
 
@@ -71,7 +71,7 @@ impl Config {
     /// Reads and checks the settings of the selected profile.
     ///
     /// # Errors
-    /// The first mistake found, in one line.
+    /// Returns the first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         tls::check(&figment)?;

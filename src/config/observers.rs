@@ -1,4 +1,4 @@
-//! `[default.metrics]`: who may read the metrics.
+//! `[default.metrics]`: the networks that may read the metrics.
 
 use std::net::IpAddr;
 
@@ -34,7 +34,7 @@ fn near() -> Vec<String> {
 pub struct Observers(Vec<IpNet>);
 
 impl Observers {
-    /// Whether an address is in one of them.
+    /// Returns true if one of the networks contains this IP address.
     #[must_use]
     pub fn include(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))

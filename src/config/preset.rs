@@ -1,4 +1,4 @@
-//! Presets: what there is to know of a provider before an operator says anything.
+//! Presets: the defaults for well-known providers.
 
 mod apple;
 mod custom;
@@ -17,7 +17,7 @@ use crate::domain::claims::{Dialect, EmailProof, NonceForm, NoncePolicy, NonceRu
 use crate::domain::id_token::Format;
 use serde::Deserialize;
 
-/// `preset`: which provider this is.
+/// `preset`: the provider whose defaults are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
@@ -31,7 +31,7 @@ pub enum Preset {
     Microsoft,
     /// Facebook Limited Login.
     Facebook,
-    /// Any endpoint for token introspection.
+    /// Any endpoint for token introspection (RFC 7662).
     Rfc7662,
     /// Keycloak.
     Keycloak,
@@ -39,14 +39,14 @@ pub enum Preset {
     Oidc,
 }
 
-/// What holds for a provider where the operator sets nothing else.
+/// The defaults of a provider.
 #[derive(Debug)]
 pub(super) struct Defaults {
-    /// What the tokens are verified with.
+    /// The means by which tokens are verified.
     pub verify: Verify,
-    /// Whether the provider's tokens can be asked about at all.
+    /// True if the provider has an endpoint that answers about tokens.
     pub can_be_asked: bool,
-    /// Whether its endpoint is known to answer about an `id_token`.
+    /// True if that endpoint is known to answer about an `id_token`.
     pub introspects_id_tokens: bool,
     pub tokeninfo_url: Option<&'static str>,
     pub method: Method,
@@ -59,23 +59,23 @@ pub(super) struct Defaults {
     pub format: Format,
     pub nonce: NoncePolicy,
     pub dialect: Dialect,
-    /// Whether there may be an `hd` in the claims.
+    /// True if its tokens may have the claim `hd`.
     pub hosted_domains: bool,
 }
 
-/// Where the accepted issuers come from, when they are not set.
+/// The source of the accepted issuers if they are not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// They are known; none are for providers that an operator has to describe.
+    /// A fixed list; empty for providers that the operator has to describe.
     Listed(&'static [&'static str]),
-    /// They are Microsoft's tenants.
+    /// Microsoft's tenants.
     Tenants,
-    /// There is the setting `issuer`, and the endpoints that are not set are found below it.
+    /// The setting `issuer`; its discovery document names the endpoints that are not set.
     Discovered,
 }
 
 impl Defaults {
-    /// A provider that says nothing of itself, and follows OpenID Connect Core.
+    /// A provider that follows OpenID Connect Core and has no known endpoints.
     const PLAIN: Self = Self {
         verify: Verify::Tokeninfo,
         can_be_asked: true,
@@ -98,7 +98,7 @@ impl Defaults {
         hosted_domains: true,
     };
 
-    /// A provider that is asked as RFC 7662 has it.
+    /// A provider with token introspection (RFC 7662).
     const INTROSPECTED: Self = Self {
         method: Method::Post,
         protocol: Protocol::Introspection(ClientAuthentication::ClientSecretBasic),
@@ -106,7 +106,7 @@ impl Defaults {
         ..Self::PLAIN
     };
 
-    /// What is known of the provider; without a preset, only how it is going to be asked.
+    /// Returns the defaults of a preset. Without a preset they are those of a plain tokeninfo endpoint.
     pub fn of(preset: Option<Preset>) -> &'static Self {
         match preset {
             None => &custom::CUSTOM,

@@ -19,18 +19,18 @@ use crate::secret::Secret;
 pub const CERTIFICATE: &str =
     "give that host a certificate, and name its authority in SSL_CERT_FILE where it is your own";
 
-/// How a token is handed to the token-information endpoint.
+/// The way in which a token is sent to the token-information endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// `GET ?id_token=…`
     #[default]
     Get,
-    /// `POST`, as a field of a form.
+    /// `POST`, as a form field.
     Post,
 }
 
-/// What tokens are verified with. One never stands in for the other.
+/// The means by which tokens are verified. There is no fallback from one to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {
@@ -38,31 +38,31 @@ pub enum Verify {
     Tokeninfo,
     /// The provider's published keys.
     Jwks,
-    /// The keys and then the endpoint, which have to agree.
+    /// The keys and then the endpoint; both must agree.
     Both,
 }
 
-/// What the token-information endpoint understands.
+/// The request that the token-information endpoint expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// `id_token` alone.
+    /// The `id_token` alone.
     Tokeninfo,
-    /// `id_token`, and the `client_id` that it must be for.
+    /// The `id_token` and the `client_id` that it was issued for.
     TokeninfoForClient,
     /// Token introspection (RFC 7662).
     Introspection(ClientAuthentication),
 }
 
-/// How we prove to a token or introspection endpoint who asks (RFC 6749 §2.3, RFC 7662 §2.1).
+/// Our authentication at a token or introspection endpoint (RFC 6749 §2.3, RFC 7662 §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
     /// HTTP Basic.
     #[default]
     ClientSecretBasic,
-    /// In the form.
+    /// Client id and secret as form fields.
     ClientSecretPost,
-    /// Not at all.
+    /// No authentication.
     None,
 }
 
@@ -71,70 +71,71 @@ pub enum ClientAuthentication {
 pub struct Provider {
     /// The last segment of the sign-in path.
     pub name: String,
-    /// Where its settings are: `idp` or `providers.<name>`.
+    /// The section of its settings: `idp` or `providers.<name>`.
     pub key: String,
-    /// False answers `provider_disabled` to everyone.
+    /// If false, every sign-in gets `provider_disabled`.
     pub enabled: bool,
     /// Client ids of our applications; never empty. The first is the web or backend one.
     pub client_ids: Vec<String>,
-    /// For the authorization-code flow, and for token introspection.
+    /// The client secret, for the authorization-code flow and for token introspection.
     pub client_secret: Option<Secret<String>>,
-    /// What its tokens are verified with.
+    /// The means by which its tokens are verified.
     pub verify: Verify,
-    /// The token-information endpoint, unless it is not asked or has to be discovered.
+    /// The token-information endpoint; `None` if it is not used or has to be discovered.
     pub tokeninfo_url: Option<Url>,
-    /// How it wants to be asked.
+    /// The HTTP method of that endpoint.
     pub tokeninfo_method: Method,
-    /// What it wants to be told.
+    /// The request that the endpoint expects.
     pub protocol: Protocol,
-    /// Whether its endpoint is known to answer about an `id_token`.
+    /// True if the endpoint is known to answer about an `id_token`.
     pub introspects_id_tokens: bool,
-    /// Where the keys are, unless they are not used or have to be discovered.
+    /// The URL of the keys; `None` if they are not used or have to be discovered.
     pub jwks_url: Option<Url>,
-    /// The issuer that publishes the endpoints that are not set.
+    /// The issuer whose discovery document names the endpoints that are not set.
     pub issuer: Option<String>,
-    /// Where it publishes them.
+    /// The URL of that discovery document.
     pub discovery: Option<Url>,
-    /// Where people sign in, for the authorization-code flow.
+    /// The authorization endpoint, for the authorization-code flow.
     pub authorization_url: Option<Url>,
-    /// Where a code is exchanged, for the authorization-code flow.
+    /// The token endpoint, for the authorization-code flow.
     pub token_url: Option<Url>,
-    /// How we prove there who asks; unless it is known, as the provider publishes, else by HTTP Basic.
+    /// Our authentication at the token endpoint. `None` follows the discovery document, and otherwise uses
+    /// HTTP Basic.
     pub token_auth: Option<ClientAuthentication>,
     /// Accepted values of `iss`.
     pub issuers: Issuers,
-    /// How its claims differ from the standard's.
+    /// Deviations of its claims from the standard.
     pub dialect: Dialect,
-    /// When not empty, `hd` must be one of these (lower case).
+    /// If not empty, `hd` must be one of these (lower case).
     pub allowed_domains: Vec<String>,
-    /// What its tokens look like.
+    /// The format of its tokens.
     pub token_format: Format,
-    /// What is expected of nonces.
+    /// The rules for nonces.
     pub nonces: Nonces,
-    /// Take an absent `email_verified` for true.
+    /// Treats an absent `email_verified` as true.
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_token_age: u32,
-    /// Calls to the token-information endpoint at once.
+    /// The number of concurrent calls to the token-information endpoint.
     pub max_calls: usize,
-    /// Seconds for which an answer of the endpoint is good; none is kept by default.
+    /// Seconds for which an answer of the endpoint is cached; 0 by default, which caches nothing.
     pub verify_cache: u32,
-    /// When an e-mail address may lead to an existing user.
+    /// The rules by which an e-mail address may link to an existing user.
     pub policy: Policy,
 }
 
-/// What Google puts into `iss`, however else it is set up here.
+/// Google's `iss`, also if Google is configured without its preset.
 const GOOGLE: &str = "https://accounts.google.com";
 
 impl Provider {
-    /// The rule that staff are held to, whatever the API's is. A Google account keeps an address of any other mail
-    /// service that it verified once, whoever has the mailbox today.
+    /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps
+    /// an address of another mail service that it verified once, even if the mailbox has a new owner today.
     #[must_use]
     pub fn staff_link(&self) -> Link {
         if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
     }
 
-    /// A setting by the names that an operator knows it by.
+    /// Returns a setting by the names that an operator uses.
     #[must_use]
     pub fn setting(&self, field: &str) -> String {
         error::names(&format!("{}.{field}", self.key))

@@ -1,5 +1,5 @@
-//! `trusted_proxies` and `forwarded_header`: whose word on a client's address is taken, and where it
-//! stands.
+//! `trusted_proxies` and `forwarded_header`: the proxies that may name the client's IP address, and the
+//! header.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use super::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardedHeader {
-    /// `X-Forwarded-For`: addresses with commas, each hop appended by the proxy that saw it.
+    /// `X-Forwarded-For`: IP addresses with commas, each hop appended by the proxy that saw it.
     #[default]
     XForwardedFor,
     /// `Forwarded` (RFC 7239).
@@ -25,19 +25,19 @@ pub enum ForwardedHeader {
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
     trusted: Vec<IpNet>,
-    /// Where they name the client. They must overwrite or append to it; the other header is never
-    /// read, because a proxy that does not know it passes on what the client wrote.
+    /// The header in which they name the client. They must overwrite it or append to it. The other header is
+    /// never read, because a proxy that does not know it passes on the client's own value.
     pub header: ForwardedHeader,
 }
 
 impl Proxies {
-    /// Whether there is none.
+    /// Returns true if no proxy is trusted.
     #[must_use]
     pub const fn are_none(&self) -> bool {
         self.trusted.is_empty()
     }
 
-    /// Whether a canonical address is one of theirs.
+    /// Returns true if this canonical IP address belongs to a trusted proxy.
     #[must_use]
     pub fn trust(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.contains(&address))
@@ -70,7 +70,7 @@ fn network(text: &str) -> Result<IpNet, &'static str> {
     Ok(network)
 }
 
-/// IPv4 networks in IPv6 spelling become what peers' addresses are compared as.
+/// Converts IPv4 networks in IPv6 notation to IPv4, the form in which peers' IP addresses are compared.
 fn canonical(network: IpNet) -> IpNet {
     let mapped = |network: ipnet::Ipv6Net| {
         let prefix = network.prefix_len().checked_sub(96)?;

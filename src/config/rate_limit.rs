@@ -1,4 +1,4 @@
-//! `[default.rate_limit]`: how often one caller may ask.
+//! `[default.rate_limit]`: rate limits for one caller.
 
 use std::num::NonZeroU32;
 
@@ -7,31 +7,31 @@ use serde::Deserialize;
 
 use super::{Error, text};
 
-/// More than this is no limit.
+/// The highest accepted rate. A higher one would not limit anything.
 const MAX: u32 = 1_000_000;
 
-/// Requests a minute. A minute's worth may come at once, and each one used comes back in turn.
+/// Rates in requests per minute. One minute's worth may come at once; the allowance refills evenly.
 #[derive(Debug, Clone, Copy)]
 pub struct RateLimit {
-    /// On by default.
+    /// Turns all limits on or off; on by default.
     pub enabled: bool,
-    /// From one address (IPv6: one /64, and sixteen times as many from one /48); 60 by default. Staff sign in under a
-    /// counter of their own.
+    /// Sign-ins from one IP address (IPv6: one /64, and sixteen times as many from one /48); 60 by default.
+    /// Staff sign-ins have a counter of their own.
     ///
-    /// A mobile carrier puts some thousand phones behind one IPv4 address. A phone signs in about
-    /// once in the life of a refresh token; even when a release of the app signs a thousand of them
-    /// out, they come back within a quarter of an hour. Each attempt may cost a call to a provider.
+    /// A mobile carrier has some thousand phones behind one IPv4 address. A phone signs in about once in the
+    /// life of a refresh token. If a release of the app signs a thousand phones out, they are back within a
+    /// quarter of an hour. Each attempt may cost a call to a provider.
     pub sign_in_per_minute: NonZeroU32,
-    /// From one address (IPv6: one /64, and sixteen times as many from one /48); 600 by default.
+    /// Refreshes from one IP address (IPv6: one /64, and sixteen times as many from one /48); 600 by default.
     ///
-    /// A phone in use comes once in the life of an access token: at 15 minutes that is nine thousand
-    /// phones in use behind one address. There are 2²⁵⁶ refresh tokens, so the limit protects the
-    /// database; guessing is hopeless without it.
+    /// A phone in use refreshes once in the life of an access token: at 15 minutes that is nine thousand
+    /// phones in use behind one IP address. The limit protects the database. Guessing needs no limit: there
+    /// are 2²⁵⁶ refresh tokens.
     pub refresh_per_minute: NonZeroU32,
-    /// Of one session, which is one phone; 120 by default.
+    /// Requests of one session, which is one phone; 120 by default.
     pub session_per_minute: NonZeroU32,
-    /// For admin pages, from one address (IPv6: one /64); 600 by default: a hundred members of staff in one
-    /// office, who open a page every ten seconds.
+    /// Requests for admin pages from one IP address (IPv6: one /64); 600 by default. That is a hundred
+    /// members of staff in one office who open a page every ten seconds.
     pub staff_pages_per_minute: NonZeroU32,
 }
 

@@ -1,4 +1,4 @@
-//! The top level: which keys there are at all, and the ones that belong to no section.
+//! The known top-level keys, and the settings that belong to no section.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::{Error, text};
 use crate::domain::address::secure;
 use crate::secret::Secret;
 
-/// Rocket's own keys (its configuration guide, "Overview"), and those of its companions.
+/// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.
 const ROCKET_KEYS: [&str; 18] = [
     "address",
     "port",
@@ -55,21 +55,21 @@ const OUR_KEYS: [&str; 13] = [
     "forwarded_header",
     "rate_limit",
 ];
-/// Where a development build keeps its database and secrets. Other builds have no such key.
+/// The directory of a development build's database and secrets. Other builds have no such key.
 const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["dev_dir"] } else { &[] };
-/// The address, and numbers.
+/// The URL, and numeric settings.
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
-/// libpq, "Parameter Key Words".
+/// Values of `sslmode` (libpq, "Parameter Key Words").
 const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// Shortest accepted `secret_key`, in characters.
+/// The shortest accepted `secret_key`, in characters.
 const MIN_SECRET_KEY: usize = 32;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Root {
     pub public_url: Option<String>,
-    /// Read by [`LogFormat::of`]; here so that what is no format is found out.
+    /// Read by [`LogFormat::of`]. It stands here so that an invalid value is reported.
     #[serde(rename = "log_format")]
     _log_format: Option<LogFormat>,
     pub secret_key: Option<Secret<String>>,
@@ -101,7 +101,7 @@ pub(super) struct Root {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawAdmin {
-    /// The provider that staff sign in with; the default one unless it is named.
+    /// The provider that staff sign in with; the default provider if none is named.
     pub provider: Option<String>,
 }
 
@@ -131,7 +131,8 @@ pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]
     })
 }
 
-/// An origin: `https`, or `http` to this machine, and nothing behind the host and port.
+/// Checks that the URL is an origin: `https`, or `http` on this machine, with nothing after the host and
+/// port.
 pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {
     const KEY: &str = "public_url";
     const REMEDY: &str = "set it to the address that clients use, such as https://id.example.com";
@@ -153,7 +154,7 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
     Ok(origin)
 }
 
-/// The database's settings, as far as they can be judged here. Whether it answers is found out later.
+/// Checks the database's settings without connecting to it.
 pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     const KEY: &str = "databases.vestibule.url";
     const REMEDY: &str = "set it to an address such as postgres://vestibule:…@db.example.com/vestibule";
@@ -198,7 +199,7 @@ pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Resu
     }
 }
 
-/// Long enough for a proxy that looks every second to see it twice.
+/// Checks the drain time. The default lets a proxy that probes every second see two failed probes.
 pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Error> {
     match seconds.unwrap_or(2) {
         seconds @ 0..=300 => Ok(seconds),

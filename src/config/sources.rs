@@ -1,6 +1,6 @@
-//! Where settings come from, the later overriding the earlier: defaults, `Rocket.toml`,
-//! `ROCKET_*`, `DATABASE_URL`, `IDP_*`, and the files that `DATABASE_URL_FILE` and
-//! `ROCKET_SECRET_KEY_FILE` name, as containers and systemd hand secrets over.
+//! The sources of settings, the later overriding the earlier: defaults, `Rocket.toml`, `ROCKET_*`,
+//! `DATABASE_URL`, `IDP_*`, and the files named by `DATABASE_URL_FILE` and `ROCKET_SECRET_KEY_FILE`, which is
+//! how containers and systemd pass secrets.
 
 use std::path::Path;
 use std::{env, fs};
@@ -11,19 +11,19 @@ use figment::{Error, Figment, Metadata, Profile, Provider};
 
 use super::file::{self, Mistake, unreadable};
 
-/// What holds where nothing is set.
+/// Returns the default settings.
 #[must_use]
 pub fn defaults() -> Figment {
     Figment::from(rocket::Config::default())
-        // Rocket would believe an `X-Real-IP` header from anyone.
+        // Rocket would believe an `X-Real-IP` header from any client.
         .merge(("ip_header", false))
-        // What serves, and which version of it, is nobody's business.
+        // The `Server` header would reveal the framework to everyone.
         .merge(("ident", false))
-        // One line per request is ours; Rocket's own would cost as much as the request.
+        // We log one line per request; Rocket's own lines would cost as much as the request.
         .merge(("log_level", "off"))
 }
 
-/// The settings of this process's environment, with the profile that `ROCKET_PROFILE` selects.
+/// Returns the settings of this process's environment, with the profile that `ROCKET_PROFILE` selects.
 #[must_use]
 pub fn figment() -> Figment {
     defaults()
@@ -37,7 +37,7 @@ pub fn figment() -> Figment {
         .select(Profile::from_env_or("ROCKET_PROFILE", rocket::Config::DEFAULT_PROFILE))
 }
 
-/// Environment variables whose values stay text: a client id of digits is not a number.
+/// Environment variables whose values stay text, so that a client id of digits does not become a number.
 struct Variables {
     name: &'static str,
     read: fn() -> Result<Dict, String>,
@@ -59,7 +59,7 @@ impl Provider for Variables {
     }
 }
 
-/// What the file holds that the variable of that name with `_FILE` behind it names.
+/// Reads the file that `<variable>_FILE` names.
 fn in_file(variable: &str) -> Result<Option<String>, String> {
     let Some(path) = env::var_os(format!("{variable}_FILE")) else { return Ok(None) };
     if env::var_os(variable).is_some() {
@@ -68,19 +68,19 @@ fn in_file(variable: &str) -> Result<Option<String>, String> {
     file::secret(Path::new(&path)).map(Some).map_err(told)
 }
 
-/// A mistake as figment passes it on.
+/// Formats a mistake for figment.
 fn told((problem, remedy): Mistake) -> String {
     format!("{problem}; {remedy}")
 }
 
-/// That there is a file where `ROCKET_CONFIG` says so: without one, everything in it would be left at its
-/// default without a word.
+/// Checks that the file named by `ROCKET_CONFIG` exists. Without it, all its settings would silently be
+/// defaults.
 fn config_file() -> Result<Dict, String> {
     let Some(path) = env::var_os("ROCKET_CONFIG") else { return Ok(Dict::new()) };
     let here = env::current_dir().map_err(|error| told(unreadable(&error)))?;
     let read = |folder: &Path| fs::read_to_string(folder.join(&path));
     match read(&here) {
-        // It may be in any folder above, like `Rocket.toml` itself.
+        // Figment also looks for the file in the parent directories.
         Err(error) if !here.ancestors().skip(1).any(|folder| read(folder).is_ok()) => {
             Err(told(unreadable(&error)))
         }
@@ -97,7 +97,7 @@ fn secret_key(key: Option<String>) -> Dict {
 }
 
 fn idp() -> Dict {
-    // What is not Unicode is no name of ours; in a value of ours, the replacement is found out later.
+    // A name that is not Unicode is none of ours. In a value, the replacement character fails a later check.
     let keys: Dict = env::vars_os()
         .filter_map(|(name, value)| {
             let name = name.to_str()?.strip_prefix("IDP_")?.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Values that environment variables can only give as text: lists, switches, numbers.
+//! Lists, switches and numbers, which environment variables can only give as text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// A list, or one text with commas. No item may be blank.
+/// Deserializes a list, or one text with commas. No item may be blank.
 pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct List;
     impl<'de> Visitor<'de> for List {
@@ -39,7 +39,7 @@ fn item<E: Error>(text: &str) -> Result<String, E> {
     Ok(text.to_owned())
 }
 
-/// A value that may also be spelt as text.
+/// Deserializes a value that may also be written as text.
 pub(super) fn parsed<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -75,7 +75,7 @@ where
     deserializer.deserialize_any(Parsed(PhantomData)).map(Some)
 }
 
-/// Seconds, with or without the unit: `60` or `60s`.
+/// Deserializes seconds, with or without the unit: `60` or `60s`.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     struct Seconds;
     impl Visitor<'_> for Seconds {

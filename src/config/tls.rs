@@ -1,4 +1,5 @@
-//! `[default.tls]`, which Rocket reads: what it would say nothing of, or only once the port is open.
+//! `[default.tls]`, which Rocket reads. Rocket ignores some mistakes and reports others only after the port
+//! is open.
 
 use std::fs::File;
 
@@ -12,12 +13,12 @@ use super::root::known;
 
 const KEYS: [&str; 4] = ["certs", "key", "ciphers", "prefer_server_cipher_order"];
 
-/// That there is nothing that this build would pass over (`mutual`), and that the files can be read.
+/// Refuses keys that this build ignores (`mutual`) and files that cannot be read.
 pub(super) fn check(figment: &Figment) -> Result<(), Error> {
     let Ok(Value::Dict(_, tls)) = figment.find_value("tls") else { return Ok(()) };
     known(figment, "tls.", &tls, &[&KEYS])?;
     for key in ["tls.certs", "tls.key"] {
-        // Otherwise it is the certificate itself.
+        // Otherwise the value is the certificate itself.
         let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else { continue };
         File::open(path.relative()).map_err(|error| {
             let (problem, remedy) = unreadable(&error);

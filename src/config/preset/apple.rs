@@ -1,12 +1,12 @@
-//! Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify
-//! token signatures").
+//! Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify token
+//! signatures").
 //!
-//! There is nobody to ask: the signature is what there is. `email_verified` and `is_private_email`
-//! are strings or Booleans. A private relay address is an address like any other, known to nobody
-//! but the apps of one team. Apps hash their nonce with SHA-256 before Apple gets it, and only the hash is
-//! in the token. Two issuers are Apple's: it answered with the second one overnight (supabase/auth #2051). `email` may be
-//! missing, and `name` is never in the token. The sign-in of staff would take a client secret that
-//! expires and an answer by POST; it is not supported.
+//! Apple has no token-information endpoint, so only the signature is checked. `email_verified` and
+//! `is_private_email` are strings or Booleans. A private relay e-mail address is treated like any other; it
+//! is known only to the apps of one team. Apps hash their nonce with SHA-256 before they hand it to Apple,
+//! and only the hash is in the token. Apple has two issuers: it changed to the second one overnight
+//! (supabase/auth #2051). `email` may be missing, and `name` is never in the token. Staff cannot sign in with
+//! Apple: that would need a client secret that expires and a response by POST.
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;

@@ -1,5 +1,4 @@
-//! No preset: a provider that is defined by its settings alone. What its tokens look like is its
-//! own affair.
+//! No preset: a provider that is defined by its settings alone. Its tokens may have any format.
 
 use super::Defaults;
 use crate::domain::id_token::Format;

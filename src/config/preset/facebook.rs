@@ -1,8 +1,8 @@
-//! Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the
-//! Limited Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
+//! Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the Limited
+//! Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
 //!
-//! There is nobody to ask: the signature (RS256) is what there is. There is no `email_verified`, and
-//! `email` only where the person grants it.
+//! Facebook has no endpoint for these tokens, so only the signature (RS256) is checked. There is no
+//! `email_verified`, and `email` is present only if the user grants it.
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;
@@ -13,7 +13,7 @@ pub(super) const FACEBOOK: Defaults = Defaults {
     can_be_asked: false,
     jwks_url: Some("https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
     issuers: Origin::Listed(&["https://www.facebook.com"]),
-    // The SDK makes up a nonce where the app gives none.
+    // The SDK makes up a nonce if the app gives none.
     nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },
     hosted_domains: false,
     ..Defaults::PLAIN

@@ -1,10 +1,10 @@
-//! Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend
-//! server"). Its tokeninfo endpoint writes every claim as a string; `azp` is the Android or iOS
-//! client where `aud` is the backend's; `hd` is the organisation.
+//! Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend server"). Its
+//! tokeninfo endpoint returns every claim as a string. `aud` is the client id of the backend and `azp` that
+//! of the Android or iOS app; `hd` is the organisation.
 
 use super::{Defaults, Origin};
 
-/// The endpoint that is asked when nothing is set.
+/// The default token-information endpoint.
 pub(in crate::config) const TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
 
 pub(super) const GOOGLE: Defaults = Defaults {
@@ -12,7 +12,7 @@ pub(super) const GOOGLE: Defaults = Defaults {
     jwks_url: Some("https://www.googleapis.com/oauth2/v3/certs"),
     authorization_url: Some("https://accounts.google.com/o/oauth2/v2/auth"),
     token_url: Some("https://oauth2.googleapis.com/token"),
-    // It puts either spelling into its tokens.
+    // Google uses both spellings in its tokens.
     issuers: Origin::Listed(&["https://accounts.google.com", "accounts.google.com"]),
     ..Defaults::PLAIN
 };

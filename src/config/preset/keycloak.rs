@@ -1,9 +1,9 @@
-//! Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the realm's
-//! address, such as `https://id.example.com/realms/people`.
+//! Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the realm, such
+//! as `https://id.example.com/realms/people`.
 //!
-//! Verified by the signature unless told otherwise. Introspection answers with the audiences of a person's roles
-//! (`account`) in place of the token's own, so only that the token is active is believed of it. Its access and
-//! refresh tokens say so in the payload (`typ`).
+//! The default is verification by signature. Introspection returns the audiences of the user's roles
+//! (`account`) rather than those of the token, so only `active` is used from its response. Keycloak's access
+//! and refresh tokens are recognised by `typ` in the payload.
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;

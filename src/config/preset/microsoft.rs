@@ -1,9 +1,9 @@
-//! Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims
-//! reference", "Optional claims reference", "Secure applications and APIs by validating claims").
+//! Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims reference",
+//! "Optional claims reference", "Secure applications and APIs by validating claims").
 //!
-//! There is nobody to ask: the signature is what there is. Each tenant issues in its own name
-//! (`https://login.microsoftonline.com/{tid}/v2.0`). An address is whatever the tenant's
-//! administrator wrote there; only with the optional claim `xms_edov` has somebody proved it.
+//! Microsoft has no token-information endpoint, so only the signature is checked. Each tenant has its own
+//! issuer (`https://login.microsoftonline.com/{tid}/v2.0`). A tenant's administrator may enter any e-mail
+//! address; only the optional claim `xms_edov` shows that its domain was verified.
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;
@@ -22,13 +22,13 @@ pub(super) const MICROSOFT: Defaults = Defaults {
     ..Defaults::PLAIN
 };
 
-/// The setting `tenants` with the name that it has in Microsoft's addresses.
+/// The setting `tenants`, with the path segment that selects them in Microsoft's URLs.
 pub(in crate::config) struct Tenant {
     pub tenants: Tenants,
     pub segment: String,
 }
 
-/// Reads `tenants`: one of Microsoft's own words for groups of them, or ids.
+/// Reads `tenants`: one of Microsoft's words for a group of tenants, or a list of ids.
 pub(in crate::config) fn tenants(texts: &[String]) -> Option<Tenant> {
     let texts: Vec<_> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
     let group = |tenants, segment: &str| Some(Tenant { tenants, segment: segment.to_owned() });
@@ -44,7 +44,7 @@ pub(in crate::config) fn tenants(texts: &[String]) -> Option<Tenant> {
     }
 }
 
-/// One of the addresses above, for those tenants.
+/// Puts a tenant's path segment into one of the URLs above.
 pub(in crate::config) fn with_tenant(url: &str, segment: &str) -> String {
     url.replace("/common/", &format!("/{segment}/"))
 }

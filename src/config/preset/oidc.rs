@@ -1,9 +1,9 @@
-//! Any OpenID provider that publishes a discovery document (OpenID Connect Discovery 1.0), which
-//! always names its keys and only sometimes an introspection endpoint. RFC 7662 §2.1 speaks of access and refresh
-//! tokens: whether an `id_token` is introspected depends on the server.
+//! Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document always names
+//! the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access and refresh tokens, so
+//! not every server introspects an `id_token`.
 //!
-//! Some providers, such as Dex, make access tokens of the very claims of their `id_token`s. There it takes
-//! `nonce = "always"` with `nonce_form = "sha256"`: a service that was shown a token knows the hash alone.
+//! Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For those, set
+//! `nonce = "always"` and `nonce_form = "sha256"`: a service that receives such a token knows only the hash.
 
 use super::{Defaults, Origin};
 use crate::config::provider::Verify;

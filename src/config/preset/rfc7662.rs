@@ -1,10 +1,10 @@
-//! Token introspection (RFC 7662): the operator says where, and who issues the tokens. An inactive
-//! token is a 200 that says so. Every claim that is checked must be in the answer, those that the
-//! standard leaves optional as well.
+//! Token introspection (RFC 7662): the operator sets the endpoint and the issuers. The response for an
+//! inactive token is a 200 with `active: false`. The response must have every claim that is checked, also
+//! those that are optional in the standard.
 //!
-//! A token that is not a JWT does not tell what kind of token it is, and most that are introspected are access
-//! tokens: every service that is shown one could sign in with it here, unless only `token_format = "jwt"` is taken.
-//! What is a JWT is judged by its own claims, and must be an `id_token`.
+//! A token that is not a JWT does not show its type, and most introspected tokens are access tokens: any
+//! service that receives one could sign in with it here. `token_format = "jwt"` prevents that. A JWT is
+//! checked by its own claims and must be an `id_token`.
 
 use super::Defaults;
 use crate::domain::id_token::Format;

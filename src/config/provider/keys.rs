@@ -1,4 +1,4 @@
-//! The keys of a provider as they are spelt.
+//! The settings of a provider as they are written, before any check.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub(in crate::config) struct Keys {
     pub recycled_email: Doubt,
 }
 
-/// What differs for one client id.
+/// Settings that differ for one client id.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Client {

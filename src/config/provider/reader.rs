@@ -1,4 +1,4 @@
-//! Checks a provider's settings, each against the others and against what its preset knows.
+//! Checks a provider's settings against each other and against its preset.
 
 use std::path::PathBuf;
 
@@ -17,17 +17,17 @@ use crate::domain::linking::{Link, Policy};
 use crate::domain::metadata;
 use crate::secret::Secret;
 
-/// Calls to an endpoint at once. At a tenth of a second each that is several hundred a second.
+/// Concurrent calls to an endpoint. At 100 ms each that is several hundred per second.
 const MAX_CALLS: u32 = 64;
 const DAY: u32 = 24 * 60 * 60;
 
-/// The default provider, whose name is a setting.
+/// Reads the default provider, which has a setting for its name.
 pub(in crate::config) fn read(figment: &Figment, key: &str, mut raw: Keys) -> Result<Provider, Error> {
     let name = raw.name.take().unwrap_or_else(|| "idp".into());
     Reader { figment, key, name: &name, name_key: "name" }.read(&raw)
 }
 
-/// A further provider, whose name is its key.
+/// Reads a further provider, which is named by its section.
 pub(in crate::config) fn read_named(
     figment: &Figment,
     key: &str,
@@ -163,7 +163,7 @@ impl Reader<'_> {
         Ok(seconds)
     }
 
-    /// Each way of verifying has what it takes, and nothing is set that it would not look at.
+    /// Checks that the chosen verification has all its settings, and that none is set that it would ignore.
     fn check_verification(&self, raw: &Keys, defaults: &Defaults, provider: &Provider) -> Result<(), Error> {
         const ASKED: &str = "is not used with `verify = \"jwks\"`";
         const SIGNED: &str = "is not used without `verify = \"jwks\"` or \"both\"";
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `issuer`, to the letter, and as the address that its document is found below.
+    /// Returns `issuer` exactly as written, and the URL of its discovery document.
     fn discovery(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<(String, Url)>, Error> {
         const REMEDY: &str = "set it to the provider's address, such as https://id.example.com/realms/people";
         match (&raw.issuer, defaults.issuers == Origin::Discovered) {
@@ -278,7 +278,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Rules that live on `hd` are refused where there is none: nobody could sign in, or link.
+    /// Refuses rules on `hd` if the provider's tokens never have it: no user could sign in or link.
     fn check_domains(&self, raw: &Keys, defaults: &Defaults) -> Result<(), Error> {
         const PROBLEM: &str = "cannot be used here: this provider's tokens have no `hd`";
         if defaults.hosted_domains {
@@ -353,7 +353,7 @@ impl Reader<'_> {
     }
 }
 
-/// Without a preset the provider is Google, unless something is set that says otherwise.
+/// Returns Google as the preset, unless another token-information endpoint or a URL of keys is set.
 fn implied(raw: &Keys) -> Option<Preset> {
     let asked = raw.tokeninfo_url.as_deref().is_none_or(|url| url == GOOGLE_TOKENINFO);
     (asked && raw.jwks_url.is_none()).then_some(Preset::Google)
