@@ -1,4 +1,4 @@
-//! Two answers about one token that have to say the same.
+//! Cross-check of two sources of claims about one token.
 
 use serde_json::Value;
 
@@ -6,11 +6,10 @@ use super::answer::Unavailable;
 use crate::domain::issuer;
 use crate::domain::json::Object;
 
-/// Holds the endpoint's answer against the token's own claims: issuer, subject, and audience.
+/// Compares the endpoint's answer with the token's own claims: issuer, subject and audience. The audience of
+/// an introspection is not compared, because Keycloak returns the audiences of the user's roles.
 ///
-/// Introspection has its own idea of audiences: Keycloak tells those of a person's roles.
-///
-/// The claims have passed every check by now, so a contradiction is the provider's.
+/// The claims have passed every check by now, so a contradiction is the provider's fault.
 pub(super) fn check(own: &Object, answer: &Object, introspected: bool) -> Result<(), Unavailable> {
     let text = |claims: &'_ Object, name| claims.str(name).unwrap_or_default().to_owned();
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
@@ -19,7 +18,7 @@ pub(super) fn check(own: &Object, answer: &Object, introspected: bool) -> Result
     agreed.then_some(()).ok_or_else(|| Unavailable::new("disagreement").by_token())
 }
 
-/// The audience whichever way it is written: one or several, as text or as a number.
+/// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.
 fn audience(claims: &Object) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut clients: Vec<_> = match claims.get("aud") {

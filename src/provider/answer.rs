@@ -1,4 +1,4 @@
-//! Reading what a provider answers: JSON, of bounded size, in bounded time, or not at all.
+//! Reads a provider's response: JSON of bounded size, in bounded time.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
 use crate::domain::json::Object;
 
-/// A whole call, retry included. A little below the five seconds that callers are promised, so that
-/// the answer, too, is within them.
+/// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
+/// promised, so that our own response is sent within them.
 pub(super) const DEADLINE: Duration = Duration::from_millis(4_500);
 
-/// Largest answer read, in bytes. A tokeninfo answer has about one thousand.
+/// The largest response read, in bytes. A tokeninfo response has about one thousand.
 const MAX_BODY: usize = 64 * 1024;
 
-/// The provider gave no usable answer.
+/// The provider gave no usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no usable answer from the provider: {class}{}{}",
@@ -23,20 +23,20 @@ const MAX_BODY: usize = 64 * 1024;
     if check.is_empty() { String::new() } else { format!("; check {}", check.join(" and ")) }
 )]
 pub struct Unavailable {
-    /// What went wrong, in one word for logs and metrics.
+    /// The class of the failure: one word for logs and metrics.
     pub class: &'static str,
-    /// The same in a sentence, for the log, where one word is not enough.
+    /// The failure in a sentence, for the log, if one word is not enough.
     pub why: Option<String>,
-    /// The settings one of which is likely to be wrong, where waiting will not help.
+    /// The settings one of which is likely to be wrong, if a retry will not help.
     pub check: Vec<Cow<'static, str>>,
-    /// Seconds to wait before trying again.
+    /// Seconds to wait before a retry.
     pub retry_after: u32,
     /// Is true when the token may have caused it, which then says nothing of the provider.
     pub by_token: bool,
 }
 
 impl Unavailable {
-    /// A provider that hands out what is no token.
+    /// Reports a provider that returned an `id_token` which is not a token.
     #[must_use]
     pub const fn malformed_token() -> Self {
         Self::new("malformed_token")
@@ -46,7 +46,7 @@ impl Unavailable {
         Self::after(class, 2)
     }
 
-    /// The same with other advice on when to come back, in seconds.
+    /// Creates a failure with its own time before a retry, in seconds.
     pub(super) const fn after(class: &'static str, retry_after: u32) -> Self {
         Self { class, why: None, check: Vec::new(), retry_after, by_token: false }
     }
@@ -62,12 +62,13 @@ impl Unavailable {
         Self { by_token, ..self }
     }
 
-    /// Whether a provider that works would not have failed so.
+    /// Returns true if a working provider would not have failed in this way. A response that makes no sense
+    /// may be caused by a crafted token, so it is no outage.
     pub(super) fn is_outage(&self) -> bool {
         !self.by_token && self.class != "not_introspected"
     }
 
-    /// An endpoint that introspects tokens of other kinds only.
+    /// Reports an endpoint that introspects only other kinds of tokens.
     pub(super) fn not_introspected() -> Self {
         let why = "the provider introspects no id_tokens; \"jwks\" verifies them without asking";
         Self { why: Some(why.to_owned()), ..Self::misconfigured("not_introspected", "verify") }
@@ -84,18 +85,18 @@ impl Unavailable {
     }
 }
 
-/// The one JSON object that an answer about a person consists of.
+/// Reads the claims about a user: one JSON object.
 pub(super) async fn json(response: Response) -> Result<Object, Unavailable> {
     Object::told(&text(response, &["application/json"]).await?).map_err(|_| Unavailable::new("not_json"))
 }
 
-/// The one JSON object that a document of one of these media types consists of.
+/// Reads a document of one of these media types: one JSON object.
 pub(super) async fn object(response: Response, types: &[&str]) -> Result<Object, Unavailable> {
     Object::parse(&text(response, types).await?).map_err(|_| Unavailable::new("not_json"))
 }
 
 async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    // No encoding was offered, so none is undone: a bomb stays small.
+    // The request offers no encoding, so no response is decompressed: a zip bomb stays small.
     let essence = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |value| essence(value.as_bytes()));
     let expected = types.iter().any(|one| essence.eq_ignore_ascii_case(one.as_bytes()));
     if !expected || response.headers().contains_key(CONTENT_ENCODING) {
@@ -104,12 +105,12 @@ async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable
     body(response).await
 }
 
-/// A content type without its parameters.
+/// Returns a content type without its parameters.
 fn essence(content_type: &[u8]) -> &[u8] {
     content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// An answer's body, to its end.
+/// Reads the whole body.
 pub(super) async fn body(mut response: Response) -> Result<Vec<u8>, Unavailable> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| Unavailable::new("body"))? {

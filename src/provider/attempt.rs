@@ -1,4 +1,4 @@
-//! One call to a provider, and one more where the first failed in a way that a second may mend.
+//! One call to a provider, with one retry after a failure that may be temporary.
 //!
 //! The request may hold a token, so no error of the HTTP client leaves this file.
 
@@ -11,10 +11,10 @@ use super::Error;
 use super::answer::Unavailable;
 use crate::config::CERTIFICATE;
 
-/// Longest time that callers are told to wait, in seconds.
+/// The longest `Retry-After` that is passed on to callers, in seconds.
 const MAX_RETRY_AFTER: u32 = 60;
 
-/// One attempt's failure, and whether another attempt may help.
+/// The failure of one attempt. Only a transient one is retried.
 pub(super) enum Failure {
     Final(Error),
     Transient(Unavailable),
@@ -26,7 +26,7 @@ impl From<Unavailable> for Failure {
     }
 }
 
-/// Makes an attempt, and another one after a failure that may pass.
+/// Makes an attempt, and retries once after a transient failure.
 pub(super) async fn twice<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
 where
     A: Future<Output = Result<T, Failure>>,
@@ -41,7 +41,7 @@ where
     })
 }
 
-/// Sends a request and waits for the head of its answer.
+/// Sends a request and waits for the head of the response.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
     request.send().await.map_err(|error| Failure::Transient(unreached(error)))
 }
@@ -59,8 +59,8 @@ pub(super) fn names_certificate(cause: &str) -> bool {
     cause.contains("certificate")
 }
 
-/// The same once, and in words what stood in the way. They are those of the operating system or of
-/// TLS, below everything that knows the address and what is in it.
+/// Sends a request like [`send`], but returns the root cause of a failure as text. That text comes from the
+/// operating system or from TLS, so it holds neither the URL nor a token.
 pub(super) async fn reach(request: RequestBuilder) -> Result<Response, String> {
     request.send().await.map_err(cause)
 }
@@ -74,8 +74,8 @@ fn cause(error: reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// What an answer's status means where it is not one that was hoped for. `setting` is the one that
-/// is likely to be wrong when the provider does not know what it is asked.
+/// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
+/// provider answers with a redirect or a 4xx.
 pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
     let status = response.status();
     match status {
@@ -96,7 +96,7 @@ pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
     }
 }
 
-/// The provider's own wish, as far as callers can be expected to follow it.
+/// Returns the provider's `Retry-After`, limited to what callers can be expected to wait.
 fn retry_after(response: &Response) -> u32 {
     let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     header.and_then(|text| text.parse().ok()).unwrap_or(2).clamp(1, MAX_RETRY_AFTER)

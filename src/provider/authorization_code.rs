@@ -1,5 +1,5 @@
-//! The token endpoint: an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC 7636,
-//! OpenID Connect Core §3.1.3). Not tried twice: a code is good once.
+//! The token endpoint: exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC 7636, OpenID
+//! Connect Core §3.1.3). There is no retry, because a code can be used only once.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
@@ -11,7 +11,7 @@ use crate::config::{ClientAuthentication, Provider};
 use crate::domain::metadata::Metadata;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// An authorization code, and what it was given for.
+/// An authorization code, with the parameters of the request that it was issued for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant<'a> {
     pub code: &'a str,
@@ -19,8 +19,8 @@ pub(super) struct Grant<'a> {
     pub redirect_uri: &'a str,
 }
 
-/// How the token endpoint wants to know who asks: as it is set, else as the provider publishes, else by HTTP Basic,
-/// which every one understands that knows secrets (RFC 6749 §2.3.1).
+/// Selects our authentication at the token endpoint: as it is set, otherwise as the provider publishes,
+/// otherwise HTTP Basic, which every server with client secrets supports (RFC 6749 §2.3.1).
 pub(super) fn authentication(
     provider: &Provider,
     published: Option<&Metadata>,
@@ -36,7 +36,7 @@ pub(super) fn authentication(
     }
 }
 
-/// The request that exchanges a code.
+/// Builds the request that exchanges a code.
 pub(super) fn request(
     client: &Client,
     provider: &Provider,
@@ -76,15 +76,16 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
     timeout(DEADLINE, call).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
 }
 
-/// Why a token endpoint says no (RFC 6749 §5.2).
+/// An error response of a token endpoint (RFC 6749 §5.2).
 pub(super) enum No {
-    /// It does not take us for who we are.
+    /// The provider rejects our client credentials.
     Client,
-    /// Something else, by its name if it has one.
+    /// Any other error, with its code if it has a valid one.
     Code(String),
 }
 
-/// Reads a 400 or 401. Blaming the code for a wrong secret would send everybody away until somebody guesses.
+/// Reads a 400 or 401. A wrong client secret must not be blamed on the code: every sign-in would then fail
+/// without a hint at the cause.
 pub(super) async fn error(response: Response) -> No {
     let status = response.status();
     let error = answer::json(response).await.ok();

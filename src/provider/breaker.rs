@@ -1,42 +1,42 @@
-//! The circuit breaker of one provider: after enough failures a probe of our own asks whether it works, and if that
-//! fails, too, nobody asks for a while, and then the next probe does.
+//! The circuit breaker of one provider. After enough failures it sends a probe of its own. If the probe
+//! fails, no call is made for some seconds; then the next probe decides.
 //!
-//! A failure is a call that a working provider would have answered: no connection, no answer in
-//! time, a 5xx, 403, 404 or 429. An answer that makes no sense is none of these. But whoever sends a strange token may
-//! be the cause of any of them. So callers' failures only make it suspicious, however many callers there seem to be,
-//! and what becomes of a token that nobody has chosen decides for all.
+//! A failure is a call that a working provider would have answered: no connection, a timeout, a 5xx, 403, 404
+//! or 429. A response that makes no sense is not a failure. A client with a crafted token may cause any of
+//! them, so failures of clients' calls only make the provider suspicious, however many clients there seem to
+//! be. Only the probe opens the breaker, because its token is chosen by no client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures in a row that make it suspicious.
+/// Consecutive failures that make the provider suspicious.
 const CONSECUTIVE: u32 = 5;
-/// Calls that a failure rate is told of, at least, and for how long a call counts.
+/// The fewest calls for which a failure rate is computed, and the time for which a call counts.
 const SAMPLE: usize = 20;
 const WINDOW: Duration = Duration::from_secs(30);
-/// Calls that are remembered, at most.
+/// The most calls that are remembered.
 const REMEMBERED: usize = 200;
-/// How long it stays open. With the longest call that is less than ten seconds: so long it takes, at
-/// most, until a provider that has recovered is asked again.
+/// The time for which the breaker stays open. Together with the longest call it is less than ten seconds,
+/// after which a provider that has recovered is called again.
 const OPEN: Duration = Duration::from_secs(4);
-/// How long it stays open, at most, where the provider says for how long it does not want to be asked.
+/// The longest time for which the breaker stays open if the provider sends `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What the breaker lets through.
+/// The state of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
-    /// Everything.
+    /// All calls are made.
     #[default]
     Closed,
-    /// Nothing.
+    /// No call is made.
     Open,
-    /// One call, which is under way.
+    /// One call is made, and it is under way.
     HalfOpen,
 }
 
 impl State {
-    /// The name in logs and on pages.
+    /// Returns the name in logs and on pages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,42 +47,42 @@ impl State {
     }
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The provider works.
     Answered,
-    /// It does not, and may have said for how long.
+    /// The provider does not work. It may have said for how long.
     Failed(Option<Duration>),
-    /// Nobody knows: whoever asked went away.
+    /// The result is unknown, because the caller was cancelled.
     Abandoned,
 }
 
-/// Calls are let through in the first three.
+/// The internal state. Calls are admitted in the first three.
 #[derive(Debug)]
 enum Inner {
     Closed,
-    /// The next one to come probes.
+    /// The next call probes first.
     Suspicious,
-    /// A probe is under way.
+    /// A probe is under way; other calls are admitted.
     Probing,
     Open {
         until: Instant,
     },
-    /// A probe is under way, and nothing else.
+    /// A probe is under way; other calls are refused.
     HalfOpen,
 }
 
-/// A call that is let through.
+/// The permission to make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
-    /// When.
+    /// The generation in which the call was admitted.
     pub era: Era,
-    /// Whether whoever makes it has to probe first.
+    /// True if the caller has to probe first.
     pub probes: bool,
 }
 
-/// Which time between two openings a call was let through in. What becomes of it says nothing about another.
+/// The number of times the breaker has opened. The result of a call from an older generation is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Era(u64);
 
@@ -91,11 +91,11 @@ struct Memory {
     inner: Inner,
     era: Era,
     consecutive: u32,
-    /// When calls ended, and whether well.
+    /// The time at which each call ended, and true if it succeeded.
     calls: VecDeque<(Instant, bool)>,
 }
 
-/// The breaker.
+/// The circuit breaker of one provider.
 #[derive(Debug)]
 pub(super) struct Breaker(Mutex<Memory>);
 
@@ -109,7 +109,7 @@ impl Breaker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it lets through.
+    /// Returns the state.
     pub fn state(&self, now: Instant) -> State {
         let memory = self.memory();
         match memory.inner {
@@ -119,13 +119,13 @@ impl Breaker {
         }
     }
 
-    /// For how long it will let nothing through.
+    /// Returns the time for which no call is admitted; `None` if calls are.
     pub fn open_for(&self, now: Instant) -> Option<Duration> {
         self.memory().open_for(now)
     }
 
-    /// Lets a call through, which then has to be judged, and perhaps a probe before it, or says how long there will
-    /// be none.
+    /// Admits a call, possibly after a probe, or returns the time for which no call is admitted. The caller
+    /// has to report the results with [`Breaker::probed`] and [`Breaker::judge`].
     pub fn admit(&self, now: Instant) -> Result<Admission, Duration> {
         let mut memory = self.memory();
         if let Some(wait) = memory.open_for(now) {
@@ -141,7 +141,7 @@ impl Breaker {
         Ok(Admission { era: memory.era, probes })
     }
 
-    /// Takes note of how a probe of that era ended. Answers the new state when that is another one.
+    /// Records the result of a probe. Returns the state if it has changed for callers.
     pub fn probed(&self, era: Era, verdict: Verdict, now: Instant) -> Option<State> {
         let mut memory = self.memory();
         if era != memory.era {
@@ -169,10 +169,10 @@ impl Breaker {
         }
     }
 
-    /// Takes note of how a call of that era ended.
+    /// Records the result of a call.
     pub fn judge(&self, era: Era, verdict: Verdict, now: Instant) {
         let mut memory = self.memory();
-        // Whoever was let through before it opened has nothing to say any more.
+        // The result of a call from before the breaker opened no longer counts.
         let open = matches!(memory.inner, Inner::Open { .. } | Inner::HalfOpen);
         if era != memory.era || open {
             return;

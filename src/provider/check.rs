@@ -1,5 +1,5 @@
-//! Whether a provider is set up right, found out by showing it a token that is worth nothing. Nothing
-//! is tried twice, kept or counted, and no gate stands before it: this is for an operator who looks.
+//! Checks the configuration of a provider by sending it a worthless token. There are no retries, caches,
+//! statistics or bulkheads here, because an operator runs this by hand.
 
 use std::time::{Duration, Instant};
 
@@ -23,29 +23,29 @@ use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::{Metadata, Unfit};
 
-/// What came of asking one address of a provider.
+/// The result of one request to a provider.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// What was asked.
+    /// The endpoint that was called.
     pub asked: &'static str,
-    /// Whose it is; nothing more of the address is told.
+    /// The host of its URL; the rest of the URL is not shown.
     pub host: String,
-    /// How long it took, where it was asked.
+    /// The duration of the request, if one was sent.
     pub took: Option<Duration>,
-    /// Seconds by which the provider's clock is ahead of ours, if it says.
+    /// Seconds by which the provider's clock is ahead of ours, if it sends a date.
     pub ahead: Option<i64>,
-    /// What is as it should be, or what is not.
+    /// A description of the success or of the problem.
     pub outcome: Result<String, Wrong>,
-    /// What could not be found out, and may be wrong.
+    /// A possible problem that the check cannot decide.
     pub doubt: Option<Wrong>,
 }
 
-/// Something to be put right.
+/// A problem with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -56,8 +56,8 @@ impl Wrong {
 }
 
 impl Providers {
-    /// Asks a provider for everything that a verification takes, at `now` by our clock. No token of
-    /// anybody is shown to it, and its answers are not used.
+    /// Calls all endpoints of a provider that a verification needs, at `now` by our clock. It sends no token
+    /// of a user, and the responses are not used.
     pub async fn check(&self, provider: &Provider, now: i64) -> Vec<Finding> {
         let client = &self.outside.client;
         let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
@@ -65,8 +65,8 @@ impl Providers {
         check.findings
     }
 
-    /// Asks a provider's token endpoint for the tokens behind a made-up code, where staff are to come back to that
-    /// address. Nothing is asked of a provider that has no secret for it, or no such endpoint.
+    /// Calls the token endpoint with a made-up code and this redirect URI, as the sign-in of staff would. It
+    /// does nothing for a provider without a client secret or without such an endpoint.
     pub async fn check_code_flow(&self, provider: &Provider, redirect_uri: &str, now: i64) -> Vec<Finding> {
         let client = &self.outside.client;
         let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
@@ -87,7 +87,7 @@ impl Providers {
     }
 }
 
-/// What is asked for staff.
+/// The name of this check in the output.
 const CODE_FLOW: &str = "staff sign-in";
 
 struct Check<'p> {
@@ -107,7 +107,7 @@ impl Check<'_> {
             Some(url) if discover => self.metadata(url).await,
             _ => Some(Metadata::default()),
         };
-        // What is wrong with it is found already.
+        // The finding for the metadata has reported the problem.
         let Some(published) = published else { return };
         if signed {
             match provider.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
@@ -143,7 +143,7 @@ impl Check<'_> {
     }
 
     async fn keys(&mut self, url: &Url) {
-        // An address that was discovered is changed by the one of the discovery document.
+        // A discovered URL depends on the setting `issuer`.
         let found = self.provider.jwks_url.is_none();
         let setting = self.provider.setting(if found { "issuer" } else { "jwks_url" });
         let read = async |response| {
@@ -206,7 +206,7 @@ impl Check<'_> {
         self.visit(CODE_FLOW, url, &setting, request, read).await;
     }
 
-    /// Where to ask, or how, could not be found out.
+    /// Reports that the endpoint, or our authentication at it, could not be determined.
     fn lost(&mut self, asked: &'static str, error: &Error) {
         let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("check {}", self.provider.setting("issuer"));
@@ -214,7 +214,7 @@ impl Check<'_> {
         self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
     }
 
-    /// Sends a request, has its answer read, and writes down what came of it.
+    /// Sends a request, reads the response with `read` and records the finding.
     async fn visit<T>(
         &mut self,
         asked: &'static str,
@@ -248,7 +248,7 @@ impl Check<'_> {
         value
     }
 
-    /// What is asked is neither set nor discovered.
+    /// Reports an endpoint that is neither set nor discovered.
     fn unnamed(&mut self, asked: &'static str, member: &str, field: &str) {
         let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("set {}", self.provider.setting(field));
@@ -257,15 +257,15 @@ impl Check<'_> {
         self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
     }
 
-    /// Now, by our clock.
+    /// Returns the current time by our clock.
     fn time(&self) -> i64 {
         let elapsed = i64::try_from(self.started.elapsed().as_secs()).unwrap_or_default();
         self.now.saturating_add(elapsed)
     }
 }
 
-/// A token that says what a good one would, and that nobody has signed. There always is one: it is made of what every
-/// token is made of.
+/// Builds a token with the claims of a valid one but without a valid signature. It always parses, because its
+/// parts have the required form.
 pub(super) fn worthless(provider: &Provider, now: i64) -> Option<IdToken> {
     let issuer = match &provider.issuers {
         Issuers::Listed(issuers) => issuers.first(),
@@ -280,7 +280,7 @@ pub(super) fn worthless(provider: &Provider, now: i64) -> Option<IdToken> {
     IdToken::parse(&text, provider.token_format).ok()
 }
 
-/// How the endpoint says no to a worthless token, which is what it has to do.
+/// Checks that the endpoint refuses a worthless token.
 async fn refusal(provider: &Provider, response: Response, setting: &str) -> Result<String, Wrong> {
     let status = response.status();
     let introspected = matches!(provider.protocol, Protocol::Introspection(_));
@@ -313,8 +313,9 @@ async fn refusal(provider: &Provider, response: Response, setting: &str) -> Resu
     }
 }
 
-/// A 400 for a token that is merely invalid is another endpoint's than one of RFC 7662 §2.2; it would
-/// refuse good tokens, too. Only where it names the token is it a server's own way.
+/// Checks a 400 from introspection. RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from
+/// another kind of endpoint, which would refuse valid tokens, too. Only an error that names the token is
+/// accepted.
 async fn introspection_refused(
     provider: &Provider,
     response: Response,
@@ -337,7 +338,7 @@ fn not_us(provider: &Provider) -> Wrong {
     Wrong::new("does not take us for who we are", format!("check {}", settings.join(" and ")))
 }
 
-/// An answer that could be read only in part, or said what makes no sense.
+/// Describes a response that could be read only in part or made no sense.
 fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Wrong {
     match unavailable.class {
         "client_authentication" => not_us(provider),
@@ -350,7 +351,7 @@ fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Wr
     }
 }
 
-/// The JSON document at an address.
+/// Reads a JSON document.
 async fn document(response: Response, types: &[&str], setting: &str) -> Result<Object, Wrong> {
     if response.status() != StatusCode::OK {
         return Err(unexpected(&response, setting));
@@ -362,7 +363,7 @@ async fn document(response: Response, types: &[&str], setting: &str) -> Result<O
     })
 }
 
-/// An answer that is none by its status or type.
+/// Describes a response with an unexpected status or media type.
 fn unexpected(response: &Response, setting: &str) -> Wrong {
     let status = response.status();
     let code = status.as_u16();
@@ -401,7 +402,7 @@ fn is_json(response: &Response) -> bool {
     essence(response) == "application/json"
 }
 
-/// The media type in lower case, without its parameters.
+/// Returns the media type in lower case, without its parameters.
 fn essence(response: &Response) -> String {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

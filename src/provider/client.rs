@@ -1,10 +1,10 @@
-//! The one outbound HTTP client: pooled connections, no redirects, no proxy, tight deadlines.
+//! The shared outbound HTTP client: pooled connections, no redirects, no proxy, short timeouts.
 
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
 
-/// Longest wait for a connection, TLS included.
+/// The timeout of a connection attempt, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The client could not be built.
@@ -15,9 +15,10 @@ pub struct ClientError(#[source] reqwest::Error);
 pub(super) fn build() -> Result<reqwest::Client, ClientError> {
     reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        // A redirect would carry the token to whoever is named in it.
+        // A redirect would send the token to another host.
         .redirect(Policy::none())
-        // A proxy of the environment would get the token of an endpoint on this machine in plain text.
+        // A proxy from the environment would see a token for an `http` endpoint on this machine in plain
+        // text.
         .no_proxy()
         .referer(false)
         .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! How we prove to a provider who asks (RFC 6749 §2.3.1).
+//! Our authentication at a provider (RFC 6749 §2.3.1).
 
 use reqwest::{Client, RequestBuilder};
 use url::Url;
@@ -6,7 +6,7 @@ use url::form_urlencoded::byte_serialize;
 
 use crate::config::{ClientAuthentication, Provider};
 
-/// A form for that address, from whom the settings say that we are.
+/// Builds a form request with our client credentials.
 pub(super) fn post(
     client: &Client,
     provider: &Provider,
@@ -23,7 +23,8 @@ pub(super) fn post(
             request.form(&[fields, &[("client_id", id), ("client_secret", secret)]].concat())
         }
         ClientAuthentication::ClientSecretBasic => {
-            // Encoded as the section wants it, so that a colon in one is not the separator.
+            // Both are encoded as that section requires, so that a colon in one is not taken for the
+            // separator.
             let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             request.form(fields).basic_auth(encoded(id), Some(encoded(secret)))
         }

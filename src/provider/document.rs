@@ -1,9 +1,9 @@
-//! A document that a provider publishes and that is kept for a while: its keys, its metadata.
+//! A published document of a provider, such as its keys or its metadata, and its cache.
 //!
-//! Whoever needs it while it is fresh gets it at once. Shortly before it expires one of them has it
-//! fetched anew without waiting; once it has expired, one fetches and all others wait for that one.
-//! While the provider fails, the last good document serves on for a bounded time, and a document that
-//! cannot be used never takes its place. Time is a parameter throughout.
+//! A fresh document is returned at once. Shortly before it expires, one call starts a refresh in the
+//! background. After that, one caller fetches it and all others wait for that fetch. While the provider
+//! fails, the last good document is used for a bounded time. A document that cannot be used never replaces
+//! it. Time is a parameter throughout.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -17,43 +17,43 @@ use super::attempt::{self, Failure};
 use super::{Error, freshness};
 use crate::domain::json::Object;
 
-/// How long an expired document serves on while its provider fails, in seconds: long enough to be
-/// noticed and repaired.
+/// Seconds for which an expired document is used while its provider fails: long enough to notice and repair
+/// it.
 const STALE: i64 = 4 * 60 * 60;
-/// Shortest time between two attempts after a failure, in seconds.
+/// The shortest time between two attempts after a failure, in seconds.
 const AFTER_FAILURE: i64 = 5;
-/// Shortest time between two attempts that are made for unknown key ids, in seconds: anybody can make one up.
+/// The shortest time between two attempts for unknown key ids, in seconds: any client can make up a key id.
 const BETWEEN_RENEWALS: i64 = 10;
 
-/// What a document is read with; the error is a class for the log, and the setting to look at.
+/// The parser of a document. Its error has a class for the log and the setting to check.
 pub(super) type Read<T> = Box<dyn Fn(&Object) -> Result<T, Unavailable> + Send + Sync>;
 
-/// A document of one provider.
+/// A cached document of one provider.
 pub(super) struct Document<T> {
     client: Client,
     provider: String,
-    /// The setting that names its address.
+    /// The setting that names its URL.
     setting: &'static str,
     read: Read<T>,
     state: Mutex<State<T>>,
-    /// Held by the one who fetches.
+    /// Held by the task that fetches.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State<T> {
     held: Option<Arc<Held<T>>>,
-    /// Number of fetches so far, by which those who waited for one see that it is over.
+    /// The number of fetches so far, by which a waiting caller sees that one has ended.
     fetches: u64,
     fetched_at: Option<i64>,
-    /// When it was last fetched because something was not in it.
+    /// The time of the latest fetch that was made because something was missing in the document.
     renewed_at: Option<i64>,
-    /// Why the latest fetch failed, if it did.
+    /// The failure of the latest fetch, if it failed.
     failure: Option<Unavailable>,
 }
 
 /// A good document.
 pub(super) struct Held<T> {
-    /// What it says.
+    /// The parsed document.
     pub value: T,
     url: Url,
     refresh_at: i64,
@@ -67,13 +67,13 @@ impl<T: Send + Sync + 'static> Document<T> {
         Arc::new(Self { client, provider: provider.to_owned(), setting, read, state, turn: Arc::default() })
     }
 
-    /// The document at that address.
+    /// Returns the document at this URL, from the cache or from the provider.
     pub async fn get(self: &Arc<Self>, url: &Url, now: i64) -> Result<Arc<Held<T>>, Unavailable> {
         let fetches = {
             let state = self.state();
             match state.held_of(url) {
                 Some(held) if now < held.refresh_at => return Ok(held),
-                // Its provider is known to fail: nobody has to wait to learn that again.
+                // The provider is known to fail, so callers do not wait for another failure.
                 Some(held) if now < held.expires_at || state.failure.is_some() && held.serves(now) => {
                     let fetches = state.fetches;
                     drop(state);
@@ -89,11 +89,11 @@ impl<T: Send + Sync + 'static> Document<T> {
         state.held_of(url).filter(|held| held.serves(now)).ok_or_else(|| state.why())
     }
 
-    /// The document, fetched anew because what is needed is not in `than`, and whether that fetch began after this
-    /// call: only then it is known that there is no such thing.
+    /// Fetches the document again because something is missing in `than`. Returns true with it if that fetch
+    /// began after this call: only then is it known that the missing item does not exist.
     ///
     /// # Errors
-    /// The fetch failed, or it is too early for one: what is needed may have been published meanwhile.
+    /// The fetch failed, or it is too early for one: the missing item may have been published meanwhile.
     pub async fn renew(
         self: &Arc<Self>,
         url: &Url,
@@ -123,24 +123,24 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
     }
 
-    /// Fetches unless somebody else does, who is then waited for. Answers whether it was a fetch of one's own.
+    /// Fetches, or waits for the fetch of another caller. Returns true if the fetch was this caller's own.
     async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64, renews: bool) -> bool {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         if self.state().fetches != seen {
             return false;
         }
         let (document, url) = (Arc::clone(self), url.clone());
-        // A task of its own: a caller who gives up takes nothing away from those who wait.
+        // The fetch is a task of its own, so that a cancelled caller does not cancel it for those who wait.
         let fetch = tokio::spawn(async move {
             document.fetch(&url, now, renews).await;
             drop(turn);
         });
-        // A panic is in the log already, and then there is no new document.
+        // A panic is in the log already, and the document is unchanged.
         let _ = fetch.await;
         true
     }
 
-    /// Fetches while others go on, unless somebody does so already or has just failed.
+    /// Starts a fetch in the background, unless one is under way or has just failed.
     fn refresh_aside(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
         let Ok(turn) = Arc::clone(&self.turn).try_lock_owned() else { return };
         {
@@ -187,7 +187,7 @@ impl<T: Send + Sync + 'static> Document<T> {
             return Err(attempt::unusable(&response, self.setting));
         }
         let lifetime = freshness::lifetime(response.headers(), now);
-        // RFC 7517 §8.5 has a media type of its own for keys.
+        // Keys have a media type of their own (RFC 7517 §8.5).
         let object = answer::object(response, &["application/json", "application/jwk-set+json"]).await?;
         let value = (self.read)(&object)?;
         let expires_at = now.saturating_add(lifetime);
@@ -199,24 +199,24 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 }
 
-/// What is needed is not in the document, and may be in the next one.
+/// Reports a key id that is not in the document but may be in the next one.
 pub(super) fn unknown(seconds: i64) -> Unavailable {
     // Anybody can make one up.
     Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1)).by_token()
 }
 
-/// Seconds between the two, whichever way the clock was set meanwhile.
+/// Returns the seconds between the two times, even if the clock was set back meanwhile.
 fn since(at: Option<i64>, now: i64) -> i64 {
     at.map_or(i64::MAX, |at| now.saturating_sub(at).saturating_abs())
 }
 
 impl<T> State<T> {
-    /// The last good document, unless it came from somewhere else.
+    /// Returns the last good document, if it came from this URL.
     fn held_of(&self, url: &Url) -> Option<Arc<Held<T>>> {
         self.held.as_ref().filter(|held| held.url == *url).cloned()
     }
 
-    /// Whether the latest fetch failed, a moment ago.
+    /// Returns true if the latest fetch failed a moment ago.
     fn failing(&self, now: i64) -> bool {
         self.failure.is_some() && since(self.fetched_at, now) < AFTER_FAILURE
     }
@@ -227,7 +227,7 @@ impl<T> State<T> {
 }
 
 impl<T> Held<T> {
-    /// Whether it may be used while its provider fails.
+    /// Returns true if the document may be used while its provider fails.
     const fn serves(&self, now: i64) -> bool {
         now < self.expires_at.saturating_add(STALE)
     }

@@ -1,5 +1,5 @@
-//! One provider's token-information endpoint, asked no more than it bears: behind its gate, once for
-//! one token at a time, and not at all while an answer is kept.
+//! The token-information endpoint of one provider, with its bulkhead, its single flight per token and its
+//! answer cache.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::config::Provider;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 
-/// Longest wait for the answer to a probe. Somebody waits for it who is to be answered, too.
+/// The timeout of a probe. A request waits for it and has a deadline of its own.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// The endpoint and what stands around it.
+/// The endpoint with its protections.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     gate: Gate,
@@ -42,15 +42,15 @@ impl Endpoint {
         }
     }
 
-    /// How calls went since the start.
+    /// Returns the call statistics since the start.
     pub fn health(&self) -> Snapshot {
         self.health.snapshot(self.gate.state())
     }
 
-    /// What the endpoint says of a token. The claims are for whoever asks to judge: who asks the same
-    /// at once shares the answer and not the judgement.
+    /// Returns the endpoint's claims about a token. Concurrent callers with the same token share one call;
+    /// each of them validates the claims.
     ///
-    /// `probe` asks about a token of our own, where callers' tokens fail.
+    /// `probe` asks about a token of our own. It is called after too many failures of callers' tokens.
     pub async fn ask<F, P>(
         &self,
         token: &IdToken,
@@ -74,7 +74,7 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Asks, if there is a place.
+    /// Makes the call, if the bulkhead has room.
     async fn call<F, P>(
         &self,
         call: impl FnOnce() -> F,
@@ -105,7 +105,7 @@ impl Endpoint {
     }
 }
 
-/// How a call ended.
+/// Classifies the result of a call for the circuit breaker.
 fn verdict(answer: &Result<Object, Error>) -> Verdict {
     match answer {
         Err(Error::Unavailable(unavailable)) if unavailable.is_outage() => {
@@ -115,14 +115,14 @@ fn verdict(answer: &Result<Object, Error>) -> Verdict {
     }
 }
 
-/// What a token is known by here. The token itself is kept nowhere.
+/// Returns the cache key of a token. The token itself is not stored.
 fn key(token: &IdToken) -> Key {
     let mut key = Key::default();
     key.copy_from_slice(digest(&SHA256, token.expose().as_bytes()).as_ref());
     key
 }
 
-/// The token's `exp`, which some providers write as text.
+/// Returns the token's `exp`, which some providers write as text.
 fn expiry(answer: &Object) -> Option<i64> {
     match answer.get("exp")? {
         Value::String(text) => text.parse().ok(),

@@ -1,5 +1,5 @@
-//! One call for one token: whoever asks the same while it is under way waits for the same answer.
-//! Phones retry; providers count.
+//! Single flight: concurrent calls for the same token share one answer. Phones retry, and providers have
+//! quotas.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// SHA-256 of what is asked.
+/// The SHA-256 of a token.
 pub(super) type Key = [u8; 32];
 
-/// What is under way.
+/// The calls under way.
 #[derive(Debug)]
 pub(super) struct Flights<T>(Mutex<HashMap<Key, watch::Receiver<Option<T>>>>);
 
-/// Ends a flight, also when whoever asked first has gone away.
+/// Removes a call from the map, also if its caller was cancelled.
 struct Landing<'a, T> {
     flights: &'a Flights<T>,
     key: Key,
@@ -37,7 +37,7 @@ impl<T> Flights<T> {
 }
 
 impl<T: Clone> Flights<T> {
-    /// The answer to a question: that of the call under way, or else of one of our own.
+    /// Returns the answer of the call under way for this key, or makes the call.
     pub async fn ask<F: Future<Output = T>>(&self, key: Key, call: impl FnOnce() -> F) -> T {
         loop {
             let (answer, mut waiting) = {
@@ -53,12 +53,12 @@ impl<T: Clone> Flights<T> {
             if let Some(answer) = answer {
                 let landing = Landing { flights: self, key };
                 let value = call().await;
-                // Whoever comes from now on asks anew.
+                // Requests from now on start a new call.
                 drop(landing);
                 answer.send_replace(Some(value.clone()));
                 return value;
             }
-            // Nobody answers when whoever asked has gone away: then it is the next one's turn.
+            // The sender is dropped if its caller was cancelled. Then one of those who wait makes the call.
             if let Ok(answer) = waiting.wait_for(Option::is_some).await
                 && let Some(value) = answer.as_ref()
             {

@@ -1,24 +1,24 @@
-//! How long a published document may be used (RFC 9111 §4.2), within our own bounds.
+//! The lifetime of a published document (RFC 9111 §4.2), within our own bounds.
 
 use reqwest::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-/// Shortest time, in seconds: no provider makes every sign-in fetch its keys.
+/// The shortest lifetime, in seconds: no provider makes every sign-in fetch its keys.
 const SHORTEST: i64 = 60;
-/// Longest time: a key that was withdrawn is believed for no longer.
+/// The longest lifetime, in seconds: a withdrawn key is accepted for no longer.
 const LONGEST: i64 = 24 * 60 * 60;
-/// Where nothing is said.
+/// The lifetime if the provider sets none.
 const USUAL: i64 = 10 * 60;
 
-/// Seconds for which the document may be used without asking again.
+/// Returns the seconds for which the document may be used without another request.
 pub(super) fn lifetime(headers: &HeaderMap, now: i64) -> i64 {
     let given = max_age(headers).or_else(|| until_expiry(headers, now));
     let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
     given.map_or(USUAL, |seconds| seconds.saturating_sub(age)).clamp(SHORTEST, LONGEST)
 }
 
-/// `Cache-Control`, of which the strictest word counts.
+/// Returns the strictest lifetime in `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<i64> {
     let fields = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let directives = fields.flat_map(|field| field.split(',')).map(str::trim);
@@ -27,7 +27,7 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
             let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
             match name.trim().to_ascii_lowercase().as_str() {
                 "no-store" | "no-cache" => Some(0),
-                // More than fits is more than we allow.
+                // A number that does not parse counts as 0, and the bounds apply.
                 "max-age" => Some(value.trim().trim_matches('"').parse().unwrap_or(0)),
                 _ => None,
             }
@@ -35,14 +35,14 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
         .min()
 }
 
-/// The time at the provider when it answered (RFC 9110 §6.6.1), also where a cache did for it.
+/// Returns the provider's time when it answered (RFC 9110 §6.6.1), also if a cache answered in its place.
 pub(super) fn told_time(headers: &HeaderMap) -> Option<i64> {
     let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
     Some(timestamp(text(headers, &DATE)?)?.saturating_add(age))
 }
 
 fn until_expiry(headers: &HeaderMap, now: i64) -> Option<i64> {
-    // Something unreadable there, often `0`, means that it has passed (RFC 9111 §5.3).
+    // An unreadable date, often `0`, means that the document has expired (RFC 9111 §5.3).
     let expires = timestamp(text(headers, &EXPIRES)?).unwrap_or(0);
     let sent = text(headers, &DATE).and_then(timestamp).unwrap_or(now);
     Some(expires.saturating_sub(sent))

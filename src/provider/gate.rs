@@ -1,5 +1,5 @@
-//! What stands between the service and one provider: a bounded number of calls at once (bulkhead), a
-//! bounded and short wait for a place, and the breaker. A provider's bad day stays its own.
+//! The protection of one provider: a bounded number of concurrent calls (bulkhead), a bounded and short wait
+//! for a permit, and the circuit breaker. A failing provider does not affect the others.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use super::answer::Unavailable;
 use super::breaker::{Admission, Breaker, Era, State, Verdict};
 use crate::clock;
 
-/// Longest wait for a place.
+/// The longest wait for a permit.
 const WAIT: Duration = Duration::from_millis(250);
-/// Requests that wait for a place, at most, for each place there is.
+/// The number of requests that may wait, for each permit there is.
 const WAITING: usize = 4;
 
-/// The gate to a provider.
+/// The bulkhead and the circuit breaker of a provider.
 #[derive(Debug)]
 pub(super) struct Gate {
     name: String,
@@ -24,12 +24,12 @@ pub(super) struct Gate {
     breaker: Breaker,
 }
 
-/// One place, and the duty to say how the call ended.
+/// A permit for one call. Its holder has to report the result.
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
     _place: SemaphorePermit<'a>,
     era: Era,
-    /// Whether the provider has to be probed before the call.
+    /// True if the provider has to be probed before the call.
     probes: bool,
     verdict: Verdict,
 }
@@ -44,17 +44,17 @@ impl Gate {
         }
     }
 
-    /// What the breaker lets through.
+    /// Returns the state of the circuit breaker.
     pub fn state(&self) -> State {
         self.breaker.state(Instant::now())
     }
 
-    /// A place for one call.
+    /// Acquires a permit for one call.
     ///
     /// # Errors
-    /// There is none in time, or the breaker is open.
+    /// No permit is free in time, or the circuit breaker is open.
     pub async fn enter(&self) -> Result<Pass<'_>, Unavailable> {
-        // While it is open nobody even waits.
+        // While the breaker is open, no request waits for a permit.
         if let Some(wait) = self.breaker.open_for(Instant::now()) {
             return Err(open(wait));
         }
@@ -72,28 +72,28 @@ impl Gate {
 }
 
 fn open(wait: Duration) -> Unavailable {
-    // Rounded up: who comes back then finds it half open.
+    // Rounded up, so that a client that retries then finds the breaker half open.
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     Unavailable::after("breaker_open", spread(seconds, 3))
 }
 
-/// One of so many seconds from the first on, so that those who are turned away together do not come
-/// back together.
+/// Returns one of `seconds` values from `first` on, so that clients refused at the same time do not all retry
+/// at the same time.
 fn spread(first: u32, seconds: u32) -> u32 {
-    // Whoever asks cannot choose the clock's low digits, and nothing more is asked of them.
+    // The low digits of the clock are random enough for this, and a client cannot choose them.
     first.saturating_add(clock::subsecond_nanos() / 1_000 % seconds)
 }
 
 impl Pass<'_> {
-    /// Whether the provider has to be probed before the call.
+    /// Returns true if the provider has to be probed before the call.
     pub const fn probes(&self) -> bool {
         self.probes
     }
 
-    /// Ends the probe.
+    /// Reports the result of the probe.
     ///
     /// # Errors
-    /// It failed, and there is no call.
+    /// The probe failed, so there is no call.
     pub fn probed(&mut self, verdict: Verdict) -> Result<(), Unavailable> {
         self.probes = false;
         self.tell(verdict);
@@ -111,7 +111,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Ends the call.
+    /// Reports the result of the call.
     pub fn judge(mut self, verdict: Verdict) {
         self.verdict = verdict;
     }

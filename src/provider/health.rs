@@ -1,5 +1,4 @@
-//! How calls to one provider end, and how long they take: counted since the start, for the
-//! overview and the metrics.
+//! Call statistics of one provider since the start: results and latency, for the overview and the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use super::breaker::State;
 
-/// Upper bounds of the latency histogram, in milliseconds; what takes longer is in one more.
+/// Upper bounds of the latency histogram, in milliseconds. Slower calls are counted in one more bucket.
 pub const BOUNDS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 3_000, 5_000];
 
 /// The counters of one provider.
@@ -19,16 +18,16 @@ pub(super) struct Health {
     microseconds: AtomicU64,
 }
 
-/// The counters as they are.
+/// A copy of the counters.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// Calls by how they ended: `answered`, `refused`, or the class of the failure.
+    /// Calls by result: `answered`, `refused`, `kept` (from the cache) or the class of the failure.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// Calls by how long they took, for each of [`BOUNDS`] and what is longer; not cumulative.
+    /// Calls in each bucket of [`BOUNDS`] and in the one above; not cumulative.
     pub latency: [u64; BOUNDS.len() + 1],
-    /// How long all of them took together.
+    /// The duration of all calls together.
     pub total: Duration,
-    /// What the breaker lets through.
+    /// The state of the circuit breaker.
     pub breaker: State,
 }
 
@@ -44,7 +43,7 @@ impl Health {
         self.count(outcome);
     }
 
-    /// Counts a call that was not made.
+    /// Counts a request that made no call.
     pub fn count(&self, outcome: &'static str) {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
@@ -60,8 +59,8 @@ impl Health {
 }
 
 impl Snapshot {
-    /// The bound in milliseconds that this share of the calls, in percent, stayed below; none when
-    /// it took longer than the longest, or when nobody was asked.
+    /// Returns the latency, in ms, that `percent` % of the calls stayed below; `None` above the last bucket
+    /// or without calls.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.latency.iter().sum();

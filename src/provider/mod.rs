@@ -1,7 +1,7 @@
-//! Asking identity providers: outbound HTTP, and the verdict on what they answer.
+//! Identity providers: outbound HTTP, and the validation of their responses.
 //!
-//! [`Providers::verify`] is the whole of it: early refusals, the call, the claims. It holds no
-//! database connection and knows nothing of users.
+//! [`Providers::verify`] does all of it: early refusals, the call, the claims. It holds no database
+//! connection and knows nothing of users.
 
 mod agreement;
 mod answer;
@@ -40,26 +40,26 @@ use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::{Format, IdToken};
 use crate::domain::refusal::{Reason, Refusal};
 
-/// The configured providers, and the way to them.
+/// The configured providers and their client.
 #[derive(Debug, Clone)]
 pub struct Providers {
     outside: Arc<Outside>,
     by_name: Arc<BTreeMap<String, config::Provider>>,
 }
 
-/// Why a token was not verified.
+/// The reason why a token was not verified.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The token is at fault.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The provider is at fault; the token may be good.
+    /// The provider is at fault; the token may be valid.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
 
 impl Providers {
-    /// Builds the client. It asks nobody yet.
+    /// Builds the HTTP client. It makes no call yet.
     ///
     /// # Errors
     /// The system's TLS root certificates cannot be used.
@@ -68,28 +68,28 @@ impl Providers {
         Ok(Self { outside, by_name: Arc::new(by_name) })
     }
 
-    /// The providers' names.
+    /// Returns the names of the providers.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.by_name.keys().cloned().collect()
     }
 
-    /// How the calls to each provider's endpoint went since the start, by its name.
+    /// Returns the call statistics of each provider's endpoint, by the provider's name.
     #[must_use]
     pub fn health(&self) -> BTreeMap<&str, Snapshot> {
         self.outside.health()
     }
 
-    /// The provider of that name.
+    /// Returns the provider of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&config::Provider> {
         self.by_name.get(name)
     }
 
-    /// Where people sign in at a provider, for the authorization-code flow.
+    /// Returns the authorization endpoint, for the authorization-code flow.
     ///
     /// # Errors
-    /// The endpoint is not set, and the provider does not tell it within five seconds.
+    /// The endpoint is neither set nor discovered within five seconds.
     pub async fn authorization_url(&self, provider: &config::Provider, now: i64) -> Result<Url, Error> {
         let configured = provider.authorization_url.as_ref();
         let url = self.outside.locate(provider, configured, now, |metadata| &metadata.authorization_url);
@@ -123,8 +123,8 @@ impl Providers {
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
     ///
     /// # Errors
-    /// The token is refused, here or there, or the provider gives no usable answer within
-    /// five seconds.
+    /// The token is refused, here or by the provider, or the provider gives no usable answer within five
+    /// seconds.
     pub async fn verify(
         &self,
         provider: &config::Provider,
@@ -158,11 +158,12 @@ impl Providers {
 }
 
 impl Error {
-    /// The same, with the settings in it named as an operator finds them.
+    /// Replaces field names by the settings' full names, which an operator knows.
     fn named(self, provider: &config::Provider) -> Self {
         match self {
             Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log }) => {
-                // What introspection tells of a token that is not a JWT may be a service that takes access tokens.
+                // If introspection is used for tokens that are not JWTs, the audience may be a service that
+                // takes access tokens. It must not be added.
                 let setting = provider.setting("additional_client_ids");
                 let remedy = match (provider.protocol, provider.token_format) {
                     (Protocol::Introspection(_), Format::Any) => String::new(),

@@ -1,6 +1,5 @@
-//! Everything that is asked outside to verify a token: one function, [`Outside::ask`], for all
-//! providers and all ways of verifying. Whatever is to stand between the service and its providers
-//! stands around it.
+//! The verification of a token by its provider: one function, [`Outside::ask`], for all providers and all
+//! means of verification. Anything that protects the providers belongs around it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,20 +25,20 @@ use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
 
-/// The way out: the one HTTP client, and what the providers publish.
+/// The HTTP client, and the endpoints and documents of each provider.
 pub(super) struct Outside {
     pub client: Client,
     published: BTreeMap<String, Published>,
 }
 
-/// What is left of the time of a call for the waits before it.
+/// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);
 
-/// Claims, and in whose words.
+/// Verified claims, by their source.
 pub(super) enum Claims<'t> {
-    /// The token's own, which the provider has signed, or introspected.
+    /// The token's own claims, which the provider has signed or introspected.
     Own(&'t Object),
-    /// The endpoint's.
+    /// The endpoint's claims.
     Told(Arc<Object>),
 }
 
@@ -54,12 +53,12 @@ impl Deref for Claims<'_> {
     }
 }
 
-/// One provider: its endpoint, and what it publishes, as far as it is used.
+/// The endpoint and the published documents of one provider.
 struct Published {
     endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
     keys: Arc<Document<KeySet>>,
-    /// Whether the operator knows that its tokens have no `email`.
+    /// Used once the operator has been warned that its tokens have no `email`.
     without_email: Once,
 }
 
@@ -92,13 +91,12 @@ impl Outside {
         Self { published: published.collect(), client }
     }
 
-    /// How the calls to each endpoint went.
+    /// Returns the call statistics of each endpoint.
     pub fn health(&self) -> BTreeMap<&str, Snapshot> {
         self.published.iter().map(|(name, published)| (name.as_str(), published.endpoint.health())).collect()
     }
 
-    /// What a provider vouches for. The claims are the provider's own words, yet to be held against
-    /// what is expected of them.
+    /// Returns the claims that a provider confirms. They are not yet compared with what is expected of them.
     pub async fn ask<'t>(
         &self,
         provider: &Provider,
@@ -109,7 +107,7 @@ impl Outside {
         let verdict = async {
             match provider.verify {
                 Verify::Tokeninfo => {
-                    // Introspection vouches for the token that it is shown, a JWT with what is in it.
+                    // Introspection confirms the token as a whole, and with it the claims of a JWT.
                     let own = token.unverified().filter(|_| introspects).map(Unverified::claims);
                     self.told(provider, token, own, expected).await
                 }
@@ -120,11 +118,11 @@ impl Outside {
                 }
             }
         };
-        // The call itself has the same time and ends first, so that it is known how it ended.
+        // The call itself has a shorter timeout and ends first, so that its result is recorded.
         timeout(DEADLINE + MARGIN, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
     }
 
-    /// What the endpoint vouches for: its own words, or, where it introspects, the token's.
+    /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
     async fn told<'t>(
         &self,
         provider: &Provider,
@@ -133,7 +131,7 @@ impl Outside {
         expected: &Expected<'_>,
     ) -> Result<Claims<'t>, Error> {
         if let Some(own) = own {
-            // What is not good enough here is not shown to anybody.
+            // A token that fails our own checks is not sent to the provider.
             VerifiedClaims::validate(own, expected)?;
         }
         let answer = self.endpoint(provider, token, expected.now).await?;
@@ -141,7 +139,7 @@ impl Outside {
         let introspected = matches!(provider.protocol, Protocol::Introspection(_));
         agreement::check(own, &answer, introspected)?;
         if introspected {
-            // Whom it was issued to is the endpoint's to say, where it does (RFC 7662 §2.2).
+            // The endpoint may name the client that the token was issued to (RFC 7662 §2.2).
             claims::check_client_id(&answer, expected)?;
         }
         Ok(if introspected { Claims::Own(own) } else { Claims::Told(answer) })
@@ -175,17 +173,17 @@ impl Outside {
             Err(Failure::Refused(refusal)) => return Err(refusal.into()),
             Ok(claims) => return Ok(claims),
         }
-        // Perhaps the provider has new ones.
+        // The provider may have published new keys.
         let (keys, since) = document.renew(&url, now, &keys).await?;
         match jws.verify(&keys.value, expected.issuers) {
-            // They were asked for before this token came, and its key may be newer.
+            // The keys were fetched before this token came, and its key may be newer.
             Err(Failure::UnknownKey) if !since => Err(document::unknown(1).into()),
             verdict => Ok(verdict.map_err(Failure::into_refusal)?),
         }
     }
 
-    /// Tells the operator, once, that tokens of a provider that may have one have no `email`: many tell it by the
-    /// userinfo endpoint only, which nobody asks.
+    /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
+    /// the userinfo endpoint, which is not called.
     pub fn tell_without_email(&self, provider: &Provider) {
         if let (Some(_), Ok(published)) = (&provider.discovery, self.published(provider)) {
             published.without_email.call_once(|| {
@@ -198,7 +196,7 @@ impl Outside {
         }
     }
 
-    /// An endpoint of a provider: the one that is set, or the one that it publishes.
+    /// Returns the URL of an endpoint: the one that is set, or the one that the provider publishes.
     pub async fn locate<'p>(
         &self,
         provider: &'p Provider,
@@ -215,7 +213,7 @@ impl Outside {
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
     }
 
-    /// How we prove to the provider's token endpoint who asks.
+    /// Returns our authentication at the provider's token endpoint.
     pub async fn token_auth(&self, provider: &Provider, now: i64) -> Result<ClientAuthentication, Error> {
         let published = match &provider.discovery {
             Some(url) if provider.token_auth.is_none() => {

@@ -1,8 +1,8 @@
 //! The call to a provider's token-information endpoint, such as Google's
 //! `https://oauth2.googleapis.com/tokeninfo?id_token=…`, or to one for introspection (RFC 7662).
 //!
-//! Whatever can go wrong is either the token's fault (400, 401, an error inside a 200, a token that
-//! is not active) or the provider's (everything else); nothing in between.
+//! Every failure is blamed either on the token (400, 401, an error inside a 200, a token that is not active)
+//! or on the provider (everything else).
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use url::form_urlencoded::byte_serialize;
@@ -20,10 +20,11 @@ use crate::domain::refusal::{Reason, Refusal};
 /// Why an endpoint for introspection may forbid us to ask.
 pub(super) const CONFIDENTIAL: &str = "introspection takes a confidential client, with a secret of its own";
 
-/// Longest path and query that are sent. Most servers take a request line of 8 KiB and answer 414 to a longer one.
+/// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
+/// longer one.
 const LONGEST_TARGET: usize = 8_000;
 
-/// Refuses a token that is too long for the query that it would be sent in, before anybody is asked.
+/// Refuses a token that is too long for a query string, before the provider is called.
 pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
     let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
     let introspected = matches!(provider.protocol, Protocol::Introspection(_));
@@ -36,8 +37,7 @@ pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), R
     fits.then_some(()).ok_or(Refusal::new(Reason::InvalidToken, "the token is too long for this provider"))
 }
 
-/// Asks the provider about a token, and once more where the first attempt failed in a way that
-/// a second one may mend.
+/// Asks the provider about a token, and retries once after a transient failure.
 pub(super) async fn ask(
     client: &Client,
     provider: &Provider,
@@ -51,7 +51,7 @@ pub(super) async fn ask(
     .await
 }
 
-/// What an answer means: claims, the token's fault, or the provider's.
+/// Classifies a response: claims, the token's fault, or the provider's.
 pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Object, Failure> {
     match (response.status(), provider.protocol) {
         (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
@@ -64,11 +64,11 @@ pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Obj
             Err(blamed(status, response).await)
         }
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
-            // Read to its end, the connection can serve the next call.
+            // A body that was read to its end lets the connection be reused.
             let _ = answer::body(response).await;
             Err(refused())
         }
-        // Whoever made the token made it too long, or gave it bytes that the provider's server does not take.
+        // The token is too long, or has bytes that the provider's server does not accept.
         (
             StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::URI_TOO_LONG
@@ -85,7 +85,7 @@ const fn endpoint(provider: &Provider) -> &'static str {
     if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
 }
 
-/// The request that shows the provider a token.
+/// Builds the request that sends the token to the provider.
 pub(super) fn question(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol {
@@ -111,8 +111,8 @@ fn form(client: &Client, method: Method, url: &Url, fields: &[(&str, &str)]) -> 
     }
 }
 
-/// Which of our applications the token claims to be for. It is one that is configured, or the token
-/// would have been refused before; the endpoint confirms the claim or refuses the token.
+/// Returns the client id that the token claims to be for. It is a configured one, or the token would have
+/// been refused before; the endpoint confirms the claim or refuses the token.
 fn meant<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
     let claimed = token.unverified().and_then(|token| token.claimed("aud"));
     let known = claimed.and_then(|claimed| provider.client_ids.iter().find(|id| *id == claimed));
@@ -141,9 +141,9 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
     }
 }
 
-/// Whose fault a 400 or 401 is. An endpoint for introspection has a 200 for invalid tokens; its 401,
-/// and some errors of its 400, say that it does not take us for who we are (RFC 7662 §2.3, RFC 6749
-/// §5.2). Blaming the token for that would send everybody away until the secret is corrected.
+/// Decides if a 400 or 401 is the token's fault. An introspection endpoint answers an invalid token with a
+/// 200. A 401, and some errors of a 400, mean that it rejects our client credentials (RFC 7662 §2.3, RFC 6749
+/// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
 async fn blamed(status: StatusCode, response: Response) -> Failure {
     let error = answer::json(response).await.ok();
     match error.as_ref().and_then(|error| error.str("error")) {

@@ -1,18 +1,18 @@
-//! Answers kept for a while, where the operator allows it (`verify_cache`): by the token's SHA-256,
-//! and never past its `exp`. A provider's no is never kept.
+//! The answer cache, which the operator turns on with `verify_cache`. Answers are stored by the token's
+//! SHA-256 and never past its `exp`. A refusal is never cached.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::flights::Key;
 
-/// Answers that are kept, at most.
+/// The most answers that are cached.
 const CAPACITY: usize = 10_000;
 
-/// The answers of one provider.
+/// The cached answers of one provider.
 #[derive(Debug)]
 pub(super) struct Verdicts<T> {
-    /// Seconds for which an answer is good.
+    /// Seconds for which an answer is cached.
     lifetime: i64,
     kept: Mutex<Kept<T>>,
 }
@@ -34,7 +34,7 @@ impl<T: Clone> Verdicts<T> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer for a token, if there is one that is good still.
+    /// Returns the cached answer for a token, if it has not expired.
     pub fn get(&self, key: &Key, now: i64) -> Option<T> {
         if self.lifetime == 0 {
             return None;
@@ -43,7 +43,7 @@ impl<T: Clone> Verdicts<T> {
         kept.answers.get(key).filter(|(until, _)| now < *until).map(|(_, answer)| answer.clone())
     }
 
-    /// Keeps an answer about a token that expires then.
+    /// Caches an answer about a token that expires at `expires_at`.
     pub fn keep(&self, key: Key, answer: T, expires_at: i64, now: i64) {
         let until = expires_at.min(now.saturating_add(self.lifetime));
         if until <= now {
@@ -51,7 +51,8 @@ impl<T: Clone> Verdicts<T> {
         }
         let mut kept = self.lock();
         let stale = now.saturating_add(self.lifetime);
-        // By the order of keeping, which is that of ending but for tokens that expire sooner.
+        // The queue is in order of insertion, which is the order of expiry except for tokens that expire
+        // sooner.
         while let Some(&(end, oldest)) = kept.order.front() {
             if now < end && end <= stale && kept.order.len() < CAPACITY {
                 break;
