@@ -1,10 +1,10 @@
-//! Which addresses a secret may be sent to.
+//! The URLs to which a secret may be sent.
 
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// `https`, or `http` that does not leave this machine; no password in it, no fragment.
+/// Returns true for `https`, and for `http` to this machine. The URL must have no password and no fragment.
 #[must_use]
 pub fn secure(url: &Url) -> bool {
     let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();

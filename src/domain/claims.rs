@@ -1,7 +1,7 @@
-//! The claims of a provider's answer, and the checks of OpenID Connect Core §3.1.3.7 on them.
+//! The claims of a provider, and the checks of OpenID Connect Core §3.1.3.7 on them.
 //!
-//! Providers send numbers as strings, booleans as strings and audiences one or several; each
-//! claim is read into exactly one type here, and what does not fit is refused, not guessed.
+//! Providers send numbers as strings, Booleans as strings, and one audience or several. Each claim is parsed
+//! into exactly one type here; a value that does not fit is refused, not guessed.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,36 @@ use super::json::Object;
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
 
-/// How far clocks may differ, in seconds.
+/// The tolerated difference between clocks, in seconds.
 pub const LEEWAY: i64 = 60;
 
 const MAX_SUBJECT_LENGTH: usize = 255;
 const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
 
-/// The last second that has a date (9999-12-31T23:59:59Z). What is later never expires, or is in milliseconds.
+/// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is in
+/// milliseconds.
 const LAST_DATE: i64 = 253_402_300_799;
 
-/// Where a nonce has to be.
+/// The rule for the presence of a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonceRule {
-    /// A nonce in the request or in the token demands one in the other.
+    /// A nonce in the request or in the token requires one in the other.
     #[default]
     Required,
-    /// A nonce in the token alone is let pass, for SDKs that add one of their own.
+    /// A nonce in the token alone is accepted, for SDKs that add one of their own.
     IfSent,
-    /// There is one in the request and in the token.
+    /// The request and the token must both have a nonce.
     Always,
 }
 
-/// Which form of the request's nonce the token holds. Only one counts: who has seen a token that holds the hash
-/// does not know the nonce, and would if the hash were one.
+/// The form in which the token holds the request's nonce. Only one form is accepted: a service that saw a
+/// token with the hash does not know the nonce, and must not be able to send the hash as the nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonceForm {
-    /// The nonce as it is.
+    /// The nonce itself.
     #[default]
     Raw,
     /// Its SHA-256 in lower-case hex.
@@ -51,7 +52,7 @@ pub enum NonceForm {
 }
 
 impl NonceForm {
-    /// Returns what a token holds for that nonce.
+    /// Returns the value that the token must hold for this nonce.
     #[must_use]
     pub fn of(self, nonce: &str) -> String {
         match self {
@@ -61,85 +62,85 @@ impl NonceForm {
     }
 }
 
-/// What is expected of a nonce.
+/// The requirements on a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NoncePolicy {
-    /// Where it has to be.
+    /// The rule for its presence.
     pub rule: NonceRule,
-    /// In which form.
+    /// The form in the token.
     pub form: NonceForm,
 }
 
 /// A provider's policies for nonces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nonces {
-    /// The one for all clients that have none of their own.
+    /// The policy for clients without one of their own.
     pub usual: NoncePolicy,
-    /// Those of single clients, by their ids: the SDKs of different platforms differ.
+    /// Policies by client id: the SDKs of different platforms differ.
     pub by_client: BTreeMap<String, NoncePolicy>,
 }
 
 impl Nonces {
-    /// Returns the policy for tokens that were issued to that client.
+    /// Returns the policy for tokens that were issued to this client.
     #[must_use]
     pub fn of(&self, client_id: &str) -> NoncePolicy {
         self.by_client.get(client_id).copied().unwrap_or(self.usual)
     }
 }
 
-/// How a provider's claims differ from those of OpenID Connect Core.
+/// Deviations of a provider's claims from OpenID Connect Core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialect {
-    /// `aud` may be a whole number in place of its digits.
+    /// `aud` may be a number instead of a string of digits.
     pub numeric_audience: bool,
-    /// `client_id`, too, names the application that a token was issued to (RFC 7662 §2.2).
+    /// `client_id` also names the application that a token was issued to (RFC 7662 §2.2).
     pub client_id: bool,
-    /// Which claim vouches for the address.
+    /// The claim that verifies the e-mail address.
     pub email_proof: EmailProof,
 }
 
-/// The claim by which a provider vouches for an e-mail address.
+/// The claim by which a provider confirms an e-mail address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmailProof {
     /// `email_verified` (OpenID Connect Core §5.1).
     #[default]
     EmailVerified,
-    /// Microsoft's `xms_edov`: the domain's owner has proved the domain. Nothing else that a tenant
-    /// puts into its tokens says whose the address is.
+    /// Microsoft's `xms_edov`: the owner of the domain was verified. No other claim of a tenant shows the
+    /// owner of the e-mail address.
     DomainOwnerVerified,
 }
 
-/// What the claims are held against: the provider's settings, this request's nonce, the time.
+/// The expected values: the provider's settings, this request's nonce and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     /// Accepted values of `iss`.
     pub issuers: &'a Issuers,
     /// Client ids accepted in `aud` and `azp`.
     pub audiences: &'a [String],
-    /// When not empty, `hd` must be one of these (lower case).
+    /// If not empty, `hd` must be one of these (lower case).
     pub hosted_domains: &'a [String],
-    /// The nonce that the caller sent, raw.
+    /// The nonce in the request, unhashed.
     pub nonce: Option<&'a str>,
-    /// What is expected of it.
+    /// The requirements on it.
     pub nonces: &'a Nonces,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_age: i64,
-    /// Take an absent `email_verified` for true.
+    /// Treats an absent `email_verified` as true.
     pub trust_email: bool,
-    /// How this provider's claims differ from the standard's.
+    /// Deviations of this provider's claims from the standard.
     pub dialect: Dialect,
-    /// Seconds since the epoch.
+    /// The current time, in seconds since 1970-01-01T00:00:00Z.
     pub now: i64,
 }
 
-/// What a provider vouches for: the only source of users and identities.
+/// Claims that a provider has confirmed: the only source of users and identities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedClaims {
     /// `sub`.
     pub subject: String,
-    /// `email`, if it is one address.
+    /// `email`, if it is exactly one e-mail address.
     pub email: Option<Email>,
-    /// Whether the provider says that the address is this person's.
+    /// True if the provider confirms that the e-mail address belongs to this user.
     pub email_verified: bool,
     /// `hd`, the organisation that manages the account.
     pub hosted_domain: Option<String>,
@@ -147,15 +148,15 @@ pub struct VerifiedClaims {
     pub name: Option<String>,
     /// `picture`.
     pub picture: Option<String>,
-    /// The application the token was issued to: `azp`, else the audience.
+    /// The application that the token was issued to: `azp`, otherwise the audience.
     pub client_id: String,
 }
 
 impl VerifiedClaims {
-    /// Validates a provider's answer.
+    /// Validates a provider's claims.
     ///
     /// # Errors
-    /// The first check that fails.
+    /// Returns the first check that fails.
     pub fn validate(claims: &Object, expected: &Expected<'_>) -> Result<Self, Refusal> {
         kind::check_claims(claims)?;
         check_issuer(claims, expected)?;
@@ -180,7 +181,7 @@ impl VerifiedClaims {
 }
 
 impl EmailProof {
-    /// What the provider says, if it says anything.
+    /// Returns the provider's statement; `None` if there is none.
     fn given(self, claims: &Object) -> Option<bool> {
         match self {
             Self::EmailVerified => claims.get("email_verified").map(|value| match value {
@@ -188,7 +189,7 @@ impl EmailProof {
                 Value::String(verified) => verified == "true",
                 _ => false,
             }),
-            // Documented as a Boolean, and met as `"1"`.
+            // It is documented as a Boolean, but `"1"` was seen as well.
             Self::DomainOwnerVerified => claims.get("xms_edov").map(|value| match value {
                 Value::Bool(verified) => *verified,
                 Value::String(verified) => verified == "true" || verified == "1",
@@ -199,7 +200,7 @@ impl EmailProof {
     }
 }
 
-/// `iss` is one of the provider's (OpenID Connect Core §3.1.3.7, 2).
+/// Checks that `iss` is one of the provider's (OpenID Connect Core §3.1.3.7, 2).
 pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     expected
         .issuers
@@ -208,8 +209,8 @@ pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(
         .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or not an issuer of this provider"))
 }
 
-/// `aud` holds only configured client ids, and `azp`, if there is one, is one of them too
-/// (OpenID Connect Core §3.1.3.7, 3 to 5). Answers the client the token was issued to.
+/// Checks that `aud` holds only configured client ids, and that `azp`, if present, is one of them (OpenID
+/// Connect Core §3.1.3.7, 3 to 5). Returns the client that the token was issued to.
 pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Result<&'e str, Refusal> {
     let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims));
     let foreign = || mismatch("`aud` must hold only client ids that are configured for this provider");
@@ -241,7 +242,7 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
     Ok(client)
 }
 
-/// Returns whom introspection says that the token was issued to (RFC 7662 §2.2).
+/// Returns the client that a token was issued to, according to introspection (RFC 7662 §2.2).
 ///
 /// # Errors
 /// It is not a configured client id.
@@ -253,12 +254,12 @@ pub fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<O
     })
 }
 
-/// The configured client id of that text.
+/// Returns the configured client id that equals this text.
 fn configured<'e>(id: &str, expected: &Expected<'e>) -> Option<&'e str> {
     expected.audiences.iter().map(String::as_str).find(|known| *known == id && !id.is_empty())
 }
 
-/// Whom the token says it is for, for the operator's eyes.
+/// Describes the audience in the token, for the log.
 fn received(claims: &Object) -> String {
     let mut line = String::new();
     for name in ["aud", "azp", "client_id"] {
@@ -269,7 +270,7 @@ fn received(claims: &Object) -> String {
     if line.is_empty() { "without `aud`".to_owned() } else { line.trim_end().to_owned() }
 }
 
-/// `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).
+/// Checks that `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).
 pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     let exp = numeric_date(claims, "exp")?.ok_or(Refusal::new(Reason::InvalidToken, "`exp` is missing"))?;
     if expected.now >= exp.saturating_add(LEEWAY) {
@@ -278,7 +279,7 @@ pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(
     Ok(())
 }
 
-/// `iat` and `nbf` are not in the future, and `iat` not too far in the past (§3.1.3.7, 10).
+/// Checks that `iat` and `nbf` are not in the future, and that `iat` is not too old (§3.1.3.7, 10).
 fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::InvalidToken, detail));
     let latest = expected.now.saturating_add(LEEWAY);
@@ -298,7 +299,7 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
 const HASHED: &str = "the token's nonce is the SHA-256 of the request's, and `nonce_form` is \"raw\"; have the app give \
      the provider the nonce as it is, or set `nonce_form` to \"sha256\"";
 
-/// The nonce of a token that was issued to that client is the caller's, in the form that counts (§3.1.3.7, 11).
+/// Checks that the token's nonce is that of the request, in the client's form (§3.1.3.7, 11).
 pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::NonceMismatch, detail));
     let NoncePolicy { rule, form } = expected.nonces.of(client_id);
@@ -320,7 +321,7 @@ pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<
     }
 }
 
-/// `sub`: at most 255 ASCII characters (OpenID Connect Core §2), all of them visible.
+/// Returns `sub`: at most 255 ASCII characters (OpenID Connect Core §2), all of them visible.
 fn subject(claims: &Object) -> Result<&str, Refusal> {
     claims
         .str("sub")
@@ -328,14 +329,14 @@ fn subject(claims: &Object) -> Result<&str, Refusal> {
         .ok_or(Refusal::new(Reason::InvalidToken, "`sub` must be 1 to 255 visible ASCII characters"))
 }
 
-/// Whether a text can be a `sub`.
+/// Returns true if a text can be a `sub`.
 pub(super) fn is_subject(text: &str) -> bool {
     (1..=MAX_SUBJECT_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// `hd`, not the address's suffix, says which organisation an account belongs to.
+/// Checks `hd`, which names the account's organisation. The domain of the e-mail address does not.
 fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Option<String>, Refusal> {
-    // An empty one is none: it names no organisation.
+    // An empty `hd` counts as absent, because it names no organisation.
     let domain = claims.str("hd").map(str::to_ascii_lowercase).filter(|hd| !hd.trim().is_empty());
     let allowed = expected.hosted_domains.is_empty()
         || domain.as_ref().is_some_and(|domain| expected.hosted_domains.contains(domain));
@@ -344,11 +345,11 @@ fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Optio
         .ok_or(Refusal::new(Reason::DomainNotAllowed, "`hd` is missing or not an allowed domain"))
 }
 
-/// A `NumericDate` (RFC 7519 §2), also spelt as a string of digits.
+/// Reads a `NumericDate` (RFC 7519 §2), also one that is a string of digits.
 fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refusal> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = match value {
-        // A fraction is allowed by the RFC; a cast saturates, beyond the last date.
+        // The RFC allows a fraction. The cast saturates, beyond the last date.
         #[expect(clippy::cast_possible_truncation, reason = "saturation is wanted")]
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
@@ -364,7 +365,8 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
     ))
 }
 
-/// A name fit to show: no control characters, no halves of characters, no surrounding blanks, of bounded length.
+/// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
+/// limited length.
 pub(super) fn display_name(text: &str) -> Option<String> {
     let sound = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();
@@ -373,7 +375,7 @@ pub(super) fn display_name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// A picture's address fit to be put into a page.
+/// Returns the URL of a picture, if it can be put into a page.
 pub(super) fn picture(text: &str) -> Option<String> {
     let sound = text.starts_with("https://")
         && text.len() <= MAX_PICTURE_LENGTH

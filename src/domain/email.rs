@@ -1,7 +1,7 @@
-//! E-mail addresses as far as linking needs them: one address, ASCII case-folded.
+//! E-mail addresses for linking: one address, ASCII case-folded.
 
-/// An e-mail address. Two addresses are the same person's when their folded forms are equal;
-/// nothing cleverer is done (no dots, no tags, no Unicode folding).
+/// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are not
+/// normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email {
     given: String,
@@ -9,11 +9,11 @@ pub struct Email {
 }
 
 impl Email {
-    /// Longest address that can be in use (RFC 5321 §4.5.3.1.3, RFC 3696 erratum 1690), in bytes.
+    /// The longest address in use (RFC 5321 §4.5.3.1.3, RFC 3696 erratum 1690), in bytes.
     pub const MAX_LENGTH: usize = 254;
 
-    /// Reads exactly one bare address. Whatever else there is (a list, a display name, control
-    /// characters, quoting) is no address, since one reader's address is another's header.
+    /// Parses exactly one bare address. Lists, display names, control characters and quoting are refused,
+    /// because other mail software may read them in another way.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
@@ -26,13 +26,13 @@ impl Email {
         sound.then(|| Self { given: text.to_owned(), folded: text.to_ascii_lowercase() })
     }
 
-    /// The address as the provider spelt it.
+    /// Returns the address as the provider wrote it.
     #[must_use]
     pub fn as_given(&self) -> &str {
         &self.given
     }
 
-    /// The address by which users are found: ASCII letters in lower case.
+    /// Returns the address by which users are found: ASCII letters in lower case.
     #[must_use]
     pub fn folded(&self) -> &str {
         &self.folded

@@ -1,7 +1,7 @@
-//! The `id_token` as the caller sent it: its shape, and what can be read of it without trust.
+//! The `id_token` as the client sent it: its format, and its unverified content.
 //!
-//! What is read here is **unverified**. It serves to refuse early what no provider could accept,
-//! and to tell staff what a refused token claimed. Nothing else is decided by it.
+//! The content read here is **unverified**. It serves to refuse early a token that no provider could accept,
+//! and to show staff the claims of a refused token. Nothing else is decided by it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,13 +13,13 @@ use super::kind;
 use super::refusal::{Reason, Refusal};
 use crate::secret::Secret;
 
-/// What a provider's tokens look like.
+/// The format of a provider's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// Three base64url parts (RFC 7519); anything else is a malformed request.
     Jwt,
-    /// Whatever the provider understands; read only when it happens to be a JWT.
+    /// Any text; it is read if it happens to be a JWT.
     Any,
 }
 
@@ -30,29 +30,29 @@ pub struct IdToken {
     unverified: Option<Unverified>,
 }
 
-/// What a token claims about itself, not to be believed.
+/// The unverified content of a token.
 #[derive(Debug, Clone)]
 pub struct Unverified {
     header: Object,
     claims: Object,
 }
 
-/// Why a text cannot be an `id_token` at all.
+/// The reason why a text cannot be an `id_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Empty, too long, or not visible ASCII.
+    /// It is empty, too long, or not visible ASCII.
     #[error("`id_token` must be 1 to 8192 visible ASCII characters")]
     Text,
-    /// Not the three parts of a JWT.
+    /// It does not have the three parts of a JWT.
     #[error("`id_token` must be a JWT: three base64url parts separated by dots")]
     Parts,
 }
 
 impl IdToken {
-    /// Longest token taken, in bytes.
+    /// The longest accepted token, in bytes.
     pub const MAX_LENGTH: usize = 8192;
 
-    /// Checks the shape of a token.
+    /// Parses a token.
     ///
     /// # Errors
     /// The text cannot be a token of that format.
@@ -72,29 +72,29 @@ impl IdToken {
         Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(read) })
     }
 
-    /// The token, for the one request that sends it to its provider.
+    /// Returns the token, for the one request that sends it to its provider.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.text.expose()
     }
 
-    /// What the token claims, when it could be read.
+    /// Returns the unverified content, if it could be read.
     #[must_use]
     pub fn unverified(&self) -> Option<&Unverified> {
         self.unverified.as_ref()
     }
 
-    /// What is signed, and the signature (RFC 7515 §5.2), when it is a JWT.
+    /// Returns the signed bytes and the signature (RFC 7515 §5.2), if the token is a JWT.
     #[must_use]
     pub fn signed(&self) -> Option<(&[u8], Vec<u8>)> {
         let (message, signature) = self.text.expose().rsplit_once('.')?;
         Some((message.as_bytes(), URL_SAFE_NO_PAD.decode(signature).ok()?))
     }
 
-    /// Refuses, without asking anyone, what the provider could not accept either.
+    /// Refuses, before any call, a token that the provider could not accept either.
     ///
     /// # Errors
-    /// The token's own words already fail a check that the provider's answer would fail too.
+    /// The token's own claims already fail a check that the provider's answer would fail as well.
     pub fn refuse_early(&self, format: Format, expected: &Expected<'_>) -> Result<(), Refusal> {
         match (&self.unverified, format) {
             (Some(unverified), _) => unverified.refuse_early(expected),
@@ -107,19 +107,19 @@ impl IdToken {
 }
 
 impl Unverified {
-    /// A string claim, to be shown as claimed and never as fact.
+    /// Returns a string claim, which must be shown as unverified.
     #[must_use]
     pub fn claimed(&self, name: &str) -> Option<&str> {
         self.claims.str(name)
     }
 
-    /// The claims, for whoever has them vouched for.
+    /// Returns the claims, which the provider has yet to confirm.
     #[must_use]
     pub fn claims(&self) -> &Object {
         &self.claims
     }
 
-    /// The header and the claims, for whoever verifies the signature over them.
+    /// Returns the header and the claims, for the verification of their signature.
     pub(super) fn parts(&self) -> (&Object, &Object) {
         (&self.header, &self.claims)
     }
@@ -131,8 +131,8 @@ impl Unverified {
         }
         kind::check_header(&self.header)?;
         kind::check_claims(&self.claims)?;
-        // Only what is present and readable is held against the token: the provider's answer,
-        // not this text, is what must be complete.
+        // Only claims that are present are checked here. The provider's answer, not the token, has to be
+        // complete.
         if self.claims.get("iss").is_some() {
             claims::check_issuer(&self.claims, expected)?;
         }
@@ -143,7 +143,8 @@ impl Unverified {
         if self.claims.get("exp").is_some() {
             claims::check_expiry(&self.claims, expected)?;
         }
-        // An endpoint that does not repeat the nonce would let a thief leave it out.
+        // Some endpoints do not return the nonce; without this check a thief could leave it out of the
+        // request.
         if self.claims.get("nonce").is_some() {
             claims::check_nonce(&self.claims, client_id, expected)?;
         }

@@ -1,5 +1,5 @@
-//! Users who existed elsewhere, as a file describes them. What a provider's claims would have to be, they have to
-//! be here too; whatever is not sound is refused in words, not mended.
+//! Imported users, as a file describes them. Their values must satisfy the same rules as a provider's claims.
+//! An invalid row is refused with a reason, not corrected.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,41 +11,41 @@ use uuid::Uuid;
 use super::claims::{self, LEEWAY};
 use super::email::Email;
 
-/// Somebody to bring in.
+/// A user to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// The key to keep; a new one where there is none.
+    /// The id to keep; without one, the user gets a new id.
     pub id: Option<Uuid>,
-    /// Address.
+    /// E-mail address.
     pub email: Option<Email>,
-    /// Whether it was proved to be theirs.
+    /// True if the e-mail address was verified.
     pub email_verified: bool,
     /// Display name.
     pub name: Option<String>,
-    /// Address of a picture.
+    /// URL of a picture.
     pub picture: Option<String>,
-    /// Since when they are a user; now where that is not known.
+    /// The time of registration; the current time if it is not known.
     pub created_at: Option<OffsetDateTime>,
-    /// Whether they may not sign in.
+    /// True if the user may not sign in.
     pub disabled: bool,
-    /// What they sign in with, each of them once.
+    /// The user's identities, each of them once.
     pub identities: Vec<Identity>,
 }
 
-/// What somebody signs in with.
+/// An identity of an imported user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Name of a configured provider.
     pub provider: String,
     /// `sub` there.
     pub subject: String,
-    /// The provider's address for it.
+    /// The provider's e-mail address for it.
     pub email: Option<Email>,
-    /// Whether the provider has vouched for that.
+    /// True if the provider has verified that address.
     pub email_verified: bool,
 }
 
-/// A row's values as they stand in the file; what is empty is not there.
+/// The values of a row as they stand in the file; `None` if empty.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "they are the columns")]
 pub struct Raw<'a> {
@@ -61,7 +61,7 @@ pub struct Raw<'a> {
     pub identities: Vec<RawIdentity<'a>>,
 }
 
-/// An identity's values.
+/// The values of an identity.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(missing_docs, reason = "they are the columns")]
 pub struct RawIdentity<'a> {
@@ -71,95 +71,95 @@ pub struct RawIdentity<'a> {
     pub email_verified: Option<&'a str>,
 }
 
-/// What rows are held against.
+/// The context in which rows are checked.
 #[derive(Debug, Clone)]
 pub struct Rules {
     /// Names of the configured providers.
     pub providers: Vec<String>,
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// The current time, in seconds since 1970-01-01T00:00:00Z.
     pub now: i64,
 }
 
-/// Why a row is refused.
+/// The reason why a row is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is no text.
+    /// The row is not UTF-8.
     #[error("is not UTF-8")]
     NotUtf8,
-    /// It does not fit into memory that is set aside for one.
+    /// The row is longer than the memory reserved for one.
     #[error("is longer than {0} bytes")]
     TooLong(usize),
-    /// A row of another shape than the header's.
+    /// The row has another number of fields than the header.
     #[error("has {found} fields, and the first line names {named}")]
     Fields {
-        /// How many it has.
+        /// The number of fields in the row.
         found: usize,
-        /// How many columns there are.
+        /// The number of columns in the header.
         named: usize,
     },
-    /// A quoted field lasts until the end of the file.
+    /// A quoted field has no end.
     #[error("has a quotation mark that is never closed: everything behind it was read as part of this row")]
     Unclosed,
-    /// It is not JSON.
+    /// The row is not JSON.
     #[error("is not JSON (see its column {0})")]
     NotJson(usize),
-    /// It is JSON of another kind.
+    /// The row is JSON, but not an object.
     #[error("is not a JSON object")]
     NotAnObject,
-    /// Two readers of it could see two different people.
+    /// A member is repeated, so two parsers could read two different users.
     #[error("has a member twice")]
     TwiceAMember,
-    /// A value of the wrong type.
+    /// A value has the wrong type.
     #[error("`{0}` has the wrong type")]
     Type(&'static str),
-    /// `id` is none.
+    /// `id` is not a UUID.
     #[error("`id` is not a UUID")]
     Id,
-    /// An address is none.
+    /// The value is not an e-mail address.
     #[error("`email` is not exactly one e-mail address")]
     Email,
-    /// Not a Boolean.
+    /// The value is not a Boolean.
     #[error("`{0}` is neither true nor false")]
     Flag(&'static str),
-    /// `created_at` is none.
+    /// `created_at` is not a time.
     #[error("`created_at` is not a time as in RFC 3339, such as 2024-05-31T12:00:00Z")]
     Time,
-    /// Nobody signs up tomorrow.
+    /// `created_at` is in the future.
     #[error("`created_at` is in the future")]
     Future,
-    /// Programs write such a time where they know none.
+    /// `created_at` is before 1970. Some programs write such a time if they know none.
     #[error("`created_at` is before 1970; leave it empty if it is not known")]
     Ancient,
-    /// One is nothing without the other.
+    /// `provider` or `subject` is missing.
     #[error("`provider` and `subject` go together, and one of them is missing")]
     HalfAnIdentity,
-    /// Nobody could sign in with it.
+    /// The provider is not configured, so no sign-in could use the identity.
     #[error("`provider` is not one that is configured ({0})")]
     Provider(String),
-    /// Not what a provider would issue.
+    /// The subject is one that no provider would issue.
     #[error("`subject` must be 1 to 255 visible ASCII characters")]
     Subject,
-    /// The same identity twice.
+    /// The row has the same identity twice.
     #[error("names an identity twice")]
     TwiceAnIdentity,
-    /// Nobody could ever sign in as them.
+    /// The row has neither an e-mail address nor an identity, so no sign-in could find the user.
     #[error("has neither an `email` nor a `provider` with a `subject`")]
     Nobody,
-    /// Somebody else has the id.
+    /// Another user has the id.
     #[error("its `id` is that of a user with another address")]
     IdOfAnother,
-    /// Somebody else has the address.
+    /// Another user has the e-mail address.
     #[error("its `email` is that of a user with another id")]
     EmailOfAnother,
-    /// Somebody else has the identity.
+    /// Another user has the identity.
     #[error("its identity belongs to another user")]
     IdentityOfAnother,
-    /// An import adds nothing to people who are there by themselves.
+    /// The user was not imported, or has changed since the import.
     #[error(
         "the user was there already and is not as an import left them; nothing is added to them by an import"
     )]
     NotOurs,
-    /// Who has the address has not proved it, or whoever wants to join them has not.
+    /// The e-mail address is that of another user, and one of the two has not verified it.
     #[error(
         "a user with its `email` is there, and an address that is not verified joins nobody; rows of one person \
          need one `id`, or a verified address"
@@ -171,7 +171,7 @@ impl Person {
     /// Reads a row by the rules of a sign-in.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first problem found.
     pub fn read(raw: &Raw<'_>, rules: &Rules) -> Result<Self, Refused> {
         let email = raw.email.map(address).transpose()?;
         let email_verified = flag("email_verified", raw.email_verified)? && email.is_some();
@@ -181,7 +181,7 @@ impl Person {
         }
         for given in &raw.identities {
             let own = given.email.map(address).transpose()?;
-            // An address of its own is verified where that is said of it.
+            // An identity's own e-mail address counts as verified only if its own flag says so.
             let verified = match (&own, given.email_verified) {
                 (None, None) => email_verified,
                 (_, said) => flag("email_verified", said)?,
@@ -214,7 +214,7 @@ fn address(text: &str) -> Result<Email, Refused> {
     Email::parse(text).ok_or(Refused::Email)
 }
 
-/// Also as PostgreSQL writes it into CSV.
+/// Reads a Boolean, also as PostgreSQL writes it into CSV.
 fn flag(name: &'static str, text: Option<&str>) -> Result<bool, Refused> {
     let is = |text: &str, names: [&str; 2]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
     match text {
@@ -227,7 +227,7 @@ fn flag(name: &'static str, text: Option<&str>) -> Result<bool, Refused> {
 
 fn time(text: &str, now: i64) -> Result<OffsetDateTime, Refused> {
     let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Refused::Time)?;
-    // With an offset, the first and the last days of the calendar have no name in UTC.
+    // With an offset, the first and the last days of the calendar do not exist in UTC.
     let time = time.checked_to_utc().ok_or(Refused::Time)?;
     if time < OffsetDateTime::UNIX_EPOCH {
         return Err(Refused::Ancient);
@@ -253,7 +253,7 @@ fn identity(
     Ok(Identity { provider: provider.to_owned(), subject: subject.to_owned(), email, email_verified })
 }
 
-/// The names of columns, which are also those of the members in JSON.
+/// The columns of a file, which are also the members of a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the columns")]
 pub enum Column {
@@ -282,7 +282,7 @@ impl Column {
         Self::Subject,
     ];
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -298,7 +298,7 @@ impl Column {
         }
     }
 
-    /// The column of that name.
+    /// Returns the column of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name)
@@ -312,7 +312,7 @@ impl fmt::Display for Column {
 }
 
 impl<'a> Raw<'a> {
-    /// Sets a value; an empty one is none.
+    /// Sets a value; an empty one counts as absent.
     pub fn set(&mut self, column: Column, value: &'a str) {
         let place = match column {
             Column::Id => &mut self.id,

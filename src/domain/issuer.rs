@@ -1,4 +1,4 @@
-//! Which `iss` is a provider's (OpenID Connect Core §3.1.3.7, 2).
+//! The accepted issuers of a provider (OpenID Connect Core §3.1.3.7, 2).
 
 use super::json::Object;
 
@@ -8,35 +8,35 @@ pub const MICROSOFT_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 /// Accepted values of `iss`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Issuers {
-    /// One of these, to the letter: all of them name one issuer.
+    /// Exactly these values; all of them name one issuer.
     Listed(Vec<String>),
-    /// Microsoft's: each organisation (tenant) has one of its own, which its tokens' `tid` names.
+    /// Microsoft's issuers: each organisation (tenant) has its own, and `tid` in its tokens names it.
     Tenants(Tenants),
 }
 
-/// Whose accounts may sign in at Microsoft.
+/// The Microsoft tenants whose accounts may sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tenants {
-    /// Anybody's.
+    /// All accounts.
     Any,
-    /// Any organisation's, but no personal ones.
+    /// Accounts of all organisations, but no personal accounts.
     Organizations,
-    /// Those of these organisations, by their ids in lower case.
+    /// Accounts of these organisations, by their ids in lower case.
     Listed(Vec<String>),
 }
 
 impl Issuers {
-    /// Whether these claims were issued by this provider.
+    /// Returns true if these claims were issued by this provider.
     #[must_use]
     pub fn issued(&self, claims: &Object) -> bool {
         claims.str("iss").is_some_and(|iss| match self {
             Self::Listed(_) => self.include(iss),
-            // A key that may sign for every tenant must not sign one's name under another's.
+            // Some keys may sign for every tenant, so `iss` must match the tenant in `tid`.
             Self::Tenants(_) => self.include(iss) && tenant(iss) == claims.str("tid"),
         })
     }
 
-    /// Whether this is a name of the provider's.
+    /// Returns true if this is one of the provider's issuers.
     #[must_use]
     pub fn include(&self, iss: &str) -> bool {
         match self {
@@ -45,10 +45,11 @@ impl Issuers {
         }
     }
 
-    /// Whether a key that the provider restricts to `issuer` may sign for `iss`.
+    /// Returns true if a key that the provider restricts to `issuer` may sign for `iss`.
     ///
-    /// Microsoft publishes the keys of all tenants in one document and says of each whom it signs
-    /// for, with `{tenantid}` standing for any tenant. Other providers have no such member.
+    /// Microsoft publishes the keys of all tenants in one document. The member `issuer` of each key names the
+    /// issuer that it signs for, with `{tenantid}` standing for any tenant. Other providers have no such
+    /// member.
     #[must_use]
     pub fn may_sign(&self, issuer: Option<&str>, iss: Option<&str>) -> bool {
         match (self, issuer) {
@@ -71,13 +72,13 @@ impl Tenants {
     }
 }
 
-/// The tenant in a Microsoft issuer.
+/// Returns the tenant in a Microsoft issuer.
 fn tenant(iss: &str) -> Option<&str> {
     let id = iss.strip_prefix("https://login.microsoftonline.com/")?.strip_suffix("/v2.0")?;
     is_tenant_id(id).then_some(id)
 }
 
-/// Whether the text is a GUID in lower case.
+/// Returns true if the text is a GUID in lower case.
 #[must_use]
 pub fn is_tenant_id(text: &str) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
@@ -88,7 +89,7 @@ pub fn is_tenant_id(text: &str) -> bool {
             .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { digit(b) })
 }
 
-/// Whether two names are one issuer's, where one may lack its scheme, as Google's do.
+/// Returns true if both name the same issuer. One of them may lack its scheme, as Google's do.
 #[must_use]
 pub fn same(one: &str, other: &str) -> bool {
     let bare = |name| str::strip_prefix(name, "https://").unwrap_or(name);

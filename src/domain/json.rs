@@ -1,7 +1,7 @@
 //! JSON objects from outside, in which no member may occur twice at any depth.
 //!
-//! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open),
-//! so two readers of one document may see two different subjects. Here that is an error.
+//! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open), so two
+//! parsers of one document may see two different subjects. Here that is an error.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl Object {
     /// Parses one UTF-8 document that must be an object, with nothing after it.
     ///
     /// # Errors
-    /// Not JSON, not an object, a duplicate member, or deeper than 128 levels.
+    /// The text is not JSON, not an object, has a duplicate member, or is deeper than 128 levels.
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         match serde_json::from_slice(bytes)? {
             Unique(Value::Object(map)) => Ok(Self(map)),
@@ -24,8 +24,8 @@ impl Object {
         }
     }
 
-    /// Parses what a provider says. Half a character, such as a name that was cut inside an emoji leaves behind
-    /// (`\ud83d`), becomes U+FFFD: nobody is kept out for it, and no check takes that for a character.
+    /// Parses a provider's claims. A lone surrogate (`\ud83d`), left by a name that was cut inside an emoji,
+    /// becomes U+FFFD: it keeps no user out, and no check takes U+FFFD for a valid character.
     ///
     /// # Errors
     /// As with [`Object::parse`].
@@ -33,29 +33,29 @@ impl Object {
         Self::parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| Self::parse(&whole)))
     }
 
-    /// The member's value; `None` when it is absent or `null`.
+    /// Returns the member's value; `None` if it is absent or `null`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether there is such a member, be it `null`.
+    /// Returns true if the member is present, even if it is `null`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// The names of its members.
+    /// Returns the names of the members.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The member's value when it is a string.
+    /// Returns the member's value if it is a string.
     #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
@@ -68,7 +68,7 @@ impl From<Map<String, Value>> for Object {
     }
 }
 
-/// A JSON text with U+FFFD in place of each lone surrogate; none, where there is no lone surrogate.
+/// Replaces each lone surrogate in a JSON text by U+FFFD. Returns `None` if there is none.
 fn mended(text: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::json::Object;
 
-/// Sizes of an RSA modulus that the signatures are verified with, in bytes.
+/// Accepted sizes of an RSA modulus, in bytes.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
-/// Longest RSA exponent, in bytes. Larger ones only make a verification slow.
+/// The longest accepted RSA exponent, in bytes. Larger ones only make a verification slow.
 const MAX_EXPONENT: usize = 4;
 
-/// The signature algorithms that are accepted; neither `none` nor any with a shared secret is.
+/// The accepted signature algorithms: neither `none` nor any with a shared secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -29,13 +29,13 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The names of all of them, for people.
+    /// The names of all of them, for messages.
     pub const NAMES: &str = "RS256, PS256, ES256 and EdDSA";
 
     /// The keys that they are used with, for people.
     pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256 and Ed25519";
 
-    /// The name of its own.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
+    /// Returns the algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -59,17 +59,17 @@ impl Algorithm {
     }
 }
 
-/// A public key, and the algorithm that it is used with. An RSA key that names none is used with either padding.
+/// A public key with its algorithm. An RSA key that names none may be used with either padding.
 #[derive(Debug)]
 pub struct Key {
     /// `kid`.
     pub id: Option<String>,
-    /// Whom it signs for, where the provider says so (Microsoft).
+    /// The issuer that it signs for, if the provider restricts it (Microsoft).
     pub issuer: Option<String>,
     public: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
-/// The document holds no key that a signature could be verified with.
+/// The document holds no usable key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no usable key (for {})", Algorithm::NAMES)]
 pub struct NoKeys;
@@ -83,11 +83,11 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or out of shape are left
-    /// out, as the standard wants it.
+    /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or with invalid members are
+    /// ignored, as the standard requires.
     ///
     /// # Errors
-    /// No key is left.
+    /// No usable key is left.
     pub fn read(document: &Object) -> Result<Self, NoKeys> {
         let Some(Value::Array(keys)) = document.get("keys") else { return Err(NoKeys) };
         let (mut usable, mut left_out) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl KeySet {
         if usable.is_empty() { Err(NoKeys) } else { Ok(Self { usable, left_out }) }
     }
 
-    /// The keys.
+    /// Returns the keys.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.usable
@@ -116,7 +116,7 @@ impl KeySet {
 impl Key {
     fn read(jwk: &Value) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
-        // What is there must be text: an odd member makes the key odd, not the member absent.
+        // A member of the wrong type makes the key invalid. It does not count as absent.
         let sound = |name: &str| jwk.get(name).is_none_or(Value::is_string);
         if !(sound("kid") && sound("use") && sound("alg") && sound("issuer")) {
             return None;
@@ -158,13 +158,13 @@ impl Key {
         Some(Self { id: owned("kid"), issuer: owned("issuer"), public })
     }
 
-    /// Whether its signatures may have that algorithm, whatever a token says.
+    /// Returns true if the key may be used with that algorithm. The token has no say in it.
     #[must_use]
     pub fn signs_with(&self, algorithm: Algorithm) -> bool {
         self.public.iter().any(|(own, _)| *own == algorithm)
     }
 
-    /// Whether a signature of that algorithm is this key's.
+    /// Returns true if this key made the signature with that algorithm.
     #[must_use]
     pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let mut public = self.public.iter().filter(|(own, _)| *own == algorithm);
@@ -183,7 +183,7 @@ fn rsa(
         number[zeros..].to_vec()
     };
     let (n, e) = (bare(n), bare(e));
-    // An exponent is odd (RFC 8017 §3.1), and with 1 every message is its own signature.
+    // An exponent is odd (RFC 8017 §3.1); with 1 every message would be its own signature.
     let sound = e.len() <= MAX_EXPONENT && e != [1] && e.last().is_some_and(|last| last % 2 == 1);
     if !MODULUS.contains(&n.len()) || !sound {
         return None;

@@ -1,7 +1,7 @@
 //! The signature of an `id_token` (RFC 7515 §5.2, RFC 8725).
 //!
-//! Neither the algorithm nor the key is the token's choice: each key names its algorithm, and no key
-//! that a token brings along or points at (`jwk`, `jku`, `x5c`, `x5u`) is looked at.
+//! The token chooses neither the algorithm nor the key: each key names its algorithm, and keys in the token
+//! or referenced by it (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
 
 use super::id_token::IdToken;
 use super::issuer::Issuers;
@@ -10,7 +10,7 @@ use super::jwk::{Algorithm, Key, KeySet};
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
 
-/// A signed token whose signature is yet to be verified.
+/// A signed token whose signature is not yet verified.
 #[derive(Debug)]
 pub struct Jws<'t> {
     algorithm: Algorithm,
@@ -20,19 +20,19 @@ pub struct Jws<'t> {
     claims: &'t Object,
 }
 
-/// Why a signature is not accepted.
+/// The reason why a signature is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// By these keys the token is a forgery.
+    /// The token is invalid with these keys.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The key is not among these; it may be among newer ones.
+    /// The key is not in this key set; it may be in a newer one.
     #[error("the key is not among these")]
     UnknownKey,
 }
 
 impl Failure {
-    /// When there are no newer keys.
+    /// Converts the failure once there is no newer key set.
     #[must_use]
     pub fn into_refusal(self) -> Refusal {
         match self {
@@ -55,10 +55,10 @@ fn unusable_key() -> Refusal {
 }
 
 impl<'t> Jws<'t> {
-    /// Reads a token's header, and refuses what no key could make good.
+    /// Reads a token's header, and refuses a token that no key could verify.
     ///
     /// # Errors
-    /// The token is not signed, or not in a way that is accepted.
+    /// The token is not signed, or not with an accepted algorithm.
     pub fn read(token: &'t IdToken) -> Result<Self, Refusal> {
         const UNSIGNED: Refusal = refused("the token is not a signed JWT");
         let (header, claims) = token.unverified().ok_or(UNSIGNED)?.parts();
@@ -71,7 +71,8 @@ impl<'t> Jws<'t> {
                 visible(named)
             ))
         })?;
-        // Extensions that must be understood (RFC 7515 §4.1.11): none is. `get` would hide a `null`.
+        // None of the extensions that must be understood (RFC 7515 §4.1.11) is supported. `get` would hide a
+        // `null`.
         if header.has("crit") {
             return Err(refused("`crit` names extensions that are not supported"));
         }
@@ -83,14 +84,14 @@ impl<'t> Jws<'t> {
         Ok(Self { algorithm, key_id, message, signature, claims })
     }
 
-    /// The claims, once a key of the provider has been found to have signed them.
+    /// Returns the claims if a key of the provider has signed them.
     ///
     /// # Errors
-    /// None of the keys has signed this.
+    /// None of the keys has signed this token.
     pub fn verify(&self, keys: &KeySet, issuers: &Issuers) -> Result<&'t Object, Failure> {
         let candidates: Vec<&Key> = match self.key_id {
             Some(id) => keys.keys().iter().filter(|key| key.id.as_deref() == Some(id)).collect(),
-            // Without a name there must be nothing to choose from.
+            // Without a `kid`, the provider must have exactly one key.
             None if keys.keys().len() == 1 => keys.keys().iter().collect(),
             None => return Err(refused("`kid` is missing, and the provider has several keys").into()),
         };
@@ -110,7 +111,7 @@ impl<'t> Jws<'t> {
             return Err(refused("the key does not sign for this issuer").into());
         }
         match (candidates.iter().any(fits), self.key_id) {
-            // Without names, a provider's next key looks like a wrong signature.
+            // Without a `kid`, a signature by the provider's next key looks like a wrong one.
             (true, None) => Err(Failure::UnknownKey),
             (true, Some(_)) => Err(refused("the signature is not the provider's").into()),
             (false, _) => {

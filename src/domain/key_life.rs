@@ -1,46 +1,46 @@
-//! The life of a signing key, told from its timestamps. Not the key: no bytes of one are here.
+//! The states of a signing key, derived from its timestamps. The key itself is not handled here.
 //!
-//! Whoever verifies tokens keeps our public keys for a while, so a key is published before it signs
-//! and for as long as a token that it signed is valid.
+//! Verifiers of tokens cache our public keys. So a key is published before it signs, and for as long as a
+//! token that it signed is valid.
 
 use time::{Duration, OffsetDateTime};
 
-/// When what happens to a key, by the database's clock.
+/// The timestamps of a key, by the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyLife {
-    /// Made, and published since.
+    /// The time at which it was made and published.
     pub created_at: OffsetDateTime,
-    /// Signs from then on.
+    /// The time from which it signs.
     pub signs_from: OffsetDateTime,
-    /// Its successor signs from then on; unknown until there is one.
+    /// The time from which its successor signs; `None` without a successor.
     pub succeeded_at: Option<OffsetDateTime>,
-    /// Withdrawn in an emergency, before its time.
+    /// The time at which it was retired in an emergency.
     pub retired_at: Option<OffsetDateTime>,
 }
 
-/// What a key is good for.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
-    /// Published, so that it is known everywhere when it begins to sign.
+    /// Published, but not yet signing, so that verifiers have it when it begins to sign.
     Next,
-    /// Signs.
+    /// Signing.
     Signing,
-    /// Signs no more; published until the last token that it signed has expired.
+    /// No longer signing; published until the last token that it signed has expired.
     Verifying,
-    /// Withdrawn: its tokens are refused.
+    /// Retired: its tokens are refused.
     Retired,
-    /// No valid token of it is left, and its row may go.
+    /// None of its tokens is valid any more, and its row may be deleted.
     Expired,
 }
 
 impl KeyState {
-    /// Whether others are told of the key, and its tokens accepted.
+    /// Returns true if the key is published and its tokens are accepted.
     #[must_use]
     pub const fn is_published(self) -> bool {
         matches!(self, Self::Next | Self::Signing | Self::Verifying)
     }
 
-    /// The state in one word.
+    /// Returns the state in one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,8 +54,7 @@ impl KeyState {
 }
 
 impl KeyLife {
-    /// The state at a point of time, of a key that stays published for `keep` after its last
-    /// signature.
+    /// Returns the state at `now` of a key that stays published for `keep` after its last signature.
     #[must_use]
     pub fn state(&self, now: OffsetDateTime, keep: Duration) -> KeyState {
         let past = |at: Option<OffsetDateTime>| at.is_some_and(|at| at <= now);
@@ -70,7 +69,7 @@ impl KeyLife {
         }
     }
 
-    /// When it stops being published, once that is known.
+    /// Returns the end of its publication; `None` while it is not known.
     #[must_use]
     pub fn published_until(&self, keep: Duration) -> Option<OffsetDateTime> {
         self.retired_at.or_else(|| self.succeeded_at.map(|at| at.saturating_add(keep)))

@@ -1,7 +1,8 @@
 //! Tells an `id_token` from the other tokens that a provider signs with the same keys (RFC 8725 §3.11 and
-//! §3.12, RFC 9068 §5). Access tokens are shown to other services, each of which could sign in with one here.
+//! §3.12, RFC 9068 §5). Other services receive access tokens, and each of them could sign in with one here.
 //!
-//! Nothing tells where a provider makes access tokens of the very claims of its `id_token`s, as Dex does.
+//! Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. Those cannot
+//! be told apart.
 
 use serde_json::Value;
 
@@ -13,8 +14,8 @@ const ACCESS_TOKEN: Refusal =
 const OTHER: Refusal =
     Refusal::new(Reason::InvalidToken, "this is a token of another kind; send the id_token");
 
-/// Members that access tokens have and no `id_token`: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and how
-/// the client has authenticated (Microsoft).
+/// Members that only access tokens have: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and the client's
+/// authentication method (Microsoft).
 const OF_ACCESS: [&str; 4] = ["scope", "scp", "azpacr", "appidacr"];
 
 /// Refuses a JOSE header that names another kind of token, such as `at+jwt` (RFC 9068 §2.1) or `logout+jwt`.
@@ -31,13 +32,13 @@ pub(super) fn check_header(header: &Object) -> Result<(), Refusal> {
 /// Refuses the claims of another kind of token.
 pub(super) fn check_claims(claims: &Object) -> Result<(), Refusal> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
-    // Keycloak says it in the payload; Google's endpoint puts the header's member among the claims.
+    // Keycloak has `typ` in the payload; Google's endpoint adds the header's `typ` to the claims.
     match claims.get("typ").map(word).as_deref() {
         None | Some("id" | "jwt") => {}
         Some("bearer" | "dpop" | "at+jwt") => return Err(ACCESS_TOKEN),
         Some(_) => return Err(OTHER),
     }
-    // Amazon Cognito.
+    // Amazon Cognito has `token_use`.
     match claims.get("token_use").map(word).as_deref() {
         None | Some("id") => {}
         Some("access") => return Err(ACCESS_TOKEN),

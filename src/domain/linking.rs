@@ -1,63 +1,63 @@
-//! The rules by which an unknown identity finds its user, as far as they do not depend on
-//! what is stored. The rest is one SQL statement; see `store::users`.
+//! The linking rules for an unknown identity, as far as they do not depend on stored data. The rest is one
+//! SQL statement; see `store::users`.
 
 use serde::Deserialize;
 
 use super::claims::VerifiedClaims;
 use super::refusal::Reason;
 
-/// When an e-mail address may lead to an existing user.
+/// The rule by which an e-mail address may link to an existing user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
-    /// When the provider has verified it.
+    /// The provider has verified the address.
     #[default]
     Verified,
-    /// When the provider also runs the mailbox: `@gmail.com`, or verified with `hd`.
+    /// The provider also runs the mailbox: `@gmail.com`, or verified with `hd`.
     Authoritative,
-    /// Never.
+    /// An e-mail address never links.
     Never,
 }
 
-/// What to do about a sign-in that a rule calls into question.
+/// The decision about a doubtful sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// Carry on by the general rules.
+    /// The general rules apply.
     #[default]
     Allow,
-    /// Refuse.
+    /// The sign-in is refused.
     Refuse,
 }
 
 /// A provider's linking settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policy {
-    /// When an address may lead to an existing user.
+    /// The rule by which an e-mail address may link to an existing user.
     pub link: Link,
-    /// Whether an unverified address is good enough to create a user with.
+    /// The decision about a new user with an unverified e-mail address.
     pub unverified_email: Doubt,
-    /// Whether a user can be created without an address.
+    /// The decision about a new user without an e-mail address.
     pub missing_email: Doubt,
-    /// Whether a second subject with one address is taken for the same person.
+    /// The decision about a second subject of one provider with the same e-mail address.
     pub recycled_email: Doubt,
 }
 
-/// What becomes of an identity that is not known yet.
+/// The decision about an unknown identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// When somebody has the address: link, or refuse.
+    /// Link or refuse, if another user has the e-mail address.
     pub if_taken: Result<(), Reason>,
-    /// When nobody has it: create, or refuse.
+    /// Create or refuse, if no user has it.
     pub if_free: Result<(), Reason>,
-    /// Refuse to link a second subject of this provider to one user.
+    /// Refuses to link a second subject of this provider to one user.
     pub refuse_recycled: bool,
-    /// The provider proves the e-mail: it is verified, and may link.
+    /// True if the provider proves the e-mail address: it is verified and may link.
     pub proves: bool,
 }
 
 impl Policy {
-    /// Decides about an unknown identity. `create` is the caller's wish.
+    /// Decides about an unknown identity. `create` is the client's request to create a user.
     #[must_use]
     pub fn decide(self, claims: &VerifiedClaims, create: bool) -> Decision {
         let refuse_recycled = self.recycled_email == Doubt::Refuse;
@@ -68,7 +68,7 @@ impl Policy {
         }
         let unverified_refused = self.unverified_email == Doubt::Refuse;
         let (if_taken, if_free) = match (&claims.email, claims.email_verified) {
-            // Nothing ever joins on "no e-mail", so nobody can have it.
+            // An absent e-mail address never links, so no user can have it.
             (None, _) if self.missing_email == Doubt::Refuse => {
                 (Err(Reason::EmailMissing), Err(Reason::EmailMissing))
             }
@@ -81,7 +81,8 @@ impl Policy {
         Decision { if_taken, if_free, refuse_recycled, proves }
     }
 
-    /// Tells whether the e-mail counts as proven: this provider has verified it, and may link by it.
+    /// Returns true if the e-mail address counts as proven: this provider has verified it, and may link by
+    /// it.
     #[must_use]
     pub fn proves(self, claims: &VerifiedClaims) -> bool {
         claims.email.is_some() && claims.email_verified && self.link.admits(claims)
@@ -89,7 +90,7 @@ impl Policy {
 }
 
 impl Link {
-    /// Whether a verified address is proven enough.
+    /// Returns true if this rule lets a verified e-mail address link.
     #[must_use]
     pub fn admits(self, claims: &VerifiedClaims) -> bool {
         match self {

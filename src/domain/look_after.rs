@@ -1,21 +1,21 @@
-//! What staff change about people, decided before it is done: the page that shows a change beforehand and the
-//! change itself go by the same decision. No part of it reads or writes anything.
+//! Decisions about changes that staff make to users. The preview of a change and the change itself use the
+//! same decision. Nothing here reads or writes stored data.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::user::{Identity, User};
 
-/// A user as of one moment, with all that a change may concern.
+/// A user at one moment, with everything that a change may concern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     /// The user.
     pub user: User,
-    /// When the user or the set of their identities last changed.
+    /// The time of the latest change to the user or the set of identities.
     pub updated_at: OffsetDateTime,
-    /// When the user was disabled.
+    /// The time at which the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
-    /// What they sign in with, the oldest first.
+    /// The user's identities, the oldest first.
     pub identities: Vec<LinkedIdentity>,
 }
 
@@ -24,63 +24,64 @@ pub struct Person {
 pub struct LinkedIdentity {
     /// The identity.
     pub identity: Identity,
-    /// Sessions that were opened with it and are alive.
+    /// The number of active sessions that were opened with it.
     pub sessions: i64,
 }
 
 impl Person {
-    /// Key of the user.
+    /// Returns the user's id.
     #[must_use]
     pub const fn id(&self) -> Uuid {
         self.user.id
     }
 
-    /// The identity of that key, if it is theirs.
+    /// Returns the user's identity with that id.
     #[must_use]
     pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
         self.identities.iter().find(|linked| linked.identity.id == id)
     }
 
-    /// Sessions that are alive.
+    /// Returns the number of active sessions.
     #[must_use]
     pub fn sessions(&self) -> i64 {
         self.identities.iter().map(|linked| linked.sessions).sum()
     }
 
-    /// Whether this is the member of staff with that address. An address that nobody proved is anybody's.
+    /// Returns true if this user is the member of staff with that e-mail address. An unverified address
+    /// proves nothing.
     fn is(&self, actor: &str) -> bool {
         self.user.email_verified && self.user.email.as_deref() == Some(actor)
     }
 }
 
-/// Why a change is not made.
+/// The reason why a change is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// It would delete or disable the account of whoever asks for it.
+    /// The change would delete or disable the actor's own account.
     OwnAccount,
-    /// Nobody could sign in to the account any more.
+    /// No sign-in could reach the account any more.
     LastIdentity,
 }
 
-/// What the remaining user is like after a merge.
+/// The remaining user after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
-    /// Address: their own, else the other's.
+    /// The e-mail address: the user's own, otherwise the other's.
     pub email: Option<String>,
-    /// Whether a provider has vouched for it.
+    /// True if a provider has verified it.
     pub email_verified: bool,
-    /// Display name: their own, else the other's.
+    /// The display name: the user's own, otherwise the other's.
     pub name: Option<String>,
-    /// Picture: their own, else the other's.
+    /// The picture: the user's own, otherwise the other's.
     pub picture: Option<String>,
-    /// Since when they are disabled: a merge lets nobody back in.
+    /// The time since which the user is disabled. A merge enables no disabled user.
     pub disabled_at: Option<OffsetDateTime>,
 }
 
-/// Merging `from` into `into`: all identities become `into`'s, and `from` is no more.
+/// Merges `from` into `into`: all identities move to `into`, and `from` is deleted.
 ///
 /// # Errors
-/// [`Refused::OwnAccount`], where `from` is the actor's, or the actor's would be disabled.
+/// [`Refused::OwnAccount`], if `from` is the actor's account, or the actor's account would be disabled.
 pub fn merge(from: &Person, into: &Person, actor: &str) -> Result<Merged, Refused> {
     let disables = into.disabled_at.is_none() && from.disabled_at.is_some();
     if from.is(actor) || (disables && into.is(actor)) {
@@ -96,19 +97,20 @@ pub fn merge(from: &Person, into: &Person, actor: &str) -> Result<Merged, Refuse
     })
 }
 
-/// Unlinking one of a user's identities.
+/// Checks that one of the user's identities may be unlinked.
 ///
 /// # Errors
-/// [`Refused::LastIdentity`], where it is the last and there is no verified address to come back by.
+/// [`Refused::LastIdentity`], if it is the last one and the user has no verified e-mail address to sign in
+/// by.
 pub fn unlink(person: &Person) -> Result<(), Refused> {
     let way_back = person.identities.len() > 1 || person.user.email_verified;
     if way_back { Ok(()) } else { Err(Refused::LastIdentity) }
 }
 
-/// Deleting a user.
+/// Checks that a user may be deleted.
 ///
 /// # Errors
-/// [`Refused::OwnAccount`], where it is the actor's.
+/// [`Refused::OwnAccount`], if it is the actor's account.
 pub fn delete(person: &Person, actor: &str) -> Result<(), Refused> {
     if person.is(actor) { Err(Refused::OwnAccount) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! What an OpenID provider says of itself (OpenID Connect Discovery 1.0 §3, RFC 8414 §2).
+//! The discovery document of an OpenID provider (OpenID Connect Discovery 1.0 §3, RFC 8414 §2).
 
 use url::Url;
 
@@ -6,10 +6,10 @@ use super::address::secure;
 use super::json::Object;
 use super::refusal::visible;
 
-/// The end of the address of every such document.
+/// The end of every discovery document's URL.
 pub const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
-/// The endpoints of a provider, those that it has.
+/// The published endpoints of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     /// `jwks_uri`.
@@ -20,22 +20,22 @@ pub struct Metadata {
     pub authorization_url: Option<Url>,
     /// `token_endpoint`.
     pub token_url: Option<Url>,
-    /// `token_endpoint_auth_methods_supported`. Where there is none, it means `client_secret_basic`.
+    /// `token_endpoint_auth_methods_supported`. If absent, the standard means `client_secret_basic`.
     pub token_auth_methods: Option<Vec<String>>,
 }
 
-/// Why a document is not this provider's metadata.
+/// The reason why a document is not this provider's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// It is somebody else's (OpenID Connect Discovery 1.0 §4.3), whom it names.
+    /// It names another issuer (OpenID Connect Discovery 1.0 §4.3).
     #[error("`issuer` is {}, not the configured one", _0.as_deref().unwrap_or("missing"))]
     Issuer(Option<String>),
-    /// An endpoint is not an address that a secret may be sent to.
+    /// The URL of an endpoint is not one that a secret may be sent to.
     #[error("an endpoint is not an https address")]
     Endpoint,
 }
 
-/// Where the metadata of an issuer is (OpenID Connect Discovery 1.0 §4.1).
+/// Returns the URL of an issuer's discovery document (OpenID Connect Discovery 1.0 §4.1).
 #[must_use]
 pub fn address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
@@ -44,10 +44,10 @@ pub fn address(issuer: &Url) -> Url {
 }
 
 impl Metadata {
-    /// Reads the document of that issuer.
+    /// Reads the discovery document of that issuer.
     ///
     /// # Errors
-    /// The document is another issuer's, or leads where no token may go.
+    /// The document names another issuer, or an endpoint that no token may be sent to.
     pub fn read(document: &Object, issuer: &str) -> Result<Self, Unfit> {
         if document.str("issuer") != Some(issuer) {
             return Err(Unfit::Issuer(document.str("issuer").map(visible)));
@@ -57,7 +57,7 @@ impl Metadata {
             Some(value) => value
                 .as_str()
                 .and_then(|text| Url::parse(text).ok())
-                // Who is met by https leads nobody to this machine's own services.
+                // A provider with an `https` issuer must not redirect calls to this machine's own services.
                 .filter(|url| secure(url) && (url.scheme() == "https" || issuer.starts_with("http://")))
                 .map(Some)
                 .ok_or(Unfit::Endpoint),

@@ -1,5 +1,4 @@
-//! What the words mean: claims and their validation, e-mail addresses, users, identities.
-//! No I/O and no framework.
+//! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no framework.
 
 pub mod address;
 pub mod claims;

@@ -1,8 +1,8 @@
-//! Why a sign-in was refused: the closed list that errors, events and pages share.
+//! The reasons why a sign-in is refused: the closed list that errors, events and pages share.
 
 use std::fmt;
 
-/// A refusal that is the caller's to mend. Each has one name on the wire, in events and in logs.
+/// A refusal that the client can act on. Each has one name in responses, events and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The `id_token` is malformed, unsigned, refused by the provider, or lacks a required claim.
@@ -21,13 +21,13 @@ pub enum Reason {
     UserDisabled,
     /// The identity is unknown and the caller asked not to create a user.
     UserNotFound,
-    /// Another subject of the same provider holds the address, and the provider recycles addresses.
+    /// Another subject of the same provider has the e-mail address, and the provider recycles addresses.
     IdentityConflict,
-    /// Somebody has the address; it takes a session of theirs to link this identity.
+    /// Another user has the e-mail address; linking this identity takes a session of that user.
     LinkRequired,
-    /// The provider does not vouch for the address.
+    /// The provider has not verified the e-mail address.
     EmailNotVerified,
-    /// The provider gave no usable address and is configured to need one.
+    /// The provider gave no usable e-mail address, and its settings require one.
     EmailMissing,
 }
 
@@ -48,7 +48,7 @@ impl Reason {
         Self::EmailMissing,
     ];
 
-    /// The name on the wire.
+    /// Returns the name in responses, events and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Reason {
         }
     }
 
-    /// The reason of that name.
+    /// Returns the reason of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
@@ -80,32 +80,32 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A reason, and the check that failed in words that give nothing away.
+/// A reason, with the check that failed in words that reveal nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {detail}")]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The check that failed. Never holds a value taken from the token.
+    /// The check that failed. It never holds a value taken from the token.
     pub detail: &'static str,
-    /// What was received, and what to do about it, for the log alone.
+    /// The received value and the remedy, for the log alone.
     pub log: Option<String>,
 }
 
-/// Returns the beginning of a text that somebody may have written who knows that it ends up in a log.
+/// Returns the beginning of an untrusted text in a form that is safe in a log.
 pub(super) fn visible(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).take(MAX_CHARS).collect()
 }
 
 impl Refusal {
-    /// A refusal for that reason.
+    /// Creates a refusal.
     #[must_use]
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
         Self { reason, detail, log: None }
     }
 
-    /// The same, with what only the log may know.
+    /// Adds a text for the log.
     #[must_use]
     pub fn logged(self, log: String) -> Self {
         Self { log: Some(log), ..self }

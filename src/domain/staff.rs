@@ -1,18 +1,18 @@
-//! Staff: people who look after the users, and what they may do.
+//! Staff: the people who administer users, and their permissions.
 
 use std::fmt;
 
-/// What a member of staff may do.
+/// The permissions of a member of staff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Read, and end sessions.
+    /// May read, and end sessions.
     Support,
-    /// Everything.
+    /// May do everything.
     Admin,
 }
 
 impl Role {
-    /// The name in commands, in the database and on pages.
+    /// Returns the name in commands, in the database and on pages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -21,7 +21,7 @@ impl Role {
         }
     }
 
-    /// The role of that name.
+    /// Returns the role of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Support, Self::Admin].into_iter().find(|role| role.name() == name)

@@ -1,34 +1,34 @@
-//! Users and their identities, as they are stored and answered.
+//! Users and their identities, as they are stored and returned.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// A person.
+/// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Never reused, and all that other services should keep.
+    /// The id, never reused. Other services should store only this.
     pub id: Uuid,
-    /// ASCII case-folded; unique among users.
+    /// The e-mail address, ASCII case-folded; unique among users.
     pub email: Option<String>,
-    /// Whether a provider has vouched that the address is this person's.
+    /// True if a provider has verified that the e-mail address belongs to this user.
     pub email_verified: bool,
     /// Display name.
     pub name: Option<String>,
-    /// Address of a picture.
+    /// URL of a picture.
     pub picture: Option<String>,
-    /// When the user was created.
+    /// The time at which the user was created.
     pub created_at: OffsetDateTime,
 }
 
-/// What a user signs in with: a subject at a provider.
+/// An identity that a user signs in with: a subject at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Key of the identity.
+    /// The id of the identity.
     pub id: Uuid,
     /// Name of the provider, as configured.
     pub provider: String,
     /// `sub` at that provider; case-sensitive.
     pub subject: String,
-    /// The provider's latest address for it, as the provider spelt it.
+    /// The provider's latest e-mail address for it, as the provider wrote it.
     pub email: Option<String>,
 }
