@@ -1,4 +1,5 @@
-//! The composition root: builds, manages, mounts, attaches. The one file that knows everyone.
+//! The composition root: builds the service, mounts the routes and attaches the fairings. Only this module depends
+//! on all others.
 
 pub mod check;
 pub mod drain;
@@ -49,17 +50,16 @@ use crate::web::starting::{self, Stage};
 use crate::web::traces::RequestTraces;
 use crate::web::{admin, api, catcher, deadline, ops, problem_pages, templates, well_known};
 
-/// Where the database's settings are.
+/// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
 
-/// Longest time for what is left to do once the last request is answered: whoever told the service to stop
-/// kills it when it takes too long.
+/// The timeout for the work left after the last response. A service manager kills the process if it takes too long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
 const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_timeout = '2s', the same for statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
 
-/// Why the service does not start. Each is one line that says what to do.
+/// The reason why the service does not start, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A setting that only some commands need is missing or wrong.
@@ -68,10 +68,10 @@ pub enum Error {
     /// The database's settings cannot be used.
     #[error(transparent)]
     Settings(#[from] database::Error),
-    /// The database does not answer, or not to us.
+    /// The database does not answer, or refuses the connection.
     #[error("the database cannot be used: {0}; check DATABASE_URL, and that PostgreSQL runs and accepts it")]
     Database(#[source] sqlx::Error),
-    /// What stands before the database confuses the statements of its clients.
+    /// A pooler before the database mixes up the prepared statements of its clients.
     #[error("the database is behind a pooler that mixes up prepared statements; {POOLER_REMEDY}")]
     Pooler,
     /// The schema cannot be brought up to date.
@@ -79,29 +79,29 @@ pub enum Error {
         "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
     )]
     Migrate(#[from] MigrateError),
-    /// The database failed.
+    /// A statement failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// There is no key to sign with.
+    /// No signing key can be used.
     #[error(transparent)]
     SigningKey(#[from] signing_key::Error),
-    /// Identity providers cannot be asked.
+    /// The HTTP client for identity providers cannot be built.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The environment names a collector of traces that cannot be understood.
+    /// The environment configures an exporter of traces that cannot be built.
     #[cfg(feature = "otlp")]
     #[error(
         "traces cannot be sent: {0}; correct or remove the variables that begin with OTEL_EXPORTER_OTLP_"
     )]
     Traces(#[from] opentelemetry_otlp::ExporterBuildError),
-    /// Nobody can listen there.
+    /// The service cannot listen there.
     #[error(
         "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop what has the port"
     )]
     Listen {
-        /// Address and port.
+        /// The IP address and port.
         address: SocketAddr,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// Rocket does not start.
@@ -118,7 +118,7 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     settings.warn_of_plain_text()?;
     let options = settings.connect_options()?;
     let mut turn = options.connect().await.map_err(Error::Database)?;
-    // An index on millions of rows takes longer than any request may.
+    // An index on millions of rows takes longer than the time limit for requests.
     let patient = options.options([("statement_timeout", "0")]);
     let mut connection = patient.connect().await.map_err(Error::Database)?;
     if !pooler::keeps_statements(&mut turn, &mut connection).await? {
@@ -135,20 +135,20 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     connection.close().await.map_err(Error::Database)
 }
 
-/// The database as a command needs it, which has no running service. A pool would only say that it
-/// got no connection in time; one of our own says why.
+/// Opens the connection pool for a command. It connects once by itself before, because a pool would only report that
+/// it got no connection in time.
 async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)?;
     Ok(Db::from(PostgresPool::init(&figment.focus(DATABASE)).await?).pool().clone())
 }
 
-/// How to connect to the database.
+/// Returns the options for a connection to the database.
 fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
     Ok(database::Settings::read(&figment.focus(DATABASE))?.connect_options()?)
 }
 
-/// Deletes what has served its time.
+/// Deletes expired sessions, old events and the traces of deleted users.
 ///
 /// # Errors
 /// The database cannot be used.
@@ -164,7 +164,7 @@ const fn limits(events: config::Events, session: &config::Session) -> Limits {
     Limits { event_days: events.retention_days, sessions_per_identity: session.max_per_identity }
 }
 
-/// What is left to do before the service can sign people in, once its database is there.
+/// The rest of the start, which needs the database.
 #[derive(Debug)]
 pub struct Start {
     figment: Figment,
@@ -198,7 +198,7 @@ impl Start {
     }
 }
 
-/// Builds the service, which answers 503 until its start is over. No database is asked yet.
+/// Builds the service, which answers 503 until its start is complete. It does not use the database yet.
 ///
 /// # Errors
 /// See [`Error`].
@@ -260,8 +260,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     Ok((rocket, start))
 }
 
-/// Serves until told to stop (how is `service/drain.rs`), and closes the pool once the last request is
-/// answered and the last refusal written, or there is no more time for that.
+/// Serves until shutdown is requested (see `service/drain.rs`). Then it closes the pool once the last response is
+/// sent and the last refusal written, or after a timeout.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.
@@ -284,7 +284,7 @@ pub async fn launch(
     drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
     let end = async {
         if let Some(writer) = refusals {
-            // A panic there is in the log already; what matters is that it has ended.
+            // A panic there is in the log already; the task has ended in any case.
             let _ = writer.await;
         }
         if let Some(pool) = pool {
@@ -306,7 +306,7 @@ pub async fn launch(
 
 fn not_launched(error: rocket::Error, address: SocketAddr) -> Error {
     match error.kind() {
-        // The cause cannot be taken out of Rocket's error.
+        // The cause cannot be moved out of Rocket's error.
         ErrorKind::Bind(cause) => {
             let cause =
                 cause.raw_os_error().map_or_else(|| cause.kind().into(), io::Error::from_raw_os_error);

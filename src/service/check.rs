@@ -1,4 +1,4 @@
-//! Whether everything outside is as the service needs it. Looks, and changes nothing.
+//! Checks the database, the providers and the proxies against the settings. It changes nothing.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,38 +18,38 @@ use crate::store::{pooler, server};
 use crate::web::admin::Admin;
 use crate::web::database::Settings;
 
-/// Longest wait for the database.
+/// The timeout of the connection to the database.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Clocks that differ by more are told of, in seconds. Tokens are refused from
+/// The largest difference between clocks that is not reported, in seconds. Tokens are refused from
 /// [`LEEWAY`](crate::domain::claims::LEEWAY) on.
 const CLOSE: i64 = 30;
 
-/// What was looked at.
+/// The result for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// In a word or two.
+    /// The item.
     pub subject: String,
-    /// How it is.
+    /// Its state.
     pub state: State,
 }
 
-/// How it is.
+/// The state of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// The item is in order.
     Good(String),
-    /// The service runs, and yet.
+    /// The service runs, but the item should be corrected.
     Doubtful {
-        /// What is not as it should be.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// The service does not start, or somebody cannot sign in.
+    /// The service does not start, or some users cannot sign in.
     Wrong {
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
 }
@@ -64,11 +64,11 @@ impl State {
     }
 }
 
-/// Looks at the database and at each provider that is switched on, and tells of each thing as it is
-/// seen. The settings themselves are sound by now.
+/// Checks the database and each enabled provider, and reports each result at once. The settings themselves are valid
+/// by now.
 ///
 /// # Errors
-/// See [`Error`]. What is found wrong is no error.
+/// See [`Error`]. A problem that the check finds is not an error.
 pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
     let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
     if let Some(state) = proxies(config) {
@@ -87,7 +87,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             } else {
                 say("pooler", State::wrong("mixes up prepared statements", POOLER_REMEDY));
             }
-            // Whatever becomes of it, nothing is left to do with it.
+            // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
         }
         Ok(Err(error)) => say("database", unreachable(&error.to_string())),
@@ -108,7 +108,8 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     Ok(())
 }
 
-/// Nothing below a request has a time limit of its own (Rocket 0.5), so a proxy is part of the installation.
+/// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part of an
+/// installation.
 fn proxies(config: &Config) -> Option<State> {
     let address: IpAddr = config.figment.extract_inner("address").ok()?;
     (config.proxies.are_none() && !address.is_loopback()).then(|| {
@@ -127,7 +128,7 @@ fn unreachable(why: &str) -> State {
     )
 }
 
-/// The server, the schema and the keys.
+/// Checks the server, the schema and the keys.
 async fn stored(
     config: &Config,
     connection: &mut PgConnection,
@@ -215,7 +216,7 @@ fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)
     }
 }
 
-/// How far another clock is ahead of this one.
+/// Compares another clock with this machine's; `ahead` is positive if the other one is ahead.
 fn clock_state(ahead: i64, whose: &str) -> State {
     let seconds = ahead.unsigned_abs();
     let direction = if ahead < 0 { "ahead of" } else { "behind" };

@@ -1,6 +1,6 @@
-//! Stopping without losing a request. At SIGTERM, Rocket would close the port at once, while a proxy
-//! still sends requests to it. So `/readyz` says first that this instance is about to go, all else
-//! goes on for a while, and only then does Rocket's own shutdown begin.
+//! Graceful shutdown. At SIGTERM, Rocket would close the port at once, while a proxy still sends requests to it. So
+//! `/readyz` first reports that this instance is stopping, requests are served for some seconds, and only then does
+//! Rocket's own shutdown begin.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,8 +18,8 @@ use crate::web::drain::Drain;
 
 const SIGNALS: &str = "shutdown.signals";
 
-/// What tells the process to stop, heard from the moment on that this value is made. A signal that came
-/// while nobody listened would be lost: the first that is listened for does not end a process any more.
+/// Receives the signals that request a shutdown, from the moment it is created. A signal before the first wait is
+/// kept: once a handler is registered, it no longer ends the process.
 #[derive(Debug)]
 pub struct Stop {
     terminate: Signal,
@@ -27,15 +27,15 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Listens.
+    /// Registers the signal handlers.
     ///
     /// # Errors
-    /// The system does not let it.
+    /// The operating system refuses.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Returns when the process was told to stop: before it serves, nobody has to be waited for.
+    /// Waits for a shutdown request. Before the service serves, it can stop at once.
     pub async fn told(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -44,16 +44,15 @@ impl Stop {
     }
 }
 
-/// Takes SIGTERM out of Rocket's hands. Its other signals, and an interrupt from a terminal, still
-/// stop it at once.
+/// Removes SIGTERM from Rocket's signals. Its other signals, and an interrupt from a terminal, still stop it at
+/// once.
 pub(super) fn take_over(figment: Figment) -> Figment {
     let mut signals: HashSet<Sig> = figment.extract_inner(SIGNALS).unwrap_or_default();
     signals.remove(&Sig::Term);
     figment.merge(Serialized::global(SIGNALS, signals))
 }
 
-/// Waits for SIGTERM, goes on for as long as [`Drain`] says, and stops. Whoever tells twice does not
-/// want to wait.
+/// Waits for SIGTERM, serves for the time that [`Drain`] has, and stops. A second signal skips the drain.
 pub(super) fn fairing(stop: Stop) -> impl Fairing {
     AdHoc::on_liftoff("drain", move |rocket| Box::pin(async move { wait(rocket, stop) }))
 }
@@ -66,7 +65,7 @@ fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
         let seconds = drain.seconds();
         tracing::info!(seconds, "told to stop; `/readyz` says so, and requests are answered meanwhile");
         drain.begin();
-        // Either way it is over: the time, or the patience.
+        // Either the time has passed, or a second signal came.
         let _ = timeout(Duration::from_secs(seconds.into()), terminate.recv()).await;
         shutdown.notify();
     });

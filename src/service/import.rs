@@ -1,4 +1,4 @@
-//! Users who existed elsewhere, from a file: read on one thread, written by some connections at once.
+//! Imports users from a file: one thread reads, and several connections write at the same time.
 
 mod csv;
 mod dealer;
@@ -21,37 +21,37 @@ use crate::domain::import::{Person, Refused, Rules};
 use crate::session::import::{Done, Import};
 use crate::store;
 
-/// Connections that write. Which of them a row goes to is decided by whom it is about, so that rows with one address
-/// are written in their order.
+/// The number of connections that write. A row's e-mail address selects its writer, so that rows with the same
+/// address are written in their order.
 const WRITERS: usize = 2;
-/// Batches that are read ahead for each of them.
+/// The number of batches that are read ahead for each writer.
 const AHEAD: usize = 2;
-/// Longest row, in bytes.
+/// The longest row, in bytes.
 const LONGEST: usize = 1 << 20;
-/// Bytes that are read at a time.
+/// The size of the read buffer, in bytes.
 const BLOCK: usize = 1 << 18;
-/// What the audit names.
+/// The actor in the audit log.
 const ACTOR: &str = "the command line";
 
-/// Why an import stops. What it has reported stays.
+/// The reason why an import stops. The rows reported before stay imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reading it fails.
+    /// The file cannot be read.
     #[error("the file cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// Whoever is told cannot take it.
+    /// The list of refused rows cannot be written.
     #[error("the refused rows cannot be written down: {0}")]
     Tell(#[source] io::Error),
-    /// It says nothing of its columns.
+    /// The header is missing or invalid.
     #[error("the first line has to name the columns: {0}; see `vestibule import --help`")]
     Header(String),
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] super::Error),
-    /// The database failed in the middle.
+    /// The database failed during the import.
     #[error("{0}; what was imported until now stays, and the same command goes on from there")]
     Store(#[from] store::Error),
-    /// A bug.
+    /// A task panicked, which is a bug.
     #[error("a part of the import stopped; what was imported until now stays")]
     Stopped,
 }
@@ -62,48 +62,48 @@ impl Error {
     }
 }
 
-/// How people are written down.
+/// The format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// RFC 4180, with a header.
     Csv,
-    /// An object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
-/// What there is to tell while it goes on.
+/// A report during the import.
 #[derive(Debug)]
 pub enum News {
-    /// Columns or members that have no meaning here.
+    /// Columns or members that are unknown and ignored.
     Ignored(Vec<String>),
-    /// A row that is not imported.
+    /// A row that was not imported.
     Refused {
-        /// The line it begins on, the first being 1.
+        /// The line on which the row begins, counted from 1.
         line: u64,
-        /// Why.
+        /// The reason.
         why: Refused,
     },
-    /// Rows that are written, or were found there.
+    /// Rows that were written or already existed.
     Done {
-        /// How many.
+        /// The number of rows.
         rows: u64,
-        /// Bytes of the file up to there.
+        /// The number of bytes of the file up to there.
         position: u64,
     },
 }
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// Rows that were read.
     pub read: u64,
     /// Rows that were imported.
     pub imported: u64,
-    /// Users that were created by them.
+    /// Users that were created.
     pub users: u64,
-    /// Identities that were created by them.
+    /// Identities that were created.
     pub identities: u64,
-    /// Rows of which everything was there already.
+    /// Rows that were already imported.
     pub already: u64,
     /// Rows that were refused.
     pub refused: u64,
@@ -113,19 +113,19 @@ pub struct Summary {
 struct Row {
     line: u64,
     person: Result<Person, Refused>,
-    /// Bytes up to its end.
+    /// The number of bytes up to its end.
     position: u64,
 }
 
-/// Rows, one after the other.
+/// The rows of a file in their order.
 trait Rows {
     fn next(&mut self) -> io::Result<Option<Row>>;
 
-    /// Columns and members without a meaning, each once.
+    /// Returns the unknown columns or members, each once.
     fn ignored(&mut self) -> Vec<String>;
 }
 
-/// What the parts tell the whole.
+/// A message from the reader or a writer.
 enum Heard {
     Ignored(Vec<String>),
     Refused(u64, Refused),
@@ -135,7 +135,7 @@ enum Heard {
 /// Imports a file.
 ///
 /// # Errors
-/// See [`Error`]. A row that is refused is none.
+/// See [`Error`]. A refused row is not an error.
 pub async fn import(
     settings: &Maintenance,
     input: impl Read + Send + 'static,
@@ -168,7 +168,7 @@ pub async fn import(
     if summary.imported > 0
         && let Err(error) = store::import::analyze(&pool).await
     {
-        // Everybody is there all the same, and PostgreSQL will come round to it by itself.
+        // All rows are imported all the same, and autovacuum will analyze the tables later.
         tracing::warn!(%error, "the planner does not know of the new users yet; run ANALYZE users, identities");
     }
     pool.close().await;
@@ -176,7 +176,7 @@ pub async fn import(
 }
 
 impl Summary {
-    /// Adds up, and passes on.
+    /// Adds a message to the totals and returns the reports for the caller.
     fn hear(&mut self, heard: Heard) -> Vec<News> {
         match heard {
             Heard::Ignored(names) => vec![News::Ignored(names)],
@@ -198,7 +198,7 @@ impl Summary {
     }
 }
 
-/// Reads to the end, or until nobody writes any more; answers how many rows there were.
+/// Reads to the end of the file, or until the writers have stopped. Returns the number of rows.
 fn read(
     input: impl Read,
     format: Format,
@@ -213,7 +213,7 @@ fn read(
     }
 }
 
-/// A text without the mark that some programs put before it (Unicode, "byte order mark").
+/// Removes the byte order mark that some programs write at the beginning.
 fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     let mut first = Vec::new();
@@ -224,14 +224,14 @@ fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
     Ok(BufReader::with_capacity(BLOCK, Cursor::new(first).chain(input)))
 }
 
-/// Reads all rows; answers how many there were.
+/// Reads all rows and passes them to the writers. Returns the number of rows.
 fn deal(rows: &mut impl Rows, queues: &[Sender<Job>], heard: &Sender<Heard>) -> Result<u64, Error> {
     let mut dealer = Dealer::new(queues);
     let mut read = 0;
     loop {
         let row = rows.next()?;
         let ignored = rows.ignored();
-        // Who does not listen any more has failed, and says why.
+        // If the receiver is gone, the import has failed elsewhere and reports that error.
         if !ignored.is_empty() && heard.blocking_send(Heard::Ignored(ignored)).is_err() {
             break;
         }
@@ -251,7 +251,7 @@ fn deal(rows: &mut impl Rows, queues: &[Sender<Job>], heard: &Sender<Heard>) -> 
     Ok(read)
 }
 
-/// Writes what it is given, until there is no more.
+/// Writes batches until the queue is closed.
 async fn write(
     pool: PgPool,
     event: Uuid,
@@ -261,7 +261,7 @@ async fn write(
     let mut import = Import::new(&pool, event, ACTOR);
     let mut reached = 0;
     while let Some(job) = jobs.recv().await {
-        // A few rows may wait for more, and no more than there is room for.
+        // At most one batch of deferred rows is kept for the next batch; before the end, none.
         let (rows, most, say) = match job {
             Job::Write(batch) => {
                 reached = batch.position.max(reached);
@@ -275,7 +275,7 @@ async fn write(
         while import.waiting() > most {
             let _ = heard.send(Heard::Done(import.bring_in(Vec::new()).await?, reached)).await;
         }
-        // Nobody waits for it who has gone.
+        // The receiver may be gone, which does not matter here.
         let _ = say.map(|say| say.send(()));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! An operator's view of the signing keys, without a running service.
+//! The commands for signing keys, which need no running service.
 
 use time::OffsetDateTime;
 
@@ -6,34 +6,34 @@ use super::{Error, database};
 use crate::config::Maintenance;
 use crate::session::key_rotation::Rotation;
 
-/// What may be told of a key.
+/// The public data of a key.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// Its id.
+    /// The id.
     pub kid: String,
-    /// What it is good for, in one word.
+    /// The state in one word.
     pub state: &'static str,
-    /// When it was made.
+    /// The time at which it was made.
     pub created_at: OffsetDateTime,
-    /// When it signs, from then on.
+    /// The time from which it signs.
     pub signs_from: OffsetDateTime,
-    /// When it stops being published, once that is known.
+    /// The end of its publication; `None` while it is not known.
     pub published_until: Option<OffsetDateTime>,
 }
 
-/// How the keys are changed.
+/// A kind of key rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotate {
-    /// A new key is announced, and signs later.
+    /// Publishes a new key, which signs later.
     Announce,
-    /// A new key signs at once, and the others are retired.
+    /// Makes a new key that signs at once, and retires all others.
     Now {
-        /// The others need not be of this `secret_key`.
+        /// If true, the others may be encrypted with another `secret_key`.
         any_secret: bool,
     },
 }
 
-/// The keys, the oldest first.
+/// Returns the keys, the oldest first.
 ///
 /// # Errors
 /// The database cannot be used.
@@ -41,7 +41,7 @@ pub async fn list(settings: &Maintenance) -> Result<Vec<Key>, Error> {
     told(&rotation(settings).await?).await
 }
 
-/// Changes the keys, and tells what they are then. `None` when the next key is announced already.
+/// Rotates the keys and returns them. Returns `None` if the next key is already published.
 ///
 /// # Errors
 /// The database cannot be used, or holds keys of another `secret_key`.

@@ -1,17 +1,17 @@
-//! Open files, of which each connection is one. A shell's usual limit of 1024 would end the service long before its
-//! memory does; without any limit, idle connections would take all the memory there is.
+//! The limit of open files, which limits connections. A shell's usual limit of 1024 would stop the service long
+//! before its memory does; without a limit, idle connections would use all memory.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Enough for every client that one instance can serve.
+/// Enough for all the clients that one instance can serve.
 const ENOUGH: u64 = 65_536;
 
-/// Sets the limit to what is enough, or as near to it as the system allows, and says so.
+/// Sets the limit to what is enough, or as near to it as the system allows, and logs it.
 pub fn limit() {
     let mut limit = getrlimit(Resource::Nofile);
     let (before, allowed) = (limit.current, limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)));
     limit.current = Some(allowed);
-    // Where it is set already, the system may not let it be set again (`deploy/vestibule.service`).
+    // The system may refuse to set a limit, even to its current value (`deploy/vestibule.service`).
     let set = if before == limit.current { Ok(()) } else { setrlimit(Resource::Nofile, limit) };
     match set {
         Ok(()) => tracing::info!(limit = allowed, before, "open files, and so connections, are limited"),

@@ -5,7 +5,7 @@ use figment::Figment;
 use super::{Error, database};
 use crate::store::seed::{self, Batch, Table};
 
-/// How many rows were written.
+/// The number of rows written, by table.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(missing_docs, reason = "they are the tables")]
 pub struct Written {
@@ -16,17 +16,17 @@ pub struct Written {
 }
 
 impl Written {
-    /// All of them.
+    /// Returns the total.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.users + self.identities + self.sessions + self.events
     }
 }
 
-/// Writes batches, each all or nothing. `written` hears how many users each of them has.
+/// Writes batches, each in one transaction. Calls `written` with the number of users in each batch.
 ///
 /// # Errors
-/// The database cannot be used. What was written before stays.
+/// The database cannot be used. Batches written before stay.
 pub async fn fill(
     figment: &Figment,
     batches: impl Iterator<Item = Batch>,

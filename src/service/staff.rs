@@ -1,4 +1,4 @@
-//! Who may use the admin pages, changed without a running service.
+//! The commands for staff, which need no running service.
 
 use figment::Figment;
 
@@ -11,7 +11,7 @@ pub use crate::store::staff_access::Changed;
 use crate::store::staff_access::{Actor, By};
 use crate::store::users::Origin;
 
-/// Adds a member or changes their role; see [`staff_access::give`].
+/// Adds a member of staff or changes the role; see [`staff_access::give`].
 ///
 /// # Errors
 /// The database cannot be used.
@@ -20,7 +20,7 @@ pub async fn add(figment: &Figment, email: &Email, role: Role) -> Result<Changed
     Ok(staff_access::give(&database(figment).await?, email, role, by(&origin)).await?)
 }
 
-/// Removes a member; see [`staff_access::take_away`].
+/// Removes a member of staff; see [`staff_access::take_away`].
 ///
 /// # Errors
 /// The database cannot be used.
@@ -29,7 +29,7 @@ pub async fn remove(figment: &Figment, email: &Email) -> Result<Changed, Error> 
     Ok(staff_access::take_away(&database(figment).await?, email, by(&origin)).await?)
 }
 
-/// Forgets who a member is at the provider; see [`staff_access::forget_identity`].
+/// Removes a member's link to an identity; see [`staff_access::forget_identity`].
 ///
 /// # Errors
 /// The database cannot be used.
@@ -37,14 +37,14 @@ pub async fn reset(figment: &Figment, email: &Email) -> Result<Changed, Error> {
     Ok(staff_access::forget_identity(&database(figment).await?, email, COMMAND_LINE).await?)
 }
 
-/// Whoever has a shell beside the service.
+/// The actor in the audit log: anyone with a shell on the server.
 const COMMAND_LINE: &str = "the command line";
 
 const fn by(origin: &Origin) -> By<'_> {
     By { actor: Actor::Operator(COMMAND_LINE), reason: None, origin }
 }
 
-/// Everyone.
+/// Returns all members of staff.
 ///
 /// # Errors
 /// The database cannot be used.

@@ -1,5 +1,5 @@
-//! What the service does while its database cannot be reached at the start: it answers that it lives and is not
-//! ready, and tries again. Afterwards, the pool does so by itself.
+//! A start without a reachable database: the service reports that it is alive but not ready, and retries. Once it
+//! has started, the connection pool reconnects on its own.
 
 use std::future::pending;
 use std::io::ErrorKind;
@@ -14,17 +14,17 @@ use tokio::time::{sleep, timeout};
 use super::drain::Stop;
 use super::{Error, Start, connect_options};
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Longest attempt.
+/// The timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two lines that say so.
+/// The interval between two warnings in the log.
 const SAY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Tries to reach the database once. Answers whether it is there, and says in the log why not.
+/// Tries to reach the database once. Returns false, with a warning in the log, if it cannot be reached.
 ///
 /// # Errors
-/// The database is there and does not want us.
+/// The database can be reached but refuses the connection.
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     match reach(&connect_options(&start.figment)?).await {
         Ok(()) => Ok(true),
@@ -36,11 +36,10 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     }
 }
 
-/// Serves as [`launch`](super::launch) does, and finishes a start that is not finished yet once the database can be
-/// reached.
+/// Serves as [`launch`](super::launch) does, and completes an incomplete start once the database can be reached.
 ///
 /// # Errors
-/// The server cannot start, or the start cannot be finished.
+/// The server cannot start, or the start cannot be completed.
 pub async fn launch(
     rocket: Rocket<Build>,
     start: Option<Start>,
@@ -49,7 +48,7 @@ pub async fn launch(
 ) -> Result<(), Error> {
     let (runs, running) = oneshot::channel();
     let mut served = Box::pin(super::launch(rocket, stop, |rocket| {
-        // It is received for as long as this function runs.
+        // The receiver lives as long as this function.
         let _ = runs.send(rocket.shutdown());
         lifted_off(rocket);
     }));
@@ -96,10 +95,10 @@ async fn reach(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     }
 }
 
-/// Whether it may help to wait. A wrong password, for one, stays wrong.
+/// Returns true if a retry may help. A wrong password, for one, stays wrong.
 fn may_pass(error: &sqlx::Error) -> bool {
     match error {
-        // What TLS does not like, such as a certificate of an authority that is not known.
+        // TLS reports its errors this way, such as an unknown certificate authority.
         sqlx::Error::Io(error) => error.kind() != ErrorKind::InvalidData,
         sqlx::Error::PoolTimedOut => true,
         // PostgreSQL, appendix A: it starts or stops, has too many connections, or lost this one.

@@ -1,5 +1,5 @@
-//! People from CSV (RFC 4180): the first line names the columns, and a row is one person or one more identity of
-//! one. A row may take some room, and no more, however long it is in the file.
+//! Reads users from CSV (RFC 4180): the first line names the columns, and a row is a user or a further identity of
+//! one. A row uses a bounded amount of memory, however long it is in the file.
 
 use std::io::{self, BufRead};
 use std::ops::Range;
@@ -9,15 +9,15 @@ use csv_core::{ReadRecordResult, Reader};
 use super::{Error, LONGEST, Row, Rows};
 use crate::domain::import::{Column, Person, Raw, Refused, Rules};
 
-/// More columns than any table has.
+/// The largest number of columns.
 const COLUMNS: usize = 2048;
 
-/// Rows of a file.
+/// The rows of a CSV file.
 pub(super) struct Csv<R> {
     input: R,
     reader: Reader,
     rules: Rules,
-    /// What each field of a row is; none where it is ignored.
+    /// The column of each field; `None` if it is ignored.
     columns: Vec<Option<Column>>,
     ignored: Vec<String>,
     fields: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Csv<R> {
 }
 
 impl<R: BufRead> Csv<R> {
-    /// Reads the first line.
+    /// Reads the header.
     pub fn open(input: R, rules: Rules) -> Result<Self, Error> {
         let mut csv = Self {
             input,
@@ -67,7 +67,7 @@ impl<R: BufRead> Csv<R> {
         Ok(csv)
     }
 
-    /// The next record, by the line that it begins on: how many fields it has.
+    /// Reads the next record. Returns the line that it begins on and its number of fields.
     fn record(&mut self) -> io::Result<Option<(u64, Result<usize, Refused>)>> {
         if !self.skip_blank()? {
             return Ok(None);
@@ -77,7 +77,7 @@ impl<R: BufRead> Csv<R> {
         loop {
             let buffer = self.input.fill_buf()?;
             let at_end = buffer.is_empty();
-            // The last line may lack its end. It ends there, unless that is part of a quoted field.
+            // The last line may have no line break, so one is added. In an open quoted field it ends nothing.
             let buffer = if at_end { b"\n" } else { buffer };
             let (result, read, wrote, ends) =
                 self.reader.read_record(buffer, &mut self.fields[written..], &mut self.ends[ended..]);
@@ -91,7 +91,7 @@ impl<R: BufRead> Csv<R> {
                 ReadRecordResult::InputEmpty if at_end => return Ok(Some((begins, Err(Refused::Unclosed)))),
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    // Read to its end, and forgotten.
+                    // The rest of a row that is too long is read and dropped.
                     (written, ended, long) = (0, 0, true);
                 }
                 ReadRecordResult::Record if long => {
@@ -103,7 +103,7 @@ impl<R: BufRead> Csv<R> {
         }
     }
 
-    /// Whether something follows.
+    /// Skips blank lines. Returns true if more text follows.
     fn skip_blank(&mut self) -> io::Result<bool> {
         loop {
             let buffer = self.input.fill_buf()?;

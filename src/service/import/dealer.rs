@@ -1,4 +1,4 @@
-//! Which writer a row goes to, so that rows about one person are written in their order.
+//! Distributes rows among the writers, so that rows of one user are written in their order.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -8,17 +8,17 @@ use tokio::sync::oneshot;
 use crate::domain::email::Email;
 use crate::domain::import::Person;
 
-/// Rows of a transaction. Whoever signs in as one of them meanwhile waits for it: a fraction of a second.
+/// The number of rows in one transaction. A sign-in of one of these users waits for its end, a fraction of a second.
 pub const BATCH: usize = 10_000;
-/// The same in bytes of the file, for rows that are long.
+/// The largest batch in bytes of the file, for long rows.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Rows on their way into the database, by their lines.
+/// Rows for one transaction, with their line numbers.
 pub struct Batch {
     pub rows: Vec<(u64, Person)>,
-    /// What they take in the file.
+    /// Their size in the file, in bytes.
     bytes: u64,
-    /// Bytes of the file up to the last of them.
+    /// The number of bytes of the file up to the last of them.
     pub position: u64,
 }
 
@@ -37,17 +37,17 @@ impl Batch {
     }
 }
 
-/// What a writer is asked for.
+/// A job for a writer.
 pub enum Job {
     Write(Batch),
-    /// To leave no row waiting, and to say so.
+    /// Write all deferred rows, then confirm.
     Finish(oneshot::Sender<()>),
 }
 
-/// Deals rows out to the writers, in batches of a writer's own rows.
+/// Distributes rows among the writers, in one batch per writer.
 ///
-/// Rows without an address may be about somebody whom another writer has: they wait until all rows before them are
-/// written, and those behind them wait for them.
+/// A row without an e-mail address may belong to a user whom another writer has. Such rows wait until all rows
+/// before them are written, and the rows after them wait for them.
 pub struct Dealer<'a> {
     queues: &'a [Sender<Job>],
     hasher: RandomState,
@@ -56,7 +56,7 @@ pub struct Dealer<'a> {
     position: u64,
 }
 
-/// The writers have stopped, and say why.
+/// The writers have stopped; their own result has the error.
 pub struct Gone;
 
 impl<'a> Dealer<'a> {
@@ -87,7 +87,7 @@ impl<'a> Dealer<'a> {
         Ok(())
     }
 
-    /// Has everything written, and waits for it.
+    /// Sends all batches to the writers, and waits until they are written.
     pub fn flush(&mut self) -> Result<(), Gone> {
         for batches in [&mut self.with_address, &mut self.without] {
             for (batch, queue) in batches.iter_mut().zip(self.queues) {

@@ -1,4 +1,4 @@
-//! People from JSON lines: each line is an object, and an object is one person with all that they sign in with.
+//! Reads users from JSON lines: each line is an object with a user and all the user's identities.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
@@ -10,17 +10,17 @@ use super::{LONGEST, Row, Rows};
 use crate::domain::import::{Column, Person, Raw, RawIdentity, Refused, Rules};
 use crate::domain::json::Object;
 
-/// Members that are ignored and remembered, so that each is named once.
+/// The number of ignored members that are remembered, so that each is reported once.
 const REMEMBERED: usize = 100;
 
-/// Lines of a file.
+/// The lines of a file.
 pub(super) struct Json<R> {
     input: R,
     rules: Rules,
     text: Vec<u8>,
     line: u64,
     position: u64,
-    /// What is not ours, and whether it has been named.
+    /// The unknown members that have been reported.
     unknown: BTreeSet<String>,
     ignored: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl<R: BufRead> Json<R> {
         Self { input, rules, text: Vec::new(), line: 0, position: 0, unknown, ignored }
     }
 
-    /// The next line with something on it; whether it is short enough to be kept.
+    /// Reads the next line that is not blank. Returns false with it if it is too long.
     fn next_line(&mut self) -> io::Result<Option<bool>> {
         loop {
             if !self.read_on()? {
@@ -51,7 +51,7 @@ impl<R: BufRead> Json<R> {
         }
     }
 
-    /// Reads up to the end of the line, or as much of it as there is room for.
+    /// Reads to the end of the line, or as much as the buffer may hold.
     fn read_on(&mut self) -> io::Result<bool> {
         self.text.clear();
         let read = self.input.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut self.text)?;
@@ -102,7 +102,7 @@ impl<R: BufRead> Json<R> {
     }
 }
 
-/// A value as CSV would have it; an empty one is none.
+/// Returns a value as it would stand in CSV; an empty one counts as absent.
 fn text<'a>(value: Option<&'a Value>, name: &'static str) -> Result<Option<&'a str>, Refused> {
     let flag = matches!(name, "email_verified" | "disabled");
     match value {
