@@ -16,7 +16,7 @@ pub(super) const HELP: &str = after_help!(
 
 #[derive(Args)]
 pub(super) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

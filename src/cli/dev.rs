@@ -1,4 +1,4 @@
-//! `vestibule dev …`: what a developer's build can do besides.
+//! `vestibule dev …`: further commands of a development build.
 
 use clap::{Args, Subcommand};
 
@@ -15,45 +15,45 @@ use crate::service;
 pub(super) enum Command {
     /// Print an `id_token` of the development identity provider
     ///
-    /// The server must be running: it is asked for the token.
+    /// The server must be running, because it issues the token.
     #[command(after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Token(Token),
-    /// Fill the development database with made-up people
+    /// Fill the development database with made-up users
     ///
-    /// A running server keeps running; without one, its database is started for this. With
-    /// `DATABASE_URL`, that database is filled. Running it again adds as many more.
+    /// A running server keeps running. If none is running, its database is started for this. With `DATABASE_URL`,
+    /// that database is filled. Each run adds this many users.
     #[command(after_help = after_help!("Example:\n  vestibule dev seed --users 1000000"))]
     Seed(Seed),
 }
 
 #[derive(Args)]
 pub(super) struct Seed {
-    /// How many people; they have 1.3 identities each, and one in ten a session
+    /// Number of users; they have 1.3 identities each, and one in ten has a session
     #[arg(long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
     users: u32,
 }
 
 #[derive(Args)]
 pub(super) struct Token {
-    /// E-mail address of whom the token is for
+    /// E-mail address of the user
     #[arg(long, required_unless_present = "sub")]
     email: Option<String>,
-    /// Subject; made from the e-mail address unless given
+    /// Subject; derived from the e-mail address by default
     #[arg(long)]
     sub: Option<String>,
-    /// Name; made from the e-mail address unless given
+    /// Name; derived from the e-mail address by default
     #[arg(long)]
     name: Option<String>,
-    /// Say that the e-mail address is not verified
+    /// Mark the e-mail address as not verified
     #[arg(long)]
     unverified: bool,
-    /// Audience; the development client unless given
+    /// Audience; the development client by default
     #[arg(long)]
     aud: Option<String>,
-    /// Make a token that expired an hour ago
+    /// Issue a token that expired an hour ago
     #[arg(long)]
     expired: bool,
-    /// Nonce to put into the token
+    /// Nonce for the token
     #[arg(long)]
     nonce: Option<String>,
 }

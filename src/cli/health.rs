@@ -16,7 +16,7 @@ pub(super) const HELP: &str = "Example, for containers that hold no shell and no
 
 Exit codes: 0 it is ready, 1 it is not, or nobody answers.";
 
-/// Longest wait for the answer.
+/// The timeout of the request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run() -> Result {
@@ -29,7 +29,7 @@ pub(super) fn run() -> Result {
     let url = format!("{scheme}://{}/readyz", SocketAddr::new(near(address), port));
     super::block_on(1, async move {
         let (status, said) = ask(&url).await.map_err(|error| {
-            // What is at the bottom says it, such as "Connection refused".
+            // The innermost cause is the clearest, such as "Connection refused".
             let cause = iter::successors(Some(&error as &dyn Error), |&error| error.source()).last();
             let cause = cause.map(ToString::to_string).unwrap_or_default();
             format!("no answer on port {port}: {cause}; is the service running here?")
@@ -39,7 +39,7 @@ pub(super) fn run() -> Result {
     })
 }
 
-/// Where a service that listens there is reached from this machine.
+/// Returns the IP address at which a service listening on `address` is reached from this machine.
 fn near(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -48,13 +48,13 @@ fn near(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The status of `/readyz` and what it says.
+/// Requests `/readyz`. Returns the status and the body.
 async fn ask(url: &str) -> reqwest::Result<(StatusCode, String)> {
     let client = Client::builder()
         .timeout(PATIENCE)
         .no_proxy()
         .redirect(Policy::none())
-        // The certificate is for the public name, and there is nobody between a machine and itself.
+        // The certificate is for the public name, and the connection does not leave this machine.
         .tls_danger_accept_invalid_certs(true)
         .build()?;
     let answer = client.get(url).send().await?;

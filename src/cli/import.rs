@@ -13,9 +13,9 @@ use super::{Arguments, Result};
 use crate::config::{self, Maintenance};
 use crate::service::import::{Format, News, Summary, import};
 
-/// How the command ends when rows were refused.
+/// The exit code if rows were refused.
 const REFUSED: u8 = 3;
-/// Names of ignored columns that are shown.
+/// The number of ignored columns that are shown, and of characters of each.
 const SHOWN: usize = 100;
 
 pub(super) const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
@@ -56,10 +56,10 @@ Exit codes: 0 every row is there, 1 failed (one line says why; what was imported
 pub(super) struct Import {
     /// The file, or `-` for standard input
     file: PathBuf,
-    /// What it is; by default what its name ends in says (`.csv`, `.jsonl`, `.ndjson`)
+    /// Format of the file; by default that of its extension (`.csv`, `.jsonl`, `.ndjson`)
     #[arg(long, value_enum)]
     format: Option<FormatName>,
-    /// Where refused rows are listed; by default FILE.refused.csv, and standard error for standard input
+    /// File for the list of refused rows; by default FILE.refused.csv, or standard error for standard input
     #[arg(long, value_name = "PATH")]
     refused: Option<PathBuf>,
 }
@@ -103,7 +103,7 @@ pub(super) fn run(arguments: Import) -> Result<ExitCode> {
     let listed = refused.or_else(|| (!standard_input).then(|| beside(&file)));
     let mut list = List::new(listed)?;
     let figment = config::figment();
-    // In development, the database is that of the program that runs, if it does.
+    // In development, this is the database of the running server, if there is one.
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let settings = Maintenance::read(figment)?;
@@ -129,7 +129,7 @@ pub(super) fn run(arguments: Import) -> Result<ExitCode> {
     })
 }
 
-/// `users.csv.refused.csv` for `users.csv`.
+/// Returns `users.csv.refused.csv` for `users.csv`.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".refused.csv");
@@ -137,7 +137,7 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 fn ignored(names: &[String]) -> String {
-    // They come from a file, and go to a terminal.
+    // The names come from a file, and a terminal would obey their control characters.
     let plain = |name: &String| name.chars().filter(|c| !c.is_control()).take(SHOWN).collect::<String>();
     let names: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{}`", plain(name))).collect();
     format!("ignored, for it has no meaning here: {}", names.join(", "))
@@ -156,7 +156,7 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
     }
 }
 
-/// The refused rows. The file is made with the first of them, and one of an earlier import goes.
+/// The list of refused rows. The file is created with the first row; one of an earlier import is deleted.
 struct List {
     path: Option<PathBuf>,
     file: Option<csv::Writer<File>>,
@@ -188,7 +188,7 @@ impl List {
         Ok(file.write_record([&line.to_string(), why])?)
     }
 
-    /// Where they are, if there are any.
+    /// Returns the path of the list, if there are refused rows.
     fn finish(self) -> io::Result<Option<PathBuf>> {
         let Some(mut file) = self.file else { return Ok(None) };
         file.flush()?;

@@ -10,7 +10,7 @@ use crate::service::keys::{self, Key, Rotate};
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Print the keys: id, state, and when what happens to them (UTC)
+    /// Print the keys: id, state and times (UTC)
     #[command(after_help = after_help!("States:
   next       published, signs later
   signing    signs
@@ -21,9 +21,9 @@ pub(super) enum Command {
 Example:
   vestibule keys list"))]
     List,
-    /// Announce the next key before its time, or replace all keys in an emergency
+    /// Announce the next key early, or replace all keys in an emergency
     ///
-    /// Running instances pick up the change within 30 seconds.
+    /// Running instances load the change within 30 seconds.
     #[command(after_help = after_help!("Examples:
   vestibule keys rotate        a new key is published now and signs in `keys.announce` seconds
   vestibule keys rotate --now  a key has leaked: every access token issued until now becomes invalid,
@@ -33,10 +33,10 @@ Example:
 
 #[derive(Args)]
 pub(super) struct RotateArguments {
-    /// The new key signs at once and all others are retired, with the tokens that they signed
+    /// Let the new key sign at once and retire all others, with the tokens that they signed
     #[arg(long)]
     now: bool,
-    /// Retire the others even if they were sealed with another `secret_key` than this one
+    /// Retire the others even if they were encrypted with another `secret_key`
     #[arg(long, requires = "now")]
     new_secret_key: bool,
 }

@@ -1,9 +1,9 @@
-//! The command line, one file a subcommand.
+//! The command line, with one file per subcommand.
 //!
-//! Exit codes: 0 when all went well, 1 when it did not (one line on standard error says why),
-//! 2 when the arguments are wrong, 3 when an import refused rows.
+//! Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong arguments, 3 an import refused
+//! rows.
 
-/// What stands behind a command's help: its examples, and how it ends.
+/// Builds the end of a command's help: its examples and exit codes.
 macro_rules! after_help {
     ($examples:literal) => {
         concat!($examples, "\n\nExit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")
@@ -46,37 +46,37 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the API (what is done without a command, too)
+    /// Serve the API (also the default without a command)
     #[command(after_help = after_help!("Example:\n  ROCKET_PROFILE=release vestibule serve"))]
     Serve,
-    /// Bring the database's schema up to date, and stop
+    /// Bring the database's schema up to date, and exit
     #[command(
         after_help = after_help!("Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")
     )]
     Migrate,
-    /// Look whether everything is set up as the service needs it: database, schema, keys, providers
+    /// Check the setup: database, schema, keys and providers
     #[command(after_help = check::HELP)]
     Check,
-    /// Ask the service that runs on this machine whether it is ready
+    /// Ask the service on this machine if it is ready
     #[command(after_help = health::HELP)]
     Health,
-    /// Bring in users who existed elsewhere, from CSV or JSON lines
+    /// Import users from CSV or JSON lines
     #[command(long_about = import::ABOUT, after_help = import::HELP)]
     Import(import::Import),
-    /// Delete expired sessions and old events, and what deleted people left, now (the service does it by itself, every
-    /// ten minutes)
+    /// Delete expired sessions, old events and the traces of deleted users now (the service does so every ten
+    /// minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
-    /// The keys that sign access tokens
+    /// List and rotate the keys that sign access tokens
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule keys list"))]
     Keys(keys::Command),
-    /// Who may use the admin pages
+    /// Manage access to the admin pages
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule staff list"))]
     Staff(staff::Command),
-    /// Print what lets a shell complete these commands
+    /// Print a completion script for a shell
     #[command(after_help = completions::HELP)]
     Completions(completions::Completions),
-    /// Things for development
+    /// Tools for development
     #[cfg(all(feature = "dev", debug_assertions))]
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Dev(dev::Command),
@@ -88,7 +88,7 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);
     if !matches!(command, Command::Serve) {
-        // Whoever gives a command reads what it says.
+        // The user of a command reads its output directly.
         telemetry::start(LogFormat::Text);
     }
     let done = match command {
@@ -114,7 +114,7 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Runs a future on as many threads as `workers` says.
+/// Runs a future on `workers` threads.
 fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers.max(1))

@@ -1,13 +1,13 @@
-//! How far a long command is: a bar on a terminal, now and then a line elsewhere.
+//! The progress of a long command: a bar on a terminal, otherwise a line every few seconds.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Between lines where there is no terminal.
+/// The interval between lines if there is no terminal.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// So much of so much.
+/// The progress of a command.
 pub(super) struct Progress {
     bar: ProgressBar,
     what: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing yet of what is called that. `all` is how far it goes, if that is known, in whatever unit.
+    /// Starts at zero. `what` names the counted items; `all` is the total in any unit, if it is known.
     pub fn new(what: &'static str, all: Option<u64>) -> Self {
         let template =
             if all.is_some() { "{wide_bar} {percent} %, {msg}, {eta} left" } else { "{spinner} {msg}" };
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar, what, done: 0, began: now, told: now }
     }
 
-    /// So many more are done, which is so much of the way.
+    /// Adds `count` items and `way` units of the total.
     pub fn add(&mut self, count: u64, way: u64) {
         self.done += count;
         self.bar.inc(way);
@@ -39,12 +39,12 @@ impl Progress {
         }
     }
 
-    /// A line that is no progress, and does not get into its way.
+    /// Prints a line beside the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
     }
 
-    /// All; answers how long it took.
+    /// Removes the bar. Returns the duration.
     pub fn finish(self) -> Duration {
         self.bar.finish_and_clear();
         self.began.elapsed()

@@ -12,28 +12,28 @@ const LAST_ADMIN: &str = "nobody else is an admin; make another one first";
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Let someone use the admin pages, or change what they may do
+    /// Give access to the admin pages, or change a role
     #[command(after_help = after_help!("Example:\n  vestibule staff add grace@example.com --role support"))]
     Add {
-        /// Address that the identity provider vouches for when they sign in
+        /// E-mail address, which the identity provider has to confirm at the sign-in
         email: String,
-        /// `support` reads and ends sessions; `admin` may do everything
+        /// `support` may read and end sessions; `admin` may do everything
         #[arg(long, value_enum, default_value = "support")]
         role: RoleName,
     },
-    /// Take it away again, and end their sessions at once
+    /// Remove access, and end the member's sessions at once
     #[command(after_help = after_help!("Example:\n  vestibule staff remove grace@example.com"))]
     Remove {
-        /// The member's address
+        /// The member's e-mail address
         email: String,
     },
-    /// Let the next sign-in decide which account at the identity provider is theirs, as the first one did
+    /// Unlink a member from the account at the identity provider; the next sign-in links a new one
     #[command(after_help = after_help!("Example:\n  vestibule staff reset grace@example.com"))]
     Reset {
-        /// The member's address
+        /// The member's e-mail address
         email: String,
     },
-    /// Show who may use the admin pages, and as whom
+    /// List the members of staff with role and identity
     #[command(after_help = after_help!("Example:\n  vestibule staff list"))]
     List,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(command: Command) -> Result {
                 match service::staff::remove(&settings.figment, &address(&email)?).await? {
                     Changed::Already => return Err("there is no such member of staff".into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
-                    // Whoever has a shell is not asked for a role.
+                    // The command line may do everything, whatever the role.
                     Changed::Done | Changed::NotPermitted => {}
                 }
             }
