@@ -1,25 +1,25 @@
 //! The only caller of the system's `now()`.
 //!
-//! It serves the checks of a provider's claims and the issue time of access tokens. Whatever
-//! is stored expires by the database's clock, so that instances never disagree about it.
+//! It serves the checks of a provider's claims and the issue time of access tokens. Stored data expires by the
+//! database's clock, so that all instances agree.
 
 use std::time::SystemTime;
 
 use time::OffsetDateTime;
 
-/// The current time in seconds since 1970-01-01T00:00:00Z (RFC 7519 `NumericDate`).
+/// Returns the current time in seconds since 1970-01-01T00:00:00Z (RFC 7519 `NumericDate`).
 #[must_use]
 pub fn now() -> i64 {
     utc().unix_timestamp()
 }
 
-/// The nanoseconds within the current second.
+/// Returns the nanoseconds within the current second.
 #[must_use]
 pub fn subsecond_nanos() -> u32 {
     utc().nanosecond()
 }
 
-/// The current time as the system has it.
+/// Returns the system's current time.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn system() -> SystemTime {

@@ -1,4 +1,4 @@
-//! Arguments → telemetry → service → exit code.
+//! The entry point: runs the command line and returns its exit code.
 
 use std::process::ExitCode;
 

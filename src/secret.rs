@@ -1,21 +1,21 @@
-//! A value that must never be seen: no `Serialize`, no `Display`, a redacted `Debug`.
+//! A wrapper for secrets: no `Serialize`, no `Display`, a redacted `Debug`.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// Wraps a secret. The only way to its content is [`Secret::expose`], which is easy to search for.
+/// A secret. Its only accessor is [`Secret::expose`], which is easy to search for.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Takes a value into custody.
+    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// The secret itself, for the one place that has to use it.
+    /// Returns the secret, for the one place that has to use it.
     pub const fn expose(&self) -> &T {
         &self.0
     }
