@@ -1,4 +1,4 @@
-//! Secrets that are made once and kept in files that only their owner can read.
+//! Generated secrets, kept in files that only their owner can read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use super::Error;
 use crate::secret::Secret;
 use crate::session::opaque_token::OpaqueToken;
 
-/// The secret in that file, made at the first call: 256 random bits.
+/// Reads the secret in this file. If there is none, it creates one with 256 random bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
     let failed = |error| Error::File(path.to_owned(), error);
     match fs::read_to_string(path) {
@@ -22,7 +22,7 @@ pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
 
 fn make(path: &Path) -> io::Result<Secret<String>> {
     let secret = OpaqueToken::generate().text;
-    // A rename, so that a kill in the middle leaves no half of a secret.
+    // A file is written under another name first, so that a killed program leaves no half-written secret.
     let new = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(secret.expose().as_bytes())?;

@@ -1,9 +1,9 @@
-//! The development identity provider: an OpenID provider (OpenID Connect Core 1.0, code flow) that
-//! lives in the service's own process and lets a developer be anyone.
+//! The development identity provider: an OpenID provider (OpenID Connect Core 1.0, code flow) inside the service's
+//! own process, where a developer can sign in as any user.
 //!
-//! Its tokens carry a real signature by a key of its own, and its token information looks like
-//! Google's, so that a sign-in takes every step that it takes in production. It has one client and
-//! no users, asks for no password, and is never part of a release build.
+//! Its tokens carry a real signature by a key of its own, and its token information has the form of Google's, so
+//! that a sign-in takes the same steps as in production. It has one client and no users, asks for no password, and
+//! is never part of a release build.
 
 mod answer;
 mod authorization_request;
@@ -29,13 +29,13 @@ pub use self::key::Error;
 use self::key::Key;
 use crate::secret::Secret;
 
-/// Where its routes are mounted, and the path of its issuer.
+/// The path under which its routes are mounted, and the path of its issuer.
 pub const PATH: &str = "/dev/idp";
 
-/// Lifetime of its tokens, in seconds; Google's.
+/// The lifetime of its tokens, in seconds; the same as Google's.
 const TOKEN_TTL: u16 = 3600;
 
-/// The provider, with the one client that it knows.
+/// The provider with its only client.
 #[derive(Debug)]
 pub struct IdentityProvider {
     key: Key,
@@ -46,8 +46,8 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// A provider whose key lies in that directory; both are made if there are none yet. The issuer
-    /// is the address that `/dev/idp` of this server is reached at, without a trailing slash.
+    /// Opens a provider with the key in `directory`, and creates both if they do not exist. `issuer` is the URL at
+    /// which `/dev/idp` of this server is reached, without a trailing slash.
     ///
     /// # Errors
     /// See [`enum@Error`].
@@ -60,8 +60,7 @@ impl IdentityProvider {
         Ok(Self { key: Key::load(directory)?, issuer, client_id, client_secret, codes: Codes::default() })
     }
 
-    /// Adds the provider's routes to a server, which keeps the provider. The pages need the
-    /// templates' fairing.
+    /// Adds the provider and its routes to a server. The pages need the templates' fairing.
     #[must_use]
     pub fn mount(self, rocket: Rocket<Build>) -> Rocket<Build> {
         rocket.manage(self).mount(

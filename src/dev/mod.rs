@@ -1,7 +1,8 @@
-//! What makes `cargo run` enough: an embedded PostgreSQL, an identity provider, generated secrets.
+//! The defaults that let `cargo run` work without settings: an embedded PostgreSQL, an identity provider, generated
+//! secrets.
 //!
-//! Each takes the place of a setting that is missing, and of no setting that is there. None of it
-//! is compiled into a release build, and none of it acts in the `release` profile.
+//! Each replaces a missing setting and never overrides an existing one. None of it is compiled into a release build
+//! or used in the `release` profile.
 
 mod files;
 pub mod identity_provider;
@@ -25,16 +26,16 @@ use crate::service;
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
-/// What the search for parts of names goes by; a migration makes its indexes where it finds it.
+/// The extension for searches by parts of names. A migration creates its indexes if the extension exists.
 const TRIGRAMS: &str = "pg_trgm";
-/// Whoever sets one of these has a provider.
+/// If one of these settings is present, a provider is configured.
 const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"];
-/// Names another directory than the usual one.
+/// The setting for another directory.
 const DIRECTORY: &str = "dev_dir";
-/// The one member of staff.
+/// The first member of staff.
 const STAFF: &str = "ada@example.com";
 
-/// Why development cannot start.
+/// The reason why a development setup cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The embedded database does not start.
@@ -43,23 +44,23 @@ pub enum Error {
     /// The identity provider does not start.
     #[error(transparent)]
     IdentityProvider(#[from] identity_provider::Error),
-    /// A file cannot be kept.
+    /// A file cannot be read or written.
     #[error("{0}: {1}; check the permissions of the folder")]
     File(PathBuf, #[source] std::io::Error),
-    /// The development provider signs in anyone who asks.
+    /// The development provider signs in every client, so the service must listen on this machine only.
     #[error(
         "configuration: `ROCKET_ADDRESS` / `address` must be of this machine alone while the development identity \
          provider is on; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
     )]
     Exposed,
-    /// Nothing of development acts there.
+    /// The `release` profile has no development setup.
     #[error(
         "configuration: `ROCKET_PROFILE` is `release`, where nothing is for development; set it to `debug`"
     )]
     Release,
 }
 
-/// What runs beside the service until this value is dropped.
+/// The development servers, which run until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Development {
     postgres: Option<Postgres>,
@@ -68,7 +69,7 @@ pub struct Development {
     base: String,
 }
 
-/// Fills in what is not configured. In the `release` profile that is nothing.
+/// Fills in missing settings, except in the `release` profile.
 ///
 /// # Errors
 /// See [`Error`].
@@ -79,8 +80,8 @@ pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
     })
 }
 
-/// The same for a command that works on the database while the program may be running: if it is, the
-/// database is its own.
+/// Fills in missing settings for a command that uses the database of a running server, if there is one. Otherwise
+/// the database is started for the command.
 ///
 /// # Errors
 /// See [`Error`].
@@ -95,7 +96,7 @@ pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error>
     })
 }
 
-/// The same, and nothing at all in the `release` profile.
+/// Fills in missing settings as [`prepare_beside`] does, except in the `release` profile.
 ///
 /// # Errors
 /// See [`Error`].
@@ -125,7 +126,7 @@ fn prepare_with(
     figment = figment.join(("public_url", &base));
     let templates = project().join("templates");
     if templates.is_dir() {
-        // Read again whenever one changes.
+        // In this directory, templates are reloaded when they change.
         figment = figment.join(("template_dir", templates));
     }
     if PROVIDER.iter().all(|key| !figment.contains(key)) {
@@ -161,7 +162,7 @@ fn prepare_with(
     Ok((figment, development))
 }
 
-/// What [`prepare`] would fill in for as long as the service runs, by the names of the variables.
+/// Returns the variables that [`prepare`] would fill in while the service runs.
 #[must_use]
 pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
@@ -178,7 +179,7 @@ pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
 }
 
 impl Development {
-    /// Makes the person whom the welcome names a member of staff, if this is all development.
+    /// Makes `STAFF` an admin, if both the database and the provider are those of development.
     ///
     /// # Errors
     /// The database cannot be used.
@@ -190,7 +191,7 @@ impl Development {
         Ok(())
     }
 
-    /// Mounts the identity provider, if there is one.
+    /// Mounts the development identity provider, if it is used.
     #[must_use]
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
         match self.identity_provider.take() {
@@ -199,7 +200,7 @@ impl Development {
         }
     }
 
-    /// What to try first, ready to paste; empty when a real provider is configured.
+    /// Returns the first commands to try, ready to paste; empty if a real provider is configured.
     #[must_use]
     pub fn welcome(&self) -> String {
         let Self { base, provider_name, .. } = self;
@@ -220,19 +221,19 @@ impl Development {
     }
 }
 
-/// The project's folder, or the current one where the program was carried away from it.
+/// Returns the project's directory, or the current one if the program was moved to another machine.
 fn project() -> PathBuf {
     let project = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     if project.is_dir() { project } else { env::current_dir().unwrap_or_default() }
 }
 
-/// Where everything of development is kept: `dev_dir`, or `.vestibule` in the project, which git ignores.
+/// Returns the directory of all development data: `dev_dir`, or `.vestibule` in the project, which git ignores.
 fn directory(figment: &Figment) -> PathBuf {
     let set = figment.extract_inner(DIRECTORY).map(|path: RelativePathBuf| path.relative());
     set.unwrap_or_else(|_| project().join(".vestibule"))
 }
 
-/// The port of the service. A wrong setting is found when the settings are read.
+/// Returns the service's port. A wrong setting is reported when the settings are read.
 fn port(figment: &Figment) -> u16 {
     figment.extract_inner("port").unwrap_or(8000)
 }

@@ -1,9 +1,8 @@
-//! A private `PostgreSQL` server, owned by this program: found on the machine,
-//! given a cluster of its own, kept running, and stopped with the program.
+//! A private `PostgreSQL` server, owned by this program: it is found on the machine, gets a cluster of its own, and
+//! is restarted and stopped by this program.
 //!
-//! It is for development without a `DATABASE_URL` and for the test suite. It
-//! is not a client (it hands out a URL) and not a way to run a database in
-//! production: that server is somebody else's process.
+//! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it returns a URL) and no
+//! way to run a database in production.
 
 mod account;
 mod cluster;
@@ -35,35 +34,32 @@ use supervisor::Supervisor;
 
 pub use error::Error;
 
-/// The database superuser, and the only role of a fresh cluster. Only the
-/// owner of the socket directory can reach it, so it has no password.
+/// The database superuser, and the only role of a new cluster. Only the owner of the socket directory can connect,
+/// so it has no password.
 pub const ROLE: &str = "vestibule";
 
-/// Where progress lines for a human go; called from the supervising thread
-/// too.
+/// A function that receives progress lines for a human. The supervisor's thread calls it, too.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What kind of server to run, and where.
+/// The kind of server and its directory.
 #[derive(Clone)]
 pub struct Options {
-    /// The directory that holds the cluster, the server's log and the lock,
-    /// e.g. `<project>/.vestibule`. Created when missing.
+    /// The directory of the cluster, the server's log and the lock, e.g. `<project>/.vestibule`. It is created if
+    /// missing.
     pub data_dir_root: PathBuf,
-    /// Whether data outlives a crash of the *machine*. Tests say `false`,
-    /// which drops every `fsync`; even then, what was committed outlives a
-    /// `kill -9` of the server or of this program.
+    /// True if data must survive a crash of the *machine*. Tests set `false`, which disables every `fsync`; even
+    /// then, committed data survives a `kill -9` of the server or of this program.
     pub durable: bool,
-    /// How many clients may be connected at once.
+    /// The largest number of connected clients.
     pub max_connections: u16,
-    /// Further server settings, `(name, value)`; they win over the built-in
-    /// ones.
+    /// Further server settings, `(name, value)`; they override the built-in ones.
     pub settings: Vec<(String, String)>,
     /// Receives lines such as "creating the `PostgreSQL` cluster ...".
     pub progress: Progress,
 }
 
 impl Options {
-    /// A durable server for 100 connections, silent about its progress.
+    /// Creates options for a durable server for 100 connections that reports no progress.
     pub fn new(data_dir_root: impl Into<PathBuf>) -> Self {
         Self {
             data_dir_root: data_dir_root.into(),
@@ -86,27 +82,24 @@ impl fmt::Debug for Options {
     }
 }
 
-/// A running server. It is started again whenever it dies, until this value
-/// is dropped; dropping stops it and waits for that (a fast shutdown).
+/// A running server. It is restarted whenever it dies, until this value is dropped; dropping stops it and waits for
+/// the end (a fast shutdown).
 #[derive(Debug)]
 pub struct Postgres {
-    // Fields drop in this order: the lock is given back only once the server
-    // has left.
+    // Fields are dropped in this order: the lock is released only after the server has stopped.
     supervisor: Supervisor,
     server: Arc<Server>,
     _lock: Lock,
 }
 
 impl Postgres {
-    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts
-    /// it. Returns once the server accepts connections: some seconds the
-    /// first time, a fraction of one later, longer after a crash or when a
-    /// server left behind by a killed program is still leaving.
+    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it. Returns once the server accepts
+    /// connections. That takes some seconds the first time and a fraction of one later. It takes longer after a
+    /// crash, or while a server left by a killed program is still stopping.
     ///
     /// # Errors
     ///
-    /// Any [`Error`]: each names what is wrong and what to do about it, on one
-    /// line.
+    /// Any [`Error`]: each names the problem and the remedy in one line.
     pub fn start(options: Options) -> Result<Self, Error> {
         let Options { data_dir_root, durable, max_connections, settings, progress } = options;
         let account = Account::choose()?;
@@ -130,35 +123,33 @@ impl Postgres {
         Ok(Self { supervisor, server, _lock: lock })
     }
 
-    /// The URL of `database` on this server, for `sqlx` and libpq alike. It
-    /// spells out port and `sslmode` so that no `PG*` variable of the
-    /// environment can bend it.
+    /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
+    /// no `PG*` variable of the environment can override them.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         socket::url(&self.server.socket_dir, database)
     }
 
-    /// The directory of the server's Unix socket, reachable by its owner only.
+    /// Returns the directory of the server's Unix socket, which only its owner can enter.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.server.socket_dir
     }
 
-    /// The cluster's data directory. Below [`Options::data_dir_root`], unless
-    /// the server's user cannot reach that.
+    /// Returns the cluster's data directory. It is below [`Options::data_dir_root`], unless the server's user cannot
+    /// enter that.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.server.data_dir
     }
 
-    /// The file the server writes its log to.
+    /// Returns the path of the server's log.
     #[must_use]
     pub fn log_file(&self) -> &Path {
         self.server.log.path()
     }
 
-    /// The postmaster's process id; `None` in the moments in which it has
-    /// died and is not started again yet.
+    /// Returns the postmaster's process id; `None` while it is being restarted.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.supervisor.pid()
@@ -168,17 +159,16 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`Error::Psql`] with what the server answered, or [`Error::Io`] when
-    /// `psql` cannot be run.
+    /// [`Error::Psql`] with the server's message, or [`Error::Io`] if `psql` cannot be run.
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
         psql::ensure_database(&self.server, database)
     }
 
-    /// The URL of `database` on the server that another program runs with these options.
+    /// Returns the URL of `database` on the server that another program runs with these options.
     ///
     /// # Errors
     ///
-    /// Any [`Error`] of finding it; whether it answers is found out later.
+    /// Any [`Error`] of finding it. It does not connect.
     pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
         let account = Account::choose()?;
         let root = place::choose(&options.data_dir_root, account.as_ref(), &options.progress)?;
@@ -186,7 +176,7 @@ impl Postgres {
         Ok(socket::url(&socket::directory(&data_dir, account.as_ref())?, database))
     }
 
-    /// Creates the extension in `database` unless it exists, or is not installed on this machine.
+    /// Creates the extension in `database`, unless it exists or is not installed on this machine.
     ///
     /// # Errors
     ///
@@ -195,14 +185,14 @@ impl Postgres {
         psql::ensure_extension(&self.server, database, extension)
     }
 
-    /// `psql` connected to `database`: no startup file, no password prompt, no
-    /// `PG*` variable, an error ends it. The caller adds the statements.
+    /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*` variable; it exits on
+    /// an error. The caller adds the statements.
     #[must_use]
     pub fn psql(&self, database: &str) -> Command {
         psql::command(&self.server, database)
     }
 
-    /// Stops the server and waits until it has left; dropping does the same.
+    /// Stops the server and waits for its end; dropping does the same.
     pub fn stop(self) {
         drop(self);
     }

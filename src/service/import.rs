@@ -261,7 +261,7 @@ async fn write(
     let mut import = Import::new(&pool, event, ACTOR);
     let mut reached = 0;
     while let Some(job) = jobs.recv().await {
-        // At most one batch of deferred rows is kept for the next batch; before the end, none.
+        // At most one batch of deferred rows may stay for the next one. `Finish` leaves none.
         let (rows, most, say) = match job {
             Job::Write(batch) => {
                 reached = batch.position.max(reached);

@@ -1,6 +1,5 @@
-//! What the provider answers, errors included: OAuth clients expect errors in OAuth's form, and the
-//! service's catcher would make problems of them. Nothing may be stored, since all of it concerns
-//! one person at one time (RFC 6749 §5.1).
+//! The provider's responses, errors included. OAuth clients expect errors in OAuth's form, but the service's catcher
+//! would render problems. No response may be stored, because each concerns one user at one time (RFC 6749 §5.1).
 
 use std::io::Cursor;
 
@@ -12,12 +11,12 @@ use serde::Serialize;
 use crate::web::problem::{Kind, Problem};
 use crate::web::templates::{self, Html};
 
-/// A whole answer. It may hold a token, so it has no `Debug`.
+/// A complete response. It may hold a token, so it has no `Debug`.
 pub(super) struct Answer {
     status: Status,
     body: Body,
     headers: Vec<Header<'static>>,
-    /// What the request log says of a refusal.
+    /// The reason for a refusal, for the request log.
     reason: &'static str,
 }
 
@@ -39,7 +38,7 @@ impl Answer {
         Self { status, body, headers: Vec::new(), reason: "the development provider refused" }
     }
 
-    /// JSON.
+    /// Creates a JSON response.
     pub fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {
             Ok(json) => Self::new(Status::Ok, Body::Text(ContentType::JSON, json)),
@@ -47,35 +46,35 @@ impl Answer {
         }
     }
 
-    /// A line of text.
+    /// Creates a response with one line of text.
     pub fn text(status: Status, line: &str) -> Self {
         Self::new(status, Body::Text(ContentType::Plain, format!("{line}\n")))
     }
 
-    /// An error for an OAuth client.
+    /// Creates an error response for an OAuth client.
     pub fn error(status: Status, error: &'static str, error_description: &'static str) -> Self {
         Self { status, reason: error_description, ..Self::json(&Error { error, error_description }) }
     }
 
-    /// A page. Its address holds the client's state, which is told to nobody.
+    /// Creates a page. Its URL holds the client's `state`, so no `Referer` is sent.
     pub fn page(status: Status, context: &impl Serialize) -> Self {
         Self::new(status, Body::Page(Box::new(templates::html("dev/authorize", context))))
             .header("Referrer-Policy", "no-referrer")
     }
 
-    /// Sends the browser elsewhere, with `GET` whatever it used here (RFC 9700 §4.12).
+    /// Redirects the browser, which then uses `GET` in any case (RFC 9700 §4.12).
     pub fn see_other(url: String) -> Self {
         Self::new(Status::SeeOther, Body::None)
             .header("Location", url)
             .header("Referrer-Policy", "no-referrer")
     }
 
-    /// The provider itself failed.
+    /// Reports an internal error of the provider.
     pub fn broken() -> Self {
         Self::text(Status::InternalServerError, "the development provider made a mistake")
     }
 
-    /// The same with a header more.
+    /// Adds a header.
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push(Header::new(name, value.into()));
         self

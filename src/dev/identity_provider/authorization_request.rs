@@ -1,5 +1,5 @@
-//! The request that a client sends a browser with (RFC 6749 §4.1.1, OpenID Connect Core §3.1.2.1,
-//! RFC 7636 §4.3), and the way back to the client.
+//! The authorization request of a client (RFC 6749 §4.1.1, OpenID Connect Core §3.1.2.1, RFC 7636 §4.3), and the
+//! redirect back to the client.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use url::{Host, Url};
 use super::IdentityProvider;
 use super::parameters::Parameters;
 
-/// A request that may be put before the person.
+/// A valid request, which the page may show.
 #[derive(Debug)]
 pub(super) struct AuthorizationRequest {
     pub back: Back,
@@ -16,21 +16,21 @@ pub(super) struct AuthorizationRequest {
     pub code_challenge: Option<String>,
 }
 
-/// The address that the browser is sent back to, and what the client wants to find there.
+/// The redirect URI, with the state that the client expects in the response.
 #[derive(Debug)]
 pub(super) struct Back {
-    /// As it was sent, for the comparison when the code is exchanged (RFC 6749 §4.1.3).
+    /// The URI exactly as it was sent, for the comparison when the code is exchanged (RFC 6749 §4.1.3).
     pub uri: String,
     url: Url,
     state: Option<String>,
 }
 
-/// Why a request is refused, and who is told.
+/// The reason why a request is refused, and the recipient of the error.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The person: nobody knows whether the address is the client's (RFC 6749 §4.1.2.1).
+    /// The user sees the error: it is not certain that the redirect URI is the client's (RFC 6749 §4.1.2.1).
     Here(&'static str),
-    /// The client, by an error code and an explanation.
+    /// The client gets an error code and a description.
     There(Box<Back>, &'static str, &'static str),
 }
 
@@ -80,12 +80,12 @@ fn check(sent: &Parameters) -> Result<(), (&'static str, &'static str)> {
     match (sent.get("code_challenge"), sent.get("code_challenge_method")) {
         (None, None) => Ok(()),
         (Some(challenge), Some("S256")) if is_challenge(challenge) => Ok(()),
-        // Without a method, the challenge would be `plain` (RFC 7636 §4.3).
+        // Without a method, the challenge would be `plain` (RFC 7636 §4.3), which is not supported.
         _ => Err(("invalid_request", "code_challenge must be a SHA-256, and code_challenge_method S256")),
     }
 }
 
-/// A SHA-256 in base64url (RFC 7636 §4.2).
+/// Returns true for a SHA-256 in base64url (RFC 7636 §4.2).
 fn is_challenge(text: &str) -> bool {
     text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
@@ -97,7 +97,7 @@ impl Back {
         Some(Self { uri: uri.to_owned(), url, state: sent.get("state").map(str::to_owned) })
     }
 
-    /// The address with an answer for the client, who is told whose answer it is (RFC 9207 §2).
+    /// Returns the redirect URI with a response for the client, which includes the issuer (RFC 9207 §2).
     pub fn with(mut self, issuer: &str, answer: &[(&str, &str)]) -> String {
         self.url
             .query_pairs_mut()
@@ -108,8 +108,8 @@ impl Back {
     }
 }
 
-/// Whether an address can only be on this machine (RFC 6749 §3.1.2). No password is in it, since
-/// what looks like a host may be one.
+/// Returns true if a URL can only be on this machine (RFC 6749 §3.1.2). It must have no user or password, because a
+/// user name may look like a host.
 fn leads_here(url: &Url) -> bool {
     let loopback = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

@@ -1,5 +1,5 @@
-//! The authorization endpoint (RFC 6749 §3.1, OpenID Connect Core §3.1.2): a page that asks who one
-//! wants to be instead of who one is, and the way back to the client with a code.
+//! The authorization endpoint (RFC 6749 §3.1, OpenID Connect Core §3.1.2): a page on which the developer chooses a
+//! user, and the redirect back to the client with a code.
 
 use rocket::http::Status;
 use rocket::{State, get, post};
@@ -13,10 +13,10 @@ use super::person::{self, Person};
 use super::{IdentityProvider, PATH};
 use crate::clock;
 
-/// What the page's forms add to the request.
+/// The fields that the page's forms add to the request.
 const FIELDS: [&str; 6] = ["answer", "pick", "email", "name", "sub", "verified"];
 
-/// People that are one press away.
+/// Users that can be chosen with one click.
 const PICKS: [Pick; 2] = [
     Pick { email: "ada@example.com", note: Some("support staff") },
     Pick { email: "grace@example.com", note: None },
@@ -28,13 +28,13 @@ struct Pick {
     note: Option<&'static str>,
 }
 
-/// What the page shows. Either there is a form, or a refusal that ends it here.
+/// The content of the page: either a form, or a refusal that ends the request here.
 #[derive(Default, Serialize)]
 struct Page<'a> {
     refusal: Option<&'a str>,
-    /// Why the form is shown again.
+    /// The reason why the form is shown again.
     mistake: Option<String>,
-    /// Where the forms go: here, with the client's request.
+    /// The target of the forms: this page, with the client's request.
     action: String,
     client_id: &'a str,
     redirect_uri: &'a str,
@@ -45,9 +45,9 @@ struct Page<'a> {
     verified: bool,
 }
 
-/// What the person wants.
+/// The user's choice on the page.
 enum Wish {
-    /// To see the form: the request has just come.
+    /// No choice yet: the request has just arrived.
     Form,
     Cancel,
     Be(Result<Person, person::Error>),
@@ -61,7 +61,7 @@ impl Wish {
         } else if let Some(email) = sent.get("pick") {
             Self::Be(Person::new(Some(email), None, None, true))
         } else if sent.get("answer").or(email).or(subject).is_some() {
-            // A box that is not ticked sends nothing.
+            // An unticked checkbox sends nothing.
             Self::Be(Person::new(email, subject, name, sent.get("verified") == Some("true")))
         } else {
             Self::Form
@@ -74,7 +74,7 @@ pub(super) fn ask(provider: &State<IdentityProvider>, query: Sent) -> Answer {
     respond(provider, query, |_| Wish::Form)
 }
 
-/// Takes the forms of the page, and requests that clients post (OpenID Connect Core §3.1.2.1).
+/// Handles the forms of the page, and requests that clients send by POST (OpenID Connect Core §3.1.2.1).
 #[post("/authorize", data = "<form>")]
 pub(super) fn answer(provider: &State<IdentityProvider>, query: Sent, form: Sent) -> Answer {
     let sent = query.and_then(|query| query.merge(form?));

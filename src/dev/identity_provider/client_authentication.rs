@@ -1,4 +1,4 @@
-//! Who calls the token endpoint: the client's id and secret in the `Authorization` header or in the
+//! Client authentication at the token endpoint: the client's id and secret in the `Authorization` header or in the
 //! form (RFC 6749 §2.3.1), never in both.
 
 use std::convert::Infallible;
@@ -23,11 +23,11 @@ pub(super) enum Authorization {
         id: String,
         secret: Secret<String>,
     },
-    /// Something else, or more than one.
+    /// Another scheme, or more than one header.
     Other,
 }
 
-/// Why a caller is not taken for the client.
+/// The reason why the client is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     TwoMethods,
@@ -44,7 +44,7 @@ impl Authorization {
         }
     }
 
-    /// RFC 7617 §2, with both halves encoded once more, as RFC 6749 §2.3.1 has it.
+    /// Parses HTTP Basic (RFC 7617 §2). Both halves are encoded once more, as RFC 6749 §2.3.1 requires.
     fn basic(header: &str) -> Option<Self> {
         let (scheme, credentials) = header.split_once(' ')?;
         let credentials =
@@ -54,7 +54,7 @@ impl Authorization {
         Some(Self::Basic { id: decode(id)?, secret: Secret::new(decode(secret)?) })
     }
 
-    /// Whether the caller is the client that the provider knows.
+    /// Checks that the caller is the known client.
     pub fn check(&self, provider: &IdentityProvider, form: &Parameters) -> Result<(), Refused> {
         let (id, secret) = match self {
             Self::Absent => (form.get("client_id"), form.get("client_secret")),
@@ -64,7 +64,7 @@ impl Authorization {
             Self::Basic { id, secret } => (Some(id.as_str()), Some(secret.expose().as_str())),
             Self::Other => return Err(Refused::Unknown),
         };
-        // Beside the header, the form may repeat the id.
+        // The form may repeat the id that is in the header.
         let same = form.get("client_id").is_none_or(|repeated| id == Some(repeated));
         let known = id.zip(secret).is_some_and(|(id, secret)| {
             let expected = provider.client_secret.expose().as_bytes();

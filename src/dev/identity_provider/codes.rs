@@ -1,5 +1,5 @@
-//! Authorization codes (RFC 6749 §4.1.2): 256 random bits each, good once and for a minute, and
-//! forgotten when the server stops.
+//! Authorization codes (RFC 6749 §4.1.2): 256 random bits each, valid once and for a minute. They are kept in
+//! memory.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -15,10 +15,10 @@ use crate::secret::Secret;
 /// Lifetime of a code, in seconds.
 const TTL: i64 = 60;
 
-/// Most codes kept; one more, and the oldest is forgotten.
+/// The most codes kept; one more replaces the oldest.
 const MAX_CODES: usize = 1000;
 
-/// What a code was given for, and to whom.
+/// The user and the request that a code was issued for.
 #[derive(Debug)]
 pub(super) struct Grant {
     pub client_id: String,
@@ -35,12 +35,12 @@ struct Code {
     grant: Grant,
 }
 
-/// The codes that were not used yet, the oldest first.
+/// The unused codes, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Codes(Mutex<VecDeque<Code>>);
 
 impl Codes {
-    /// A code for that grant.
+    /// Issues a code.
     pub fn issue(&self, grant: Grant, now: i64) -> Result<String, Unspecified> {
         let text = random()?;
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ impl Codes {
         Ok(text)
     }
 
-    /// What the code was given for. Whatever comes of it, the code is used.
+    /// Returns the grant behind a code. The code is used up in any case.
     pub fn redeem(&self, text: &str, now: i64) -> Option<Grant> {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = codes.iter().position(|code| code.text.expose() == text)?;
@@ -60,7 +60,7 @@ impl Codes {
     }
 }
 
-/// 256 random bits as text.
+/// Returns 256 random bits as text.
 pub(super) fn random() -> Result<String, Unspecified> {
     let mut bits = [0; 32];
     rand::fill(&mut bits)?;

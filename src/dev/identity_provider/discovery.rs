@@ -1,5 +1,4 @@
-//! What the provider says of itself: its metadata (OpenID Connect Discovery 1.0 §3) and its key
-//! (RFC 7517 §5).
+//! The published documents: the provider's metadata (OpenID Connect Discovery 1.0 §3) and its key (RFC 7517 §5).
 
 use rocket::{State, get};
 use serde::Serialize;
@@ -14,7 +13,7 @@ struct Metadata<'a> {
     authorization_endpoint: String,
     token_endpoint: String,
     jwks_uri: String,
-    /// In no standard, nor in Google's metadata: named for whoever looks for it here.
+    /// Neither a standard nor Google's metadata has this member; it helps developers who look for the endpoint.
     tokeninfo_endpoint: String,
     response_types_supported: [&'static str; 1],
     response_modes_supported: [&'static str; 1],
@@ -28,7 +27,7 @@ struct Metadata<'a> {
     code_challenge_methods_supported: [&'static str; 1],
     /// RFC 9207 §3.
     authorization_response_iss_parameter_supported: bool,
-    /// Left out, it would mean that they are.
+    /// If absent, it would mean that they are supported.
     request_uri_parameter_supported: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The provider's ID tokens (OpenID Connect Core §2): JWTs in the compact form of JWS (RFC 7515
-//! §3.1), signed with RS256. The service's own reading of tokens is `domain/id_token.rs`, and
-//! shares nothing with this file, so that neither can hide a mistake of the other.
+//! The provider's ID tokens (OpenID Connect Core §2): JWTs in the compact form of JWS (RFC 7515 §3.1), signed with
+//! RS256. The service parses tokens in `domain/id_token.rs`, which shares no code with this file, so that neither
+//! can hide a mistake of the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,12 +16,12 @@ use crate::secret::Secret;
 
 const ALGORITHM: &str = "RS256";
 
-/// What a token says beside who the person is.
+/// The content of a token besides the user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub audience: &'a str,
     pub nonce: Option<&'a str>,
-    /// Seconds since the epoch.
+    /// The time of issue, in seconds since 1970-01-01T00:00:00Z.
     pub issued: i64,
 }
 
@@ -54,7 +54,7 @@ struct Claims<'a> {
 }
 
 impl IdentityProvider {
-    /// A token for that person.
+    /// Issues a token for a user.
     pub(super) fn issue(&self, person: &Person, terms: Terms<'_>) -> Result<Secret<String>, Unsigned> {
         let header = Header { alg: ALGORITHM, kid: &self.key.jwk.kid, typ: "JWT" };
         let claims = Claims {
@@ -78,13 +78,13 @@ impl IdentityProvider {
         Ok(Secret::new(token))
     }
 
-    /// The claims and the header of a token that this provider issued and that has not expired,
-    /// as one object. The audience is the caller's to check.
+    /// Returns the claims and the header, as one object, of a token that this provider issued and that has not
+    /// expired. The caller has to check the audience.
     pub(super) fn verify(&self, token: &str, now: i64) -> Option<Map<String, Value>> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
         let mut header = decode(header)?;
-        // What the header says chooses neither the algorithm nor the key (RFC 8725 §3.1).
+        // The header chooses neither the algorithm nor the key (RFC 8725 §3.1).
         let ours = header.get("alg")? == ALGORITHM && header.get("kid")? == self.key.jwk.kid.as_str();
         if !ours || !self.key.verifies(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?) {
             return None;

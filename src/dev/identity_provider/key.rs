@@ -1,5 +1,5 @@
-//! The key that signs the provider's tokens: RS256 (RFC 7518 §3.3), as Google's are. It is kept in
-//! a file, so that a token outlives a restart of the server.
+//! The key that signs the provider's tokens: RS256 (RFC 7518 §3.3), as Google's. It is kept in a file, so that
+//! tokens stay valid over a restart of the server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,38 +20,37 @@ const FILE: &str = "identity-provider.pkcs8";
 const MODULUS_LENGTH: usize = 256;
 const EXPONENT: [u8; 3] = [1, 0, 1];
 
-/// What stands before and after the modulus in the DER form of a public key (RFC 8017 §A.1.1) of
-/// 2048 bits with the exponent 65537. Every key made here has that form, so nothing else needs to
-/// be understood.
+/// The bytes before and after the modulus in the DER form of a public key (RFC 8017 §A.1.1) with 2048 bits and the
+/// exponent 65537. Every key made here has that form, so no DER parser is needed.
 const BEFORE_MODULUS: [u8; 9] = [0x30, 0x82, 0x01, 0x0a, 0x02, 0x82, 0x01, 0x01, 0x00];
 const AFTER_MODULUS: [u8; 5] = [0x02, 0x03, EXPONENT[0], EXPONENT[1], EXPONENT[2]];
 
-/// The provider has no key to sign with. Each is one line that says what to do.
+/// The reason why the provider has no key to sign with, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is there, but closed to us.
+    /// The key file exists but cannot be read.
     #[error("the development provider's key `{}` cannot be read: {source}; correct its permissions", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A new key has nowhere to go.
+    /// The key file cannot be written.
     #[error("the development provider's key `{}` cannot be written: {source}; make its folder writable", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file does not hold a key of this program.
     #[error("`{}` is not a key that this program made; delete it, and the next start makes a new one", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The crypto backend refused.
+    /// The cryptography library failed.
     #[error("the development provider's key cannot be made")]
     Backend,
 }
@@ -61,7 +60,7 @@ pub enum Error {
 #[error("the development provider's key does not sign")]
 pub(super) struct Unsigned;
 
-/// A key pair with its public half as it is published.
+/// A key pair with its public half in published form.
 #[derive(Debug)]
 pub(super) struct Key {
     pair: KeyPair,
@@ -83,7 +82,7 @@ pub(super) struct Jwk {
 }
 
 impl Key {
-    /// The key of that directory, made if there is none yet.
+    /// Loads the key in a directory, or creates one if there is none.
     pub fn load(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         match fs::read(&path) {
@@ -120,26 +119,26 @@ impl Key {
         Ok(signature)
     }
 
-    /// Whether a signature is this key's.
+    /// Returns true if this key made the signature.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let public_key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, self.pair.public_key());
         public_key.verify(message, signature).is_ok()
     }
 }
 
-/// The modulus of a public key that was made here.
+/// Returns the modulus of a public key that was made here.
 fn modulus(public_key: &[u8]) -> Option<&[u8]> {
     let modulus = public_key.strip_prefix(&BEFORE_MODULUS)?.strip_suffix(&AFTER_MODULUS)?;
     (modulus.len() == MODULUS_LENGTH).then_some(modulus)
 }
 
-/// The JWK thumbprint of an RSA key (RFC 7638 §3).
+/// Computes the JWK thumbprint of an RSA key (RFC 7638 §3).
 fn thumbprint(n: &str, e: &str) -> String {
     let jwk = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
     URL_SAFE_NO_PAD.encode(digest(&SHA256, jwk.as_bytes()))
 }
 
-/// Writes under another name first: a start that is interrupted leaves no half a key behind.
+/// Writes under another name first, so that an interrupted start leaves no half-written key.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(Uuid::new_v4().simple().to_string());
     let fill = |mut file: File| {
@@ -153,7 +152,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A new file that only its owner may read.
+/// Creates a file that only its owner may read.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,5 +1,5 @@
-//! `/mint`: a token for whoever is named, without a browser. No standard knows such a thing, and
-//! no provider in its right mind would offer it; `curl` and `vestibule dev token` do the asking.
+//! `/mint`: issues a token for a given user, without a browser. It follows no standard, and no real provider would
+//! offer it; `curl` and `vestibule dev token` use it.
 
 use rocket::http::Status;
 use rocket::{State, get};
@@ -13,7 +13,7 @@ use crate::clock;
 
 const PARAMETERS: [&str; 7] = ["email", "sub", "name", "verified", "aud", "expired", "nonce"];
 
-/// What is wrong, for whoever reads it in a terminal.
+/// The error of a request, for a developer at a terminal.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -26,7 +26,7 @@ enum Error {
     Person(#[from] person::Error),
 }
 
-/// Whose token, and which.
+/// The requested token.
 struct Wish {
     parameters: Parameters,
     person: Person,

@@ -1,5 +1,5 @@
-//! The parameters of a request, `application/x-www-form-urlencoded` in its query or its body, with
-//! the two rules of RFC 6749 §3.1: none is sent twice, and an empty one is as good as not sent.
+//! The parameters of a request, `application/x-www-form-urlencoded` in its query or its body, with the two rules of
+//! RFC 6749 §3.1: none may be repeated, and an empty one counts as absent.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use rocket::outcome::Outcome;
 use rocket::request::{self, FromRequest, Request};
 use url::form_urlencoded;
 
-/// Largest body read, in KiB: several tokens fit.
+/// The largest body read, in KiB; several tokens fit.
 const MAX_BODY: u32 = 64;
 
 /// Parameters by name.
 ///
-/// - As a request guard, those of the query; as a data guard, those of the body.
+/// - As a request guard, it reads the query; as a data guard, the body.
 /// - **Fails** with [`Malformed`]; routes take it as [`Sent`] and answer that themselves.
 #[derive(Debug, Default)]
 pub(super) struct Parameters(BTreeMap<String, String>);
 
-/// What was sent, readable or not.
+/// The parameters, or the reason why they cannot be read.
 pub(super) type Sent = Result<Parameters, Malformed>;
 
-/// Why parameters cannot be told.
+/// The reason why parameters cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.why())]
 pub(super) enum Malformed {
@@ -32,7 +32,7 @@ pub(super) enum Malformed {
 }
 
 impl Malformed {
-    /// What to mend.
+    /// Returns the reason in words.
     pub const fn why(self) -> &'static str {
         match self {
             Self::Repeated => "a parameter is repeated",
@@ -57,22 +57,22 @@ impl Parameters {
         Ok(self)
     }
 
-    /// These and those as one request.
+    /// Merges the parameters of query and body.
     pub fn merge(self, others: Self) -> Sent {
         self.with(others.0)
     }
 
-    /// The value of that name.
+    /// Returns the value of that name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A name that is none of those.
+    /// Returns a name that is not in `known`.
     pub fn unknown(&self, known: &[&str]) -> Option<&str> {
         self.0.keys().map(String::as_str).find(|name| !known.contains(name))
     }
 
-    /// Encoded again, without those names.
+    /// Encodes the parameters except those in `names`.
     pub fn encode_without(&self, names: &[&str]) -> String {
         let rest = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish()

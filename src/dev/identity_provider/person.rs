@@ -1,26 +1,26 @@
-//! Whoever a developer wants to be, completed with what was left out. Nobody is remembered: the
-//! same e-mail address leads to the same subject because the one is computed from the other.
+//! The user that a developer signs in as, with defaults for missing fields. No user is stored: the subject is
+//! computed from the e-mail address, so that the same address always has the same subject.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use url::Url;
 
 use crate::domain::email::Email;
 
-/// Longest subject (OpenID Connect Core §2), in characters.
+/// The longest subject (OpenID Connect Core §2), in characters.
 const MAX_SUBJECT_LENGTH: usize = 255;
 
-/// A person, as the provider would vouch for one.
+/// A user, with the data that goes into a token.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     pub subject: String,
     pub email: Option<Email>,
     pub verified: bool,
     pub name: Option<String>,
-    /// An address that is well-formed and leads nowhere (RFC 2606 §2): nobody is told who signs in.
+    /// A well-formed URL that leads nowhere (RFC 2606 §2), so that no outside server learns of a sign-in.
     pub picture: Option<String>,
 }
 
-/// Why there can be no such person.
+/// The reason why the fields do not describe a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     #[error("`email` is missing, and without it `sub` is needed")]
@@ -60,7 +60,7 @@ fn sound(subject: &str) -> bool {
     (1..=MAX_SUBJECT_LENGTH).contains(&subject.len()) && subject.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// A subject in the form of Google's: 21 digits, the first of them not zero.
+/// Computes a subject in the form of Google's: 21 digits, the first of them not zero.
 fn subject_of(email: &Email) -> String {
     const FIRST: u128 = 100_000_000_000_000_000_000;
     let hash = digest(&SHA256, email.folded().as_bytes());
@@ -68,7 +68,7 @@ fn subject_of(email: &Email) -> String {
     (FIRST + number % (9 * FIRST)).to_string()
 }
 
-/// `ada.lovelace+test@example.com` is called Ada Lovelace.
+/// Derives a name: `ada.lovelace+test@example.com` becomes Ada Lovelace.
 fn name_of(email: &Email) -> Option<String> {
     let (mailbox, _) = email.as_given().split_once('@')?;
     let (words, _tag) = mailbox.split_once('+').unwrap_or((mailbox, ""));

@@ -1,5 +1,5 @@
-//! Asking a running server for a token, over HTTP like anyone else: the key is in its hands, and a
-//! second process with the same key could not know on which port the issuer is.
+//! Requests a token from a running server over HTTP. The server has the key; a second process with the same key
+//! could not know the issuer's port.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use super::PATH;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no token. Each is one line that says what to do.
+/// The reason why there is no token, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody is there.
+    /// No server answers.
     #[error("no server answers at {0}; start it with `cargo run` first")]
     NotRunning(String),
-    /// Somebody is there, but not this provider.
+    /// Another server answers.
     #[error(
         "what answers at {0} is not a development build of this program; stop it, or set ROCKET_PORT to the port that `cargo run` uses"
     )]
     Stranger(String),
-    /// The provider does not like the request; its own words.
+    /// The provider refused the request, for this reason.
     #[error("the development provider refuses: {0}")]
     Refused(String),
-    /// There is no HTTP client to ask with.
+    /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built: {0}; install the system's CA certificates")]
     Client(#[source] reqwest::Error),
 }
 
-/// A token of the server on that port of this machine, for the person and with the audience,
-/// nonce and age that `parameters` tell.
+/// Requests a token from the server on this port of this machine. `parameters` select the user, the audience, the
+/// nonce and the age of the token.
 ///
 /// # Errors
 /// See [`enum@Error`].

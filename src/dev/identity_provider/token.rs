@@ -1,5 +1,5 @@
-//! The token endpoint (RFC 6749 §4.1.3, OpenID Connect Core §3.1.3): an ID token for a code. The
-//! access token beside it opens nothing; there is nothing here to open.
+//! The token endpoint (RFC 6749 §4.1.3, OpenID Connect Core §3.1.3): exchanges a code for an ID token. The access
+//! token with it grants access to nothing.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
@@ -25,7 +25,7 @@ struct Tokens<'a> {
     id_token: &'a str,
 }
 
-/// Why there is no token: an error of RFC 6749 §5.2.
+/// An error of RFC 6749 §5.2.
 enum Error {
     Request(&'static str),
     Client,
@@ -55,7 +55,7 @@ impl From<Error> for Answer {
             Error::Request(why) => bad("invalid_request", why),
             Error::GrantType => bad("unsupported_grant_type", "grant_type must be authorization_code"),
             Error::Grant(why) => bad("invalid_grant", why),
-            // Every 401 names a scheme (RFC 9110 §15.5.2), also to those who tried the form.
+            // Every 401 names a scheme (RFC 9110 §15.5.2), also for a client that used the form.
             Error::Client => {
                 Self::error(Status::Unauthorized, "invalid_client", "the client's id or secret is wrong")
                     .header("WWW-Authenticate", "Basic realm=\"development identity provider\"")
@@ -74,7 +74,7 @@ pub(super) fn exchange(provider: &State<IdentityProvider>, client: Authorization
     }
 }
 
-/// The grant behind a code, when everything is as it was when the code was given.
+/// Returns the grant behind a code, if the request matches it.
 fn granted(provider: &IdentityProvider, client: &Authorization, form: &Parameters) -> Result<Grant, Error> {
     client.check(provider, form)?;
     match form.get("grant_type") {
@@ -96,8 +96,8 @@ fn granted(provider: &IdentityProvider, client: &Authorization, form: &Parameter
     Ok(grant)
 }
 
-/// RFC 7636 §4.6. A verifier where there was no challenge is refused, too: somebody may have
-/// taken the challenge out on its way (RFC 9700 §4.8.2).
+/// Checks the code verifier (RFC 7636 §4.6). A verifier without a challenge is refused as well: an attacker may have
+/// removed the challenge from the authorization request (RFC 9700 §4.8.2).
 fn check_verifier(grant: &Grant, form: &Parameters) -> Result<(), Error> {
     match (&grant.code_challenge, form.get("code_verifier")) {
         (None, None) => Ok(()),
@@ -108,7 +108,7 @@ fn check_verifier(grant: &Grant, form: &Parameters) -> Result<(), Error> {
     }
 }
 
-/// RFC 7636 §4.1.
+/// Returns true for a well-formed verifier (RFC 7636 §4.1).
 fn is_verifier(text: &str) -> bool {
     let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     (43..=128).contains(&text.len()) && text.bytes().all(unreserved)

@@ -1,6 +1,6 @@
-//! Token information in the shape of Google's `https://oauth2.googleapis.com/tokeninfo`: the claims
-//! and the header of a good token, every value a string. No standard describes it. As at Google's,
-//! a token for any audience is good; whose it is, the caller has to check.
+//! Token information in the form of Google's `https://oauth2.googleapis.com/tokeninfo`: the claims and the header of
+//! a valid token, with every value as a string. No standard describes it. As at Google, a token for any audience is
+//! valid; the caller has to check the audience.
 
 use rocket::http::Status;
 use rocket::{State, get, post};

@@ -1,5 +1,5 @@
-//! The user the server runs as. Only root has a choice to make: `PostgreSQL`
-//! refuses to run as root. Not a general reader of user databases.
+//! The operating system user that the server runs as. A choice is needed only for root, because `PostgreSQL` refuses
+//! to run as root.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 
 use super::error::Error;
 
-/// In order of preference; the second is OpenBSD's and macOS's spelling.
+/// User names in order of preference; the second is that of OpenBSD and macOS.
 const NAMES: [&str; 3] = ["postgres", "_postgres", "nobody"];
 
 /// An unprivileged user other than the one this program runs as.
@@ -20,8 +20,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The user to become, or `None` when this program is not root and the
-    /// server simply runs as its user.
+    /// Returns the user for the server; `None` if this program is not root and the server runs as the same user.
     pub(super) fn choose() -> Result<Option<Self>, Error> {
         if !geteuid().is_root() {
             return Ok(None);
@@ -30,14 +29,14 @@ impl Account {
         NAMES.iter().find_map(|name| find(&passwd, name)).map(Some).ok_or(Error::NoAccount)
     }
 
-    /// The user id the server has, for an account chosen by [`Self::choose`].
+    /// Returns the server's user id for an account chosen by [`Self::choose`].
     pub(super) fn server_uid(account: Option<&Self>) -> u32 {
         account.map_or_else(|| geteuid().as_raw(), |account| account.uid)
     }
 }
 
-/// The entries of the candidates. `getent` also knows users that come from
-/// elsewhere than the file; not every system has it.
+/// Returns the entries of the candidates. `getent` also knows users that are not in the file, but some systems lack
+/// it.
 fn passwd() -> String {
     let asked = Command::new("getent").arg("passwd").args(NAMES).output();
     match asked {
@@ -55,7 +54,7 @@ fn find(passwd: &str, name: &str) -> Option<Account> {
         let found = fields.next()? == name;
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
-        // A second name for root would be no drop of privileges.
+        // A second name for root would not drop privileges.
         (found && uid != 0).then(|| Account { name: name.to_owned(), uid, gid })
     })
 }

@@ -1,5 +1,4 @@
-//! The cluster: one data directory per `PostgreSQL` major, created whole or not
-//! at all. Not the server that runs on it.
+//! The cluster: one data directory per `PostgreSQL` major version. Its creation either completes or leaves nothing.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -13,7 +12,7 @@ use super::error::{Error, said};
 use super::locate::Installation;
 use super::place;
 
-/// In the name of a directory that `initdb` is still filling.
+/// The mark in the name of a directory that `initdb` is still filling.
 const UNFINISHED: &str = ".unfinished-";
 
 /// A cluster that exists.
@@ -24,8 +23,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster in `root` for this installation, created if missing. To be
-    /// called with the lock held.
+    /// Opens the cluster in `root` for this installation, and creates it if missing. The caller must hold the lock.
     pub(super) fn open(
         root: &Path,
         installation: &Installation,
@@ -63,12 +61,12 @@ impl Cluster {
     }
 }
 
-/// The data directory in `root` for one major.
+/// Returns the data directory in `root` for a major version.
 pub(super) fn data_dir(root: &Path, major: u32) -> PathBuf {
     root.join(format!("postgres-{major}"))
 }
 
-/// The majors that have a data directory in `root`, ascending.
+/// Returns the major versions with a data directory in `root`, ascending.
 pub(super) fn majors(root: &Path) -> Vec<u32> {
     let mut majors: Vec<u32> = fs::read_dir(root)
         .into_iter()
@@ -83,8 +81,8 @@ pub(super) fn majors(root: &Path) -> Vec<u32> {
     majors
 }
 
-/// Fills a directory of another name and renames it, so that a program killed
-/// in the middle leaves nothing that looks like a cluster.
+/// Fills a directory with another name and renames it, so that a killed program leaves no incomplete cluster under
+/// the final name.
 fn create(
     data_dir: &Path,
     installation: &Installation,
@@ -111,7 +109,7 @@ fn create(
     command::end_with_parent(&mut command);
     let output = command.output().map_err(Error::io("run", &initdb))?;
     if !output.status.success() {
-        // What is left of it is removed at the next start if not now.
+        // If this fails, the next start removes the directory.
         let _ = fs::remove_dir_all(&unfinished);
         return Err(Error::Initdb { data_dir: data_dir.to_owned(), output: said(&output) });
     }
@@ -122,9 +120,8 @@ fn create(
     Ok(())
 }
 
-/// Removes what a killed program left half made. The lock says that nobody is
-/// at work on it, except an `initdb` that has not noticed yet; what such a one
-/// writes meanwhile is left to the next start, and is in nobody's way.
+/// Removes directories that a killed program left incomplete. The lock excludes another program. An `initdb` that
+/// has not ended yet may still write; the next start removes that.
 fn remove_unfinished(root: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(root).map_err(Error::io("read", root))?;
     for entry in entries.flatten() {

@@ -1,5 +1,4 @@
-//! How `PostgreSQL`'s programs are run: as which user, with which environment,
-//! and never longer than this program. Not which programs, or when.
+//! Runs `PostgreSQL`'s programs: as the right user, with a clean environment, and never longer than this program.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,9 +7,8 @@ use std::process::{Command, Stdio};
 
 use super::account::Account;
 
-/// A command that sees none of the developer's `PG*` variables (`PGPORT`
-/// alone would move the socket) and speaks English, since its messages are
-/// matched.
+/// Returns a command without the developer's `PG*` variables (`PGPORT` alone would move the socket). Its messages
+/// are in English, because they are matched.
 pub(super) fn plain(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
@@ -22,16 +20,16 @@ pub(super) fn plain(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A command that runs as the server's user in `dir`. A directory that user
-/// cannot enter fails the spawn: std changes directory after the user.
+/// Returns a command that runs as the server's user in `dir`. The spawn fails if that user cannot enter the
+/// directory, because std changes the directory after the user.
 pub(super) fn as_server(program: impl AsRef<OsStr>, account: Option<&Account>, dir: &Path) -> Command {
     use std::os::unix::process::CommandExt as _;
 
     let mut command = plain(program);
     command.current_dir(dir);
     if let Some(account) = account {
-        // For a root parent, std calls setgid, then setgroups(0, NULL), then
-        // setuid: no supplementary group of root's is left.
+        // For a root parent, std calls setgid, then setgroups(0, NULL), then setuid, so no supplementary group of
+        // root remains.
         command.uid(account.uid).gid(account.gid);
         command.env_remove("HOME");
     }
@@ -40,13 +38,11 @@ pub(super) fn as_server(program: impl AsRef<OsStr>, account: Option<&Account>, d
 
 /// Makes the command end when the *thread* that spawns it ends.
 ///
-/// The signal is SIGINT, a fast shutdown, and not SIGQUIT, an immediate one:
-/// it leaves a clean cluster, so the next start needs no recovery, and
-/// `initdb` removes what it has half made. A server too busy to obey is sent
-/// SIGQUIT by the next start.
+/// The signal is SIGINT, a fast shutdown, rather than SIGQUIT, an immediate one. It leaves a clean cluster, so the
+/// next start needs no recovery, and `initdb` removes incomplete files. The next start sends SIGQUIT to a server
+/// that is too busy to stop.
 ///
-/// Systems other than Linux have nothing like it; there, the next start finds
-/// the server and ends it.
+/// Other systems than Linux have no such signal; there, the next start finds the server and stops it.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "only the child itself can ask for the signal, between fork and exec")]
 pub(super) fn end_with_parent(command: &mut Command) {
@@ -57,9 +53,9 @@ pub(super) fn end_with_parent(command: &mut Command) {
 
     let parent = getpid();
     let ask = move || {
-        // std runs this after changing the user, which would clear the request.
+        // std runs this after it has changed the user, which would clear the request.
         set_parent_process_death_signal(Some(Signal::INT))?;
-        // A parent that died before the request will send nothing.
+        // A parent that died before the request will send no signal.
         if getppid() == Some(parent) { Ok(()) } else { Err(Error::from(ErrorKind::BrokenPipe)) }
     };
     // SAFETY: the closure runs in the forked child of a threaded program, so

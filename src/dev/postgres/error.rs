@@ -1,5 +1,4 @@
-//! What can go wrong, each in one line that names the remedy. Not a place for
-//! logic.
+//! Errors, each in one line with the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::process::Output;
 
 use thiserror::Error as ThisError;
 
-/// Why there is no server. Every message is one line.
+/// The reason why there is no server. Every message is one line.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,33 +20,33 @@ pub enum Error {
         /// Empty, or " (only …)" about an installation that is too old.
         found: String,
     },
-    /// The variable that names the bin directory names a wrong one.
+    /// The variable names a wrong bin directory.
     #[error("{} is set to {}, but {why}; correct it or unset it", super::locate::OVERRIDE, dir.display())]
     Override {
         /// The variable's value.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// Another program runs the server of this directory.
     #[error("{} is in use by another program (process {holder}); stop that one first, or give this one another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", root.display())]
     InUse {
-        /// The directory both want.
+        /// The directory that both programs want.
         root: PathBuf,
-        /// The other's process id, or "unknown".
+        /// The other program's process id, or "unknown".
         holder: String,
     },
-    /// This program is root, and there is nobody to run the server as.
+    /// This program is root, and there is no user to run the server as.
     #[error(
         "PostgreSQL refuses to run as root and there is no user `postgres` or `nobody` to run it as; create one (`useradd --system postgres`) or start this program as an ordinary user"
     )]
     NoAccount,
-    /// A directory is not private to its rightful owner.
+    /// A directory is not private to its owner.
     #[error("{} cannot be trusted: {why}; remove it and start again", path.display())]
     Untrusted {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// The cluster belongs to another user than the server would run as.
@@ -63,12 +62,12 @@ pub enum Error {
     /// `initdb` failed.
     #[error("creating the PostgreSQL cluster in {} failed: {output}; correct that and start again", data_dir.display())]
     Initdb {
-        /// The data directory that was to be.
+        /// The data directory that was to be created.
         data_dir: PathBuf,
-        /// The last lines it wrote, joined.
+        /// The last lines of its output, joined.
         output: String,
     },
-    /// A server left behind on the data directory does not leave.
+    /// A server from an earlier run does not stop.
     #[error("PostgreSQL process {pid} is still running on {} and does not stop; end it (`kill -QUIT {pid}`) and start again", data_dir.display())]
     LeftBehind {
         /// The process.
@@ -79,21 +78,21 @@ pub enum Error {
     /// The server ended before it accepted connections.
     #[error("PostgreSQL did not start ({status}): {tail}; see {}", log.display())]
     Ended {
-        /// How it ended.
+        /// Its exit status.
         status: String,
         /// The last lines of its log, joined.
         tail: String,
-        /// The whole log.
+        /// The path of the log.
         log: PathBuf,
     },
     /// The server neither accepted connections nor ended.
     #[error("PostgreSQL was not ready after {seconds} s without a sign of progress: {tail}; see {}", log.display())]
     NotReady {
-        /// How long it was silent, in seconds.
+        /// The time without progress, in seconds.
         seconds: u64,
         /// The last lines of its log, joined.
         tail: String,
-        /// The whole log.
+        /// The path of the log.
         log: PathBuf,
     },
     /// A statement failed.
@@ -101,29 +100,29 @@ pub enum Error {
     Psql {
         /// The database.
         database: String,
-        /// The last lines `psql` wrote, joined.
+        /// The last lines of `psql`'s output, joined.
         output: String,
     },
-    /// The operating system refused something.
+    /// An operation of the operating system failed.
     #[error("cannot {action} {}: {source}; check that it exists and its permissions", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: `action` is a verb that `path` completes.
+    /// Builds an error for `map_err`: `action` is a verb that `path` completes.
     pub(super) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.as_ref().to_owned(), source }
     }
 }
 
-/// The last few lines of `text` as one line, for a message.
+/// Returns the last few lines of `text` as one line, for a message.
 pub(super) fn last_lines(text: &str) -> String {
     const LINES: usize = 6;
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -133,8 +132,7 @@ pub(super) fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join(" | ")
 }
 
-/// What a finished command said, standard error last because that is where
-/// the reason is.
+/// Returns the output of a finished command, standard error last because it has the reason.
 pub(super) fn said(output: &Output) -> String {
     last_lines(&format!(
         "{}\n{}",

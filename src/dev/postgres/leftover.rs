@@ -1,7 +1,5 @@
-//! What a killed program or a killed server leaves behind: a server nobody
-//! owns, or processes of a server that is gone. They are made to leave before
-//! the next server starts. Called with the lock held, so nothing that runs on
-//! the data directory has an owner.
+//! Stops the server or the processes that a killed program or a killed server left behind, before the next server
+//! starts. The caller holds the lock, so no running process on the data directory has an owner.
 
 mod identity;
 
@@ -16,16 +14,15 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::error::Error;
 use super::pidfile;
 
-/// How long a server left behind may take for a fast shutdown ...
+/// The time for a fast shutdown of such a server ...
 const FAST: Duration = Duration::from_secs(3);
-/// ... and altogether, with an immediate one.
+/// ... and for all attempts, including an immediate shutdown.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the processes of a dead server may take.
+/// The time for the processes of a dead server.
 const STRAYS: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Returns when nothing runs on `data_dir` any more. `cluster_name` is the
-/// server setting of that name.
+/// Returns once no process runs on `data_dir`. `cluster_name` is the server setting of that name.
 pub(super) fn clear(data_dir: &Path, cluster_name: &str, progress: &dyn Fn(&str)) -> Result<(), Error> {
     end_server(data_dir, progress)?;
     end_strays(cluster_name);
@@ -36,14 +33,13 @@ fn end_server(data_dir: &Path, progress: &dyn Fn(&str)) -> Result<(), Error> {
     let began = Instant::now();
     let mut sent = None;
     while let Some(pid) = living_server(data_dir)? {
-        // Where the kernel has told it already, a repetition does no harm.
+        // The kernel may have sent the same signal already, which does no harm.
         let due = if began.elapsed() < FAST { Signal::INT } else { Signal::QUIT };
         if sent.is_none() {
             progress(&format!("waiting for the PostgreSQL of an earlier run (process {pid}) to stop ..."));
         }
         if sent != Some(due) {
-            // An error means that it has just gone, or that it is not ours to
-            // end; the loop finds out which.
+            // The signal fails if the process has just ended or belongs to another user; the loop finds out which.
             let _ = kill_process(pid, due);
             sent = Some(due);
         }
@@ -55,12 +51,11 @@ fn end_server(data_dir: &Path, progress: &dyn Fn(&str)) -> Result<(), Error> {
     Ok(())
 }
 
-/// The server that `postmaster.pid` names, if it lives.
+/// Returns the server that `postmaster.pid` names, if it is alive.
 ///
-/// A file that names a dead process is left alone: `PostgreSQL` deals with it,
-/// and looks at the shared memory it names first. It is removed when the
-/// process id has passed to something else, which `PostgreSQL` would take for
-/// a running server.
+/// A file that names a dead process is kept: `PostgreSQL` handles it and first checks the shared memory it names.
+/// The file is removed if the process id now belongs to another program, which `PostgreSQL` would take for a running
+/// server.
 fn living_server(data_dir: &Path) -> Result<Option<Pid>, Error> {
     let path = pidfile::path(data_dir);
     let Some(file) = pidfile::read(data_dir).map_err(Error::io("read", &path))? else {
@@ -72,7 +67,7 @@ fn living_server(data_dir: &Path) -> Result<Option<Pid>, Error> {
     if identity::is_server(file.pid, data_dir) {
         return Ok(Some(file.pid));
     }
-    // It may have ended between the two questions and another one begun.
+    // It may have ended between the two checks, and another one may have started.
     let unchanged = matches!(
         pidfile::read(data_dir), Ok(Some(now)) if now.pid == file.pid
     );
@@ -82,9 +77,8 @@ fn living_server(data_dir: &Path) -> Result<Option<Pid>, Error> {
     Ok(None)
 }
 
-/// The children of a killed server leave by themselves, but one in the middle
-/// of a long query only when it is done, and until then no new server starts.
-/// SIGQUIT is what their server would send them after a crash.
+/// Ends the children of a killed server. They exit on their own, but one in a long query only after the query, and
+/// until then no new server starts. Their server would send them SIGQUIT after a crash.
 fn end_strays(cluster_name: &str) {
     let title = format!("postgres: {cluster_name}: ");
     let began = Instant::now();

@@ -1,5 +1,4 @@
-//! Which `PostgreSQL` of this machine to run. Only finds programs; what they
-//! are run on is not its business.
+//! Finds the `PostgreSQL` installation to run.
 
 use std::env;
 use std::fs;
@@ -9,13 +8,13 @@ use super::cluster;
 use super::command;
 use super::error::Error;
 
-/// Names the bin directory to use, instead of a search.
+/// The variable that names the bin directory, which replaces the search.
 pub(super) const OVERRIDE: &str = "VESTIBULE_PG_BIN";
 
-/// Older servers are out of support and not tested against.
+/// Older servers are out of support and not tested.
 pub(super) const OLDEST_MAJOR: u32 = 14;
 
-/// Where packages put `bin` directories: before and after the version.
+/// The `bin` directories of packages: the path before and after the version.
 const PACKAGED: [(&str, &str, &str); 8] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),
@@ -27,15 +26,14 @@ const PACKAGED: [(&str, &str, &str); 8] = [
     ("/Applications/Postgres.app/Contents/Versions", "", "bin"),
 ];
 
-/// A `PostgreSQL` that can be run.
+/// A usable `PostgreSQL` installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Installation {
     pub(super) bin_dir: PathBuf,
     pub(super) major: u32,
 }
 
-/// The installation for the clusters in `root`: the one the environment
-/// names, otherwise the best found.
+/// Returns the installation for the clusters in `root`: the one the environment names, otherwise the best found.
 pub(super) fn installation(root: &Path) -> Result<Installation, Error> {
     if let Some(dir) = env::var_os(OVERRIDE) {
         return overridden(PathBuf::from(dir));
@@ -54,11 +52,11 @@ fn overridden(dir: PathBuf) -> Result<Installation, Error> {
     Err(Error::Override { dir, why })
 }
 
-/// The `PostgreSQL` on PATH first, then packaged ones, the newest first.
+/// Returns the bin directories of the `PostgreSQL` on PATH and then of packages, the newest first.
 fn candidates() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&path).filter_map(|dir| {
-        // PATH often has a link only to the server itself.
+        // PATH often has only a link to the server itself.
         let server = fs::canonicalize(dir.join("postgres")).ok()?;
         server.parent().map(Path::to_owned)
     });
@@ -68,8 +66,8 @@ fn candidates() -> Vec<PathBuf> {
     on_path.chain(packaged.into_iter().map(|(_, dir)| dir)).collect()
 }
 
-/// The bin directories at `<parent>/<prefix><version>/<bin>`, with their
-/// version as a number (so that 9 is older than 10), zero for none.
+/// Returns the bin directories at `<parent>/<prefix><version>/<bin>` with their version as a number (so that 9 is
+/// older than 10); zero if there is none.
 fn versions(parent: &Path, prefix: &str, bin: &str) -> Vec<(u32, PathBuf)> {
     fs::read_dir(parent)
         .into_iter()
@@ -87,9 +85,8 @@ fn versions(parent: &Path, prefix: &str, bin: &str) -> Vec<(u32, PathBuf)> {
         .collect()
 }
 
-/// The first usable candidate, but one whose major already has a data
-/// directory before any other (the newest of those): an additional
-/// `PostgreSQL` must not make the data vanish.
+/// Returns the first usable candidate. One whose major version already has a data directory comes first (the newest
+/// of those): an additional `PostgreSQL` must not hide existing data.
 fn best(candidates: &[PathBuf], with_data: &[u32]) -> Result<Installation, Error> {
     let found: Vec<Installation> = candidates.iter().filter_map(|dir| examine(dir).ok()).collect();
     let usable = || found.iter().filter(|found| found.major >= OLDEST_MAJOR);
@@ -106,7 +103,7 @@ fn best(candidates: &[PathBuf], with_data: &[u32]) -> Result<Installation, Error
         })
 }
 
-/// What is installed in `dir`, or why that is of no use.
+/// Returns the installation in `dir`, or the reason why it cannot be used.
 fn examine(dir: &Path) -> Result<Installation, String> {
     for program in ["postgres", "initdb"] {
         if !dir.join(program).is_file() {
@@ -122,7 +119,7 @@ fn examine(dir: &Path) -> Result<Installation, String> {
     Ok(Installation { bin_dir: dir.to_owned(), major })
 }
 
-/// From e.g. `postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)`.
+/// Reads the major version, e.g. from `postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)`.
 fn major(text: &str) -> Option<u32> {
     leading_number(text.split_once("(PostgreSQL) ")?.1)
 }

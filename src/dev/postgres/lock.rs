@@ -1,6 +1,6 @@
-//! One program per directory. An `flock` rather than a pid file: the kernel
-//! releases it however the program ends. Not `PostgreSQL`'s own interlock
-//! (`postmaster.pid`), which only guards against a second *server*.
+//! The lock that allows one program per directory. It is an `flock` rather than a pid file, because the kernel
+//! releases it however the program ends. `PostgreSQL`'s own lock (`postmaster.pid`) only guards against a second
+//! *server*.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -8,16 +8,15 @@ use std::path::Path;
 
 use super::error::Error;
 
-/// Holds the lock while it lives. The file stays behind: removing it would
-/// let two programs lock two files of one name. Servers do not inherit it,
-/// because std opens files close-on-exec.
+/// Holds the lock until it is dropped. The file is never removed, because two programs could then lock two files
+/// with the same name. Servers do not inherit it, because std opens files close-on-exec.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `root`, or says who has it.
+    /// Takes the lock of `root`, or reports the program that holds it.
     pub(super) fn acquire(root: &Path) -> Result<Self, Error> {
         let path = root.join("lock");
         let mut file = OpenOptions::new()
@@ -32,7 +31,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(in_use(root, &mut file)),
             Err(TryLockError::Error(source)) => return Err(Error::io("lock", &path)(source)),
         }
-        // For the message of whoever is refused.
+        // The process id is for the error message of another program.
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -43,7 +42,7 @@ impl Lock {
 
 fn in_use(root: &Path, file: &mut File) -> Error {
     let mut text = String::new();
-    // Unreadable or just being written is no reason for another error.
+    // The file may be unreadable or half-written, which is no reason for another error.
     let _ = file.read_to_string(&mut text);
     let holder = text.trim();
     Error::InUse {

@@ -1,5 +1,4 @@
-//! The server's log file: opened for a server to write, read back for error
-//! messages. Not this program's own log.
+//! The server's log file: opened for a server to write, read back for error messages.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -7,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Error, last_lines};
 
-/// Beyond this size in bytes the log is put aside at the next start.
+/// The size in bytes above which the log is renamed at the next start.
 const ROTATE_AT: u64 = 8 * 1024 * 1024;
-/// At most so many bytes from the end are read for a message.
+/// The most bytes that are read from the end for a message.
 const TAIL: u64 = 16 * 1024;
 
 /// A log file that exists.
@@ -19,8 +18,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log at `path`; one that has grown too large makes room,
-    /// replacing the one put aside before.
+    /// Opens the log at `path`. A log that is too large is renamed and replaces the one renamed before.
     pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         let log = Self { path };
         if log.len() > ROTATE_AT {
@@ -35,22 +33,22 @@ impl Log {
         &self.path
     }
 
-    /// A handle for a server's standard output and error.
+    /// Returns a handle for a server's standard output and error.
     pub(super) fn writer(&self) -> Result<File, Error> {
         OpenOptions::new().append(true).create(true).open(&self.path).map_err(Error::io("open", &self.path))
     }
 
-    /// The size in bytes, to tell later what is new.
+    /// Returns the size in bytes, to find new text later.
     pub(super) fn len(&self) -> u64 {
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
-    /// What was written after the log had size `from`, or the end of it.
+    /// Returns the text written after the log had size `from`, or its end.
     pub(super) fn since(&self, from: u64) -> String {
         self.read_since(from).unwrap_or_default()
     }
 
-    /// The last lines written after the log had size `from`, as one line.
+    /// Returns the last lines written after the log had size `from`, as one line.
     pub(super) fn tail_since(&self, from: u64) -> String {
         last_lines(&self.since(from))
     }

@@ -1,6 +1,4 @@
-//! `postmaster.pid`, which a server keeps in its data directory: who runs and
-//! whether it is ready. Read here, and removed only by whoever has made sure
-//! that it lies.
+//! `postmaster.pid`, which a server keeps in its data directory, with its process id and status.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-/// The parts of the file that matter here.
+/// The relevant parts of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PidFile {
     pub(super) pid: Pid,
@@ -19,7 +17,7 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("postmaster.pid")
 }
 
-/// The file's content; `None` when there is no file or it is not written yet.
+/// Returns the file's content; `None` if there is no file or it is not yet written.
 pub(super) fn read(data_dir: &Path) -> io::Result<Option<PidFile>> {
     match fs::read(path(data_dir)) {
         Ok(bytes) => Ok(parse(&String::from_utf8_lossy(&bytes))),
@@ -28,8 +26,8 @@ pub(super) fn read(data_dir: &Path) -> io::Result<Option<PidFile>> {
     }
 }
 
-/// Line 1 is the process id (negative for a standalone backend), line 8 the
-/// status, which is "ready" once connections are accepted.
+/// Parses the file. Line 1 is the process id (negative for a standalone backend); line 8 is the status, which is
+/// "ready" once connections are accepted.
 fn parse(text: &str) -> Option<PidFile> {
     let mut lines = text.lines();
     let pid: i32 = lines.next()?.trim().parse().ok()?;

@@ -1,5 +1,4 @@
-//! Where the files go: a directory the server's user can reach, and private
-//! directories below shared ones. Not what is in them.
+//! Chooses a directory that the server's user can enter, and creates private directories below shared ones.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -16,12 +15,11 @@ use super::account::Account;
 use super::command;
 use super::error::Error;
 
-/// Survives a reboot, unlike `/tmp`.
+/// This directory survives a reboot, unlike `/tmp`.
 const ELSEWHERE: &str = "/var/tmp";
 
-/// `wanted` if the server's user can reach it, otherwise a place of its own
-/// that is the same at every start. Creates it, and returns it without
-/// symbolic links.
+/// Returns `wanted` if the server's user can enter it, otherwise another directory that is the same at every start.
+/// Creates it, and returns it without symbolic links.
 pub(super) fn choose(
     wanted: &Path,
     account: Option<&Account>,
@@ -29,7 +27,7 @@ pub(super) fn choose(
 ) -> Result<PathBuf, Error> {
     if !wanted.is_dir() {
         fs::create_dir_all(wanted).map_err(Error::io("create", wanted))?;
-        // Entering is all another user needs, and only when there is one.
+        // Another user, if there is one, only needs to enter.
         let mode = if account.is_some() { 0o711 } else { 0o700 };
         fs::set_permissions(wanted, fs::Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", wanted))?;
@@ -52,8 +50,7 @@ pub(super) fn choose(
     fs::canonicalize(&other).map_err(Error::io("resolve", &other))
 }
 
-/// Asks the kernel instead of adding up permission bits, which would miss
-/// access control lists and the like.
+/// Lets the kernel decide, because permission bits do not include access control lists.
 fn can_enter(account: &Account, dir: &Path) -> Result<bool, Error> {
     let status = command::as_server("/bin/sh", Some(account), dir).args(["-c", ":"]).status();
     match status {
@@ -63,9 +60,8 @@ fn can_enter(account: &Account, dir: &Path) -> Result<bool, Error> {
     }
 }
 
-/// A directory with exactly this owner and mode, created if missing, even if
-/// its parent is writable for everybody: what another user could have put
-/// there, or could still change, is refused. Changing the owner takes root.
+/// Creates a directory with exactly this owner and mode, unless it exists, even if all users may write to its
+/// parent. A directory that another user created or could still change is refused. Only root can change the owner.
 pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Error> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -74,15 +70,14 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         _ => (),
     }
     let untrusted = |why: String| Error::Untrusted { path: path.to_owned(), why };
-    // All that follows is about the opened directory, not about a name that
-    // may come to mean another one.
+    // From here on, everything uses the open directory, because the name may soon refer to another one.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty())
         .map(File::from)
         .map_err(|error| untrusted(format!("it is not a directory ({error})")))?;
     let found = dir.metadata().map_err(Error::io("examine", path))?;
     if found.uid() != owner {
-        // Our own creation, just now or in a run that was killed right here.
+        // We created it, just now or in a run that was killed at this point.
         if found.uid() != geteuid().as_raw() {
             return Err(untrusted(format!("it belongs to user id {}", found.uid())));
         }
@@ -93,8 +88,7 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
     Ok(path.to_owned())
 }
 
-/// FNV-1a. Names on disk depend on it, which std's hasher, free to change
-/// from release to release, is not made for.
+/// Computes FNV-1a. Names on disk depend on it, so std's hasher, which may change between releases, cannot be used.
 pub(super) fn hash(text: &OsStr) -> u64 {
     text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,5 +1,4 @@
-//! Statements through `psql`, for what must happen before a real client can
-//! connect. Not a client library.
+//! Runs statements through `psql`, for work before a real client can connect.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,15 +9,14 @@ use super::error::{Error, said};
 use super::server::Server;
 use super::socket;
 
-/// The database every cluster has.
+/// The database that every cluster has.
 const MAINTENANCE: &str = "postgres";
 
-/// `CREATE DATABASE` knows no `IF NOT EXISTS`; `\gexec` runs what the query
-/// returns, if it returns anything.
+/// `CREATE DATABASE` has no `IF NOT EXISTS`; `\gexec` runs the query's result, if there is one.
 const ENSURE: &str = "SELECT format('CREATE DATABASE %I', :'name') \
     WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'name') \\gexec\n";
 
-/// Packages of the server often leave its extensions to another package.
+/// The server's packages often leave its extensions to another package.
 const ENSURE_EXTENSION: &str = "SELECT format('CREATE EXTENSION IF NOT EXISTS %I', :'name') \
     WHERE EXISTS (SELECT FROM pg_available_extensions WHERE name = :'name') \\gexec\n";
 
@@ -32,7 +30,7 @@ pub(super) fn command(server: &Server, database: &str) -> Command {
     command
 }
 
-/// Beside the server, or on PATH where packages split the two.
+/// Returns the `psql` beside the server, or the one on PATH where packages separate the two.
 fn program(server: &Server) -> PathBuf {
     let beside = server.bin_dir.join("psql");
     if beside.is_file() { beside } else { PathBuf::from("psql") }
@@ -40,7 +38,7 @@ fn program(server: &Server) -> PathBuf {
 
 /// See [`super::Postgres::ensure_database`].
 pub(super) fn ensure_database(server: &Server, database: &str) -> Result<(), Error> {
-    // Of two that create it at once one fails, and finds it at its second try.
+    // If two programs create it at once, one fails and finds it on its second try.
     let create = || run(server, MAINTENANCE, ENSURE, database);
     create().or_else(|_| create())
 }
@@ -50,7 +48,7 @@ pub(super) fn ensure_extension(server: &Server, database: &str, extension: &str)
     run(server, database, ENSURE_EXTENSION, extension)
 }
 
-/// Runs a script about a name.
+/// Runs a script with a name as its variable.
 fn run(server: &Server, database: &str, script: &str, name: &str) -> Result<(), Error> {
     let program = program(server);
     let mut psql = command(server, database)
@@ -61,7 +59,7 @@ fn run(server: &Server, database: &str, script: &str, name: &str) -> Result<(), 
         .spawn()
         .map_err(Error::io("run", &program))?;
     if let Some(mut stdin) = psql.stdin.take() {
-        // A psql that could not connect reads nothing, and says why below.
+        // A psql that could not connect reads nothing; its exit status is reported below.
         let _ = stdin.write_all(script.as_bytes());
     }
     let output = psql.wait_with_output().map_err(Error::io("run", &program))?;

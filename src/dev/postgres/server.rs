@@ -1,5 +1,4 @@
-//! One server process: how it is spawned and when it is ready. When to spawn
-//! it is the supervisor's business.
+//! One server process: spawning it and checking its readiness. The supervisor decides when to spawn it.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use super::error::Error;
 use super::log::Log;
 use super::pidfile;
 
-/// Everything needed to spawn it, again and again.
+/// Everything needed to spawn the server.
 pub(super) struct Server {
     pub(super) bin_dir: PathBuf,
     pub(super) data_dir: PathBuf,
@@ -24,8 +23,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Spawns it. It ends with the calling thread (on Linux), which should
-    /// therefore live as long as the program.
+    /// Spawns the server. It ends with the calling thread (on Linux), which should therefore live as long as the
+    /// program.
     pub(super) fn spawn(&self) -> Result<Child, Error> {
         let program = self.bin_dir.join("postgres");
         let output = self.log.writer()?;
@@ -36,8 +35,7 @@ impl Server {
             .arg(&self.data_dir)
             .stdout(output)
             .stderr(errors)
-            // Ctrl-C in a terminal reaches a whole process group. When the
-            // server stops is for this program to decide.
+            // Ctrl-C in a terminal reaches a whole process group, but this program decides when the server stops.
             .process_group(0);
         for (name, value) in &self.settings {
             command.arg("-c").arg(format!("{name}={value}"));
@@ -46,7 +44,7 @@ impl Server {
         command.spawn().map_err(Error::io("run", &program))
     }
 
-    /// Whether `child` accepts connections.
+    /// Returns true if `child` accepts connections.
     pub(super) fn is_ready(&self, child: &Child) -> bool {
         matches!(
             pidfile::read(&self.data_dir),

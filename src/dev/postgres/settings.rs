@@ -1,18 +1,18 @@
-//! The server settings, passed on its command line so that they win over
-//! whatever a distribution puts into a fresh `postgresql.conf`.
+//! The server settings. They are passed on the command line, so that they override the distribution's
+//! `postgresql.conf`.
 
 use std::path::Path;
 
 use super::socket::{self, PORT};
 
-/// All settings, `(name, value)`; of two with one name the later one wins.
+/// Returns all settings, `(name, value)`. If a name occurs twice, the later one counts.
 pub(super) fn all(
     socket_dir: &Path,
     durable: bool,
     max_connections: u16,
     extra: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
-    // A list of directories: quoted, so that a comma in the path is no end.
+    // The setting is a list of directories, so the path is quoted in case it has a comma.
     let sockets = socket_dir.to_string_lossy().replace('"', "\"\"");
     let mut settings = vec![
         own("listen_addresses", ""),
@@ -24,17 +24,15 @@ pub(super) fn all(
         own("jit", "off"),
         own("timezone", "UTC"),
         own("log_timezone", "UTC"),
-        // In the title of every server process, which tells those of a dead
-        // server from everybody else's.
+        // This is in the title of every server process, which identifies the processes of a dead server.
         own("cluster_name", &socket::cluster_name(socket_dir)),
-        // Some distributions collect logs into the data directory, where no
-        // error message of ours would find them.
+        // Some distributions collect logs in the data directory, where our error messages would not find them.
         own("log_destination", "stderr"),
         own("logging_collector", "off"),
     ];
     if !durable {
-        // `synchronous_commit` stays on: without fsync it costs next to
-        // nothing, and off would lose commits when the server is killed.
+        // `synchronous_commit` stays on: without fsync it costs next to nothing, and off would lose commits when the
+        // server is killed.
         settings.extend([
             own("fsync", "off"),
             own("full_page_writes", "off"),

@@ -1,5 +1,4 @@
-//! The Unix socket: its directory, short and private, and the URL that leads
-//! to it. There is no other way in.
+//! The Unix socket: its directory, short and private, and the URL for clients. The server listens nowhere else.
 
 use std::env;
 use std::fmt::Write as _;
@@ -12,18 +11,18 @@ use super::account::Account;
 use super::error::Error;
 use super::place;
 
-/// Only a part of the socket's name, but clients must be told.
+/// The port is only a part of the socket's name, but clients need it.
 pub(super) const PORT: u16 = 5432;
 
-/// Bytes a socket's path may have: `sun_path` of macOS and the BSDs, less the
-/// terminating zero. Linux has four more.
+/// The longest path of a socket in bytes: `sun_path` of macOS and the BSDs, less the terminating zero. Linux has
+/// four more.
 const LONGEST: usize = 103;
 
-/// The socket directory that belongs to `data_dir`, created if missing.
+/// Returns the socket directory for `data_dir`, and creates it if missing.
 pub(super) fn directory(data_dir: &Path, account: Option<&Account>) -> Result<PathBuf, Error> {
     let owner = Account::server_uid(account);
     let name = format!("vestibule-{owner}-{:016x}", place::hash(data_dir.as_os_str()));
-    // The runtime directory of root is closed to the server's user.
+    // The server's user cannot enter root's runtime directory.
     let runtime = match account {
         None => runtime_dir().map(|dir| dir.join(&name)),
         Some(_) => None,
@@ -32,8 +31,7 @@ pub(super) fn directory(data_dir: &Path, account: Option<&Account>) -> Result<Pa
     place::private(&path, owner, 0o700)
 }
 
-/// The name of the directory, as unique as the data directory it belongs to,
-/// is also the name of the cluster.
+/// Returns the name of the cluster. It is that of the socket directory, which is unique per data directory.
 pub(super) fn cluster_name(dir: &Path) -> String {
     dir.file_name().map_or_else(|| ROLE.to_owned(), |name| name.to_string_lossy().into_owned())
 }
@@ -51,9 +49,8 @@ fn file(dir: &Path) -> PathBuf {
     dir.join(format!(".s.PGSQL.{PORT}"))
 }
 
-/// Removes what a killed server left. A stale socket lock whose process id
-/// now belongs to some other process of the user would stop the next server.
-/// Only to be called when no server runs.
+/// Removes files that a killed server left. A stale socket lock would stop the next server if its process id now
+/// belongs to another process of the user. No server may be running.
 pub(super) fn clear(dir: &Path) -> Result<(), Error> {
     let socket = file(dir);
     let mut lock = socket.clone().into_os_string();

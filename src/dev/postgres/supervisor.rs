@@ -1,6 +1,5 @@
-//! The thread that owns the server process: it spawns it, waits for it, and
-//! spawns it again when it dies, until told to stop. One thread for all of
-//! that, because on Linux the server ends with the thread that spawned it.
+//! The thread that owns the server process: it spawns it, waits for it, and spawns it again when it dies, until it
+//! has to stop. One thread does all of that, because on Linux the server ends with the thread that spawned it.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,32 +19,31 @@ use super::place;
 use super::server::Server;
 use super::socket;
 
-/// A server that is silent for so long while starting is given up.
+/// The time without a log line after which a starting server is given up.
 const SILENCE: Duration = Duration::from_mins(1);
-/// For so long, a server that finds the directory still in use is tried again.
+/// The time for which a server is retried that finds the directory still in use.
 const STILL_IN_USE: Duration = Duration::from_secs(15);
-/// Between two looks at a starting server, and between two of those tries.
+/// The interval between two checks of a starting server, and between two of those retries.
 const POLL: Duration = Duration::from_millis(10);
 const RETRY: Duration = Duration::from_millis(100);
-/// Between two failed restarts: the first pause and, doubled each time, the
-/// longest.
+/// The pause between two failed restarts: the first, and the longest after doubling.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long a server may take for a fast shutdown, then for an immediate one.
+/// The time for a fast shutdown, and then for an immediate one.
 const FAST: Duration = Duration::from_secs(10);
 const IMMEDIATE: Duration = Duration::from_secs(5);
 
-/// The thread, and how to talk to it. Dropping it stops the server.
+/// The handle of the thread. Dropping it stops the server.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     shared: Arc<Shared>,
-    /// Reports the first start; closed when the thread ends, however it ends.
+    /// Reports the result of the first start; closed when the thread ends for any reason.
     thread_ended: Mutex<Receiver<Result<(), Error>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Supervisor {
-    /// Starts the thread and the server; returns when the latter is ready.
+    /// Starts the thread and the server; returns once the server is ready.
     pub(super) fn start(server: Arc<Server>) -> Result<Self, Error> {
         let shared = Arc::new(Shared::default());
         let (report, reports) = mpsc::channel();
@@ -56,7 +54,7 @@ impl Supervisor {
                 let shared = Arc::clone(&shared);
                 move || {
                     supervise(&server, &shared, &report);
-                    // Made anew at the next start; not worth an error.
+                    // The next start creates it again, so an error does not matter.
                     let _ = fs::remove_dir(&server.socket_dir);
                 }
             })
@@ -66,15 +64,14 @@ impl Supervisor {
         match started {
             Ok(Ok(())) => Ok(supervisor),
             Ok(Err(error)) => Err(error),
-            // Only a panic in the thread, i.e. in the caller's progress
-            // function.
+            // Only a panic in the thread, i.e. in the caller's progress function, leads here.
             Err(_) => Err(Error::io("supervise", &program)(std::io::Error::other(
                 "the supervising thread has panicked",
             ))),
         }
     }
 
-    /// The server's process id while there is one.
+    /// Returns the server's process id while there is one.
     pub(super) fn pid(&self) -> Option<u32> {
         let pid = self.shared.lock().pid?;
         u32::try_from(pid.as_raw_nonzero().get()).ok()
@@ -93,7 +90,7 @@ impl Drop for Supervisor {
                 _ => break,
             }
         }
-        // Nobody is left to hear it, unless both were of no use.
+        // The process has usually ended; otherwise both signals had no effect.
         self.shared.signal(Signal::KILL);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -101,7 +98,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// What both threads know.
+/// The state that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
@@ -110,8 +107,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Set while the process exists: it is reaped under the same lock, so a
-    /// signal never reaches a stranger that was given the number since.
+    /// Set while the process exists. The process is reaped under the same lock, so a signal never reaches another
+    /// process that has since been given the number.
     pid: Option<Pid>,
     stopping: bool,
 }
@@ -123,7 +120,7 @@ impl Shared {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.lock().pid {
-            // It can only fail for a process that has ended already.
+            // The call only fails for a process that has already ended.
             let _ = kill_process(pid, signal);
         }
     }
@@ -132,8 +129,8 @@ impl Shared {
         self.lock().stopping
     }
 
-    /// Spawns, unless told to stop: under the lock, so that whoever says
-    /// "stop" afterwards finds the process id.
+    /// Spawns the server unless a stop was requested. It holds the lock, so that a later request finds the process
+    /// id.
     fn spawn(&self, server: &Server) -> Result<Option<Child>, Error> {
         let mut state = self.lock();
         if state.stopping {
@@ -144,7 +141,7 @@ impl Shared {
         Ok(Some(child))
     }
 
-    /// How the child ended, if it has.
+    /// Returns the child's exit status if it has ended.
     fn try_reap(&self, child: &mut Child) -> Option<ExitStatus> {
         let mut state = self.lock();
         let status = child.try_wait().ok().flatten();
@@ -157,28 +154,28 @@ impl Shared {
     /// Waits until the child has ended.
     fn reap(&self, child: &mut Child) -> ExitStatus {
         loop {
-            // Waits without reaping, hence without the lock.
+            // This waits without reaping, hence without the lock.
             let flags = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             let waited = waitid(WaitId::Pid(Pid::from_child(child)), flags);
             if let Some(status) = self.try_reap(child) {
                 return status;
             }
             if !matches!(waited, Ok(_) | Err(Errno::INTR)) {
-                // Somebody else has reaped it; how it ended is lost.
+                // Another part of the program has reaped it, so the exit status is lost.
                 self.lock().pid = None;
                 return ExitStatus::from_raw(0);
             }
         }
     }
 
-    /// Lets time pass, but returns at once when told to stop.
+    /// Waits for this time, but returns at once if a stop is requested.
     fn pause(&self, time: Duration) {
         let state = self.lock();
         let _ = self.changed.wait_timeout_while(state, time, |state| !state.stopping);
     }
 }
 
-/// The thread's whole life.
+/// Runs the thread.
 fn supervise(server: &Server, shared: &Shared, report: &Sender<Result<(), Error>>) {
     let mut starts = 0_u32;
     let mut pause = FIRST_PAUSE;
@@ -188,7 +185,7 @@ fn supervise(server: &Server, shared: &Shared, report: &Sender<Result<(), Error>
                 starts = starts.saturating_add(1);
                 pause = FIRST_PAUSE;
                 if starts == 1 {
-                    // A receiver that is gone will have asked to stop.
+                    // If the receiver is gone, a stop has been requested.
                     let _ = report.send(Ok(()));
                 } else {
                     server.progress("PostgreSQL is running again");
@@ -213,7 +210,7 @@ fn supervise(server: &Server, shared: &Shared, report: &Sender<Result<(), Error>
     }
 }
 
-/// A server that accepts connections, or `None` when told to stop.
+/// Starts a server that accepts connections. Returns `None` if a stop was requested.
 fn bring_up(server: &Server, shared: &Shared) -> Result<Option<Child>, Error> {
     let began = Instant::now();
     loop {
@@ -225,7 +222,7 @@ fn bring_up(server: &Server, shared: &Shared) -> Result<Option<Child>, Error> {
             &socket::cluster_name(&server.socket_dir),
             server.progress.as_ref(),
         )?;
-        // Again each time: cleaners of /tmp remove what looks unused.
+        // This is repeated each time, because cleaners of /tmp remove directories that look unused.
         place::private(&server.socket_dir, Account::server_uid(server.account.as_ref()), 0o700)?;
         socket::clear(&server.socket_dir)?;
         let log_from = server.log.len();
@@ -250,7 +247,7 @@ fn bring_up(server: &Server, shared: &Shared) -> Result<Option<Child>, Error> {
     }
 }
 
-/// `None` when the child is ready, or how it ended before.
+/// Returns `None` once the child is ready, or its exit status if it ended before.
 fn await_ready(
     server: &Server,
     shared: &Shared,
@@ -283,8 +280,7 @@ fn await_ready(
     }
 }
 
-/// What a server says that meets a predecessor, or the processes of one, not
-/// yet gone.
+/// Recognises the messages of a server whose predecessor, or its processes, are not yet gone.
 fn still_in_use(log: &str) -> bool {
     ["already exists", "still in use"].iter().any(|words| log.contains(words))
 }

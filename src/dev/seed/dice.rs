@@ -1,4 +1,4 @@
-//! Chance, and ids that tell the time that somebody pretends it was.
+//! Random values, and ids with a given time.
 
 use time::OffsetDateTime;
 use uuid::{Builder, Uuid};
@@ -8,7 +8,7 @@ pub(super) type Millis = u64;
 
 pub(super) const DAY: Millis = 24 * 60 * 60 * 1000;
 
-/// A source of chance that can be repeated.
+/// A random number generator with a seed, whose results can be repeated.
 #[derive(Debug)]
 pub(super) struct Dice(fastrand::Rng);
 
@@ -17,12 +17,12 @@ impl Dice {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with a probability of `chance` percent.
     pub fn percent(&mut self, chance: u32) -> bool {
         self.0.u32(..100) < chance
     }
 
-    /// Below that number, each equally often.
+    /// Returns a number below `end`, with equal probability.
     pub fn below(&mut self, end: usize) -> usize {
         self.0.usize(..end)
     }
@@ -35,23 +35,23 @@ impl Dice {
         if from < to { self.0.u64(from..to) } else { to }
     }
 
-    /// Some days before a time, more often few than many.
+    /// Returns a time up to `days` before another, more often a few days than many.
     pub fn lately(&mut self, before: Millis, days: u64) -> Millis {
         let longest = self.0.u64(1..=days * DAY);
         before.saturating_sub(self.0.u64(..longest))
     }
 
-    /// So many digits.
+    /// Returns `count` digits.
     pub fn digits(&mut self, count: usize) -> String {
         (0..count).map(|place| char::from(b'0' + self.0.u8(u8::from(place == 0)..10))).collect()
     }
 
-    /// So many hexadecimal digits.
+    /// Returns `count` hexadecimal digits.
     pub fn hex(&mut self, count: usize) -> String {
         (0..count).map(|_| char::from(b"0123456789abcdef"[self.0.usize(..16)])).collect()
     }
 
-    /// An id as it was made then (RFC 9562 §5.7).
+    /// Returns a UUID of that time (RFC 9562 §5.7).
     pub fn id(&mut self, at: Millis) -> Uuid {
         let mut random = [0; 10];
         self.0.fill(&mut random);
@@ -59,14 +59,14 @@ impl Dice {
     }
 }
 
-/// A time as PostgreSQL reads it.
+/// Formats a time for PostgreSQL.
 pub(super) fn timestamp(at: Millis) -> String {
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000)
         .unwrap_or(OffsetDateTime::UNIX_EPOCH);
     format!("{} {}+00", time.date(), time.time())
 }
 
-/// Its day.
+/// Returns the date of a time.
 pub(super) fn day(at: Millis) -> String {
     timestamp(at)[..10].to_owned()
 }

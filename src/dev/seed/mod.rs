@@ -1,8 +1,8 @@
-//! Made-up people to try the pages with: a million of them look as they would after some years.
+//! Made-up users for trying out the pages; a million of them look like the users of some years.
 //!
-//! They have signed up at a growing pace over three years, at providers that came and went; half
-//! have been back in the last 30 days, which is also how far sessions and events reach. Nobody can
-//! have the addresses (RFC 2606).
+//! They have signed up at a growing pace over three years, at providers that came and went. Half were seen in the
+//! last 30 days, which is also the age of the oldest sessions and events. No real person can have their e-mail
+//! addresses (RFC 2606).
 
 mod dice;
 mod names;
@@ -13,12 +13,12 @@ use self::person::People;
 use crate::clock;
 use crate::store::seed::Batch;
 
-/// People of one batch: some megabytes.
+/// The number of users in a batch, which is some megabytes.
 const BATCH: u32 = 5_000;
-/// For how long people have signed up.
+/// The time over which users have signed up.
 const YEARS: Millis = 3 * 365 * DAY;
 
-/// So many people, in batches, from the oldest account to the newest.
+/// Batches of users, from the oldest account to the newest.
 #[derive(Debug)]
 pub struct Seed {
     people: People,
@@ -29,7 +29,7 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// `chance` decides everything but the number of people and the time.
+    /// Creates an iterator over `count` users. `chance` decides everything except their number and the current time.
     #[must_use]
     pub fn new(count: u32, chance: u64) -> Self {
         let mut dice = Dice::new(chance);

@@ -1,7 +1,6 @@
-//! Names that people could have, and how they appear in e-mail addresses.
+//! Names of users, and their form in e-mail addresses.
 
-/// Given names: as they are written, and behind `=` as they stand in an address where that differs in
-/// more than case.
+/// Given names. The form in an e-mail address stands after `=` if it differs in more than case.
 const GIVEN: &str = "\
     Ada, Aisha, Alejandro, Alice, Amir, Ana, Andrea, Anna, Antonio, Arjun, Astrid, Ayumi, Beatriz, \
     Björn=bjoern, Carlos, Chiara, Chloé=chloe, Claudia, Daniel, David, Deepa, Dmitri, Elena, Emma, Erik, \
@@ -13,7 +12,7 @@ const GIVEN: &str = "\
     Tomás=tomas, Ulrike, Viktor, Wei, Yara, Yusuf, Zoë=zoe, 美咲=misaki, 陽翔=haruto, 지훈=jihun, 伟=wei, \
     Ольга=olga, Νίκος=nikos";
 
-/// Family names, in the same way.
+/// Family names, in the same format.
 const FAMILY: &str = "\
     Abebe, Adeyemi, Ahmed, Ali, Almeida, Andersson, Baker, Bauer, Becker, Bernard, Bianchi, Brown, \
     Carter, Castro, Chen, Clark, Cohen, Costa, Cruz, da Silva=dasilva, Davies, de Jong=dejong, Diallo, \
@@ -29,7 +28,7 @@ const FAMILY: &str = "\
     Wójcik=wojcik, Yamamoto, Yang, Yılmaz=yilmaz, Zhang, Zimmermann, 佐藤=sato, 김=kim, 王=wang, \
     Иванова=ivanova, Παππάς=pappas";
 
-/// Where they have their addresses. Nobody can have one there (RFC 2606).
+/// The domains of e-mail addresses. No real person can have one there (RFC 2606).
 pub(super) const DOMAINS: [&str; 10] = [
     "example.com",
     "example.com",
@@ -43,7 +42,7 @@ pub(super) const DOMAINS: [&str; 10] = [
     "old-company.example",
 ];
 
-/// What they sign in on: platform, device, and what calls itself the client.
+/// The devices of users: platform, device and user agent.
 pub(super) const DEVICES: [(&str, &str, &str); 6] = [
     ("iOS", "iPhone", "Example/4.2 (iPhone; iOS 19.1)"),
     ("iOS", "iPad", "Example/4.2 (iPad; iPadOS 19.0)"),
@@ -53,19 +52,19 @@ pub(super) const DEVICES: [(&str, &str, &str); 6] = [
     ("web", "Firefox", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
 ];
 
-/// A name, as it is written and as it stands in an address.
+/// A name, with its form in an e-mail address.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     pub written: &'static str,
     pub address: String,
 }
 
-/// The given names.
+/// Returns the given names.
 pub(super) fn given() -> Vec<Name> {
     read(GIVEN)
 }
 
-/// The family names.
+/// Returns the family names.
 pub(super) fn family() -> Vec<Name> {
     read(FAMILY)
 }

@@ -1,4 +1,4 @@
-//! One person with everything that they leave in the database.
+//! One made-up user with all rows in the database.
 
 use std::fmt::Display;
 
@@ -9,21 +9,21 @@ use super::names::{self, DEVICES, DOMAINS, Name};
 use crate::domain::refusal::Reason;
 use crate::store::seed::{Batch, Table};
 
-/// Days of sessions and events.
+/// The age of the oldest sessions and events, in days.
 const LATELY: u64 = 30;
-/// How long a refresh token lives.
+/// The lifetime of a refresh token.
 const TOKEN: Millis = 30 * DAY;
 
-/// Everybody.
+/// The generator of users.
 #[derive(Debug)]
 pub(super) struct People {
     given: Vec<Name>,
     family: Vec<Name>,
-    /// What addresses of this run have in them and those of another run have not.
+    /// A part of all e-mail addresses of this run, which makes them differ from those of other runs.
     run: String,
 }
 
-/// Who has just been made up.
+/// A made-up user.
 struct Person {
     id: Uuid,
     email: Option<String>,
@@ -40,7 +40,7 @@ impl People {
         Self { given: names::given(), family: names::family(), run: dice.hex(8) }
     }
 
-    /// Somebody who signed up then.
+    /// Adds a user who signed up at `created`.
     pub fn add(&self, batch: &mut Batch, dice: &mut Dice, number: u32, created: Millis, now: Millis) {
         let recent = dice.percent(10);
         let person = self.make_up(dice, number, created, now, recent);
@@ -80,7 +80,7 @@ impl People {
             _ => Some(format!("{} {}", given.written, family.written)),
         };
         let seen = match dice.below(100) {
-            // Imported, and never here.
+            // The user was imported and has never signed in.
             0..3 if !recent => None,
             3..40 => Some(dice.lately(now, LATELY).max(created)),
             _ if recent => Some(dice.lately(now, LATELY).max(created)),
@@ -99,7 +99,7 @@ impl People {
     }
 }
 
-/// The provider of an identity that is linked then: one was switched off long ago, one is new.
+/// Returns the provider of an identity linked at that time: one was switched off long ago, one is new.
 fn provider(dice: &mut Dice, created: Millis, now: Millis) -> &'static str {
     let days = now.saturating_sub(created) / DAY;
     match dice.below(100) {
@@ -112,7 +112,7 @@ fn provider(dice: &mut Dice, created: Millis, now: Millis) -> &'static str {
     }
 }
 
-/// A subject as it looks there.
+/// Returns a subject in the provider's format.
 fn subject(dice: &mut Dice, provider: &str) -> String {
     match provider {
         "google" => dice.digits(21),
@@ -162,7 +162,7 @@ fn link(batch: &mut Batch, dice: &mut Dice, person: &Person, id: Uuid, provider:
     );
 }
 
-/// Adds a session of the last days, and the event of its beginning.
+/// Adds a recent session, and the event of its beginning.
 fn visit(
     batch: &mut Batch,
     dice: &mut Dice,
@@ -220,7 +220,7 @@ fn visit(
     );
 }
 
-/// A sign-in that was refused, for any of the reasons.
+/// Adds a refused sign-in, with a random reason.
 fn refuse(batch: &mut Batch, dice: &mut Dice, person: &Person, provider: &str, at: Millis) {
     let reason = *dice.one_of(&Reason::ALL);
     let detail = match reason {
@@ -252,7 +252,7 @@ fn refuse(batch: &mut Batch, dice: &mut Dice, person: &Person, provider: &str, a
     );
 }
 
-/// An address for documentation (RFC 3849, RFC 5737).
+/// Returns an IP address for documentation (RFC 3849, RFC 5737).
 fn address(dice: &mut Dice) -> String {
     match dice.below(3) {
         0 => format!("2001:db8:{}:{}::{}", dice.hex(4), dice.hex(4), dice.hex(4)),

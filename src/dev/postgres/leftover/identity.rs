@@ -1,13 +1,13 @@
-//! Which processes are `PostgreSQL`'s of one data directory: the server, by its
-//! process id (which alone says nothing, for it may have passed to another
-//! program), and its children, by the title they give themselves. Ends none.
+//! Identifies `PostgreSQL`'s processes of one data directory: the server by its process id and its directory,
+//! because the id alone may have passed to another program, and its children by their process titles. It ends none
+//! of them.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{is_server, titled};
 #[cfg(not(target_os = "linux"))]
 pub(super) use portable::{is_server, titled};
 
-/// By `/proc`.
+/// The implementation with `/proc`.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs;
@@ -18,9 +18,8 @@ mod linux {
 
     pub(in super::super) fn is_server(pid: Pid, data_dir: &Path) -> bool {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        // A server works in its data directory. Root without CAP_SYS_PTRACE,
-        // as in most containers, may not see that, but everybody sees the
-        // arguments, and our servers are started with `-D <dir>`.
+        // A server's working directory is its data directory. Root without CAP_SYS_PTRACE, as in most containers,
+        // may not see that, but the arguments are visible to all, and our servers are started with `-D <dir>`.
         is_postgres(&process)
             && (fs::read_link(process.join("cwd")).is_ok_and(|dir| dir == data_dir)
                 || arguments(&process).any(|argument| argument == data_dir.as_os_str().as_bytes()))
@@ -41,7 +40,7 @@ mod linux {
             .collect()
     }
 
-    /// Tells a server from a shell that somebody has open in the directory.
+    /// Distinguishes a server from a shell that is open in the directory.
     fn is_postgres(process: &Path) -> bool {
         fs::read_to_string(process.join("comm")).is_ok_and(|name| name.contains("postgres"))
     }
@@ -56,7 +55,7 @@ mod linux {
     }
 }
 
-/// By `ps`, for systems whose `/proc` is different or missing.
+/// The implementation with `ps`, for systems whose `/proc` is different or missing.
 #[cfg(not(target_os = "linux"))]
 mod portable {
     use std::path::Path;
@@ -76,7 +75,7 @@ mod portable {
         commands().into_iter().filter(|(_, command)| command.starts_with(title)).map(|(pid, _)| pid).collect()
     }
 
-    /// Every process with its command line.
+    /// Lists every process with its command line.
     fn commands() -> Vec<(Pid, String)> {
         let listed = Command::new("ps").args(["-A", "-ww", "-o", "pid=", "-o", "command="]).output();
         let listed = listed.map_or_else(|_| Vec::new(), |output| output.stdout);
