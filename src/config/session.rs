@@ -1,4 +1,4 @@
-//! `[default.session]`: how long what the service hands out stays valid.
+//! `[default.session]`: lifetimes of sessions and tokens.
 
 use figment::Figment;
 use serde::Deserialize;
@@ -8,21 +8,21 @@ use super::{Error, text};
 const MINUTE: u32 = 60;
 const DAY: u32 = 24 * 60 * MINUTE;
 
-/// Lifetimes in seconds, and how many sessions there may be.
+/// Lifetimes in seconds, and the limit of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
-    /// Of an access token; 15 minutes by default.
+    /// The lifetime of an access token; 15 minutes by default.
     pub access_token_ttl: u32,
-    /// Of a refresh token that is not used; 30 days by default.
+    /// The lifetime of an unused refresh token; 30 days by default.
     pub refresh_token_ttl: u32,
-    /// Of a session, however much it is used; a year by default.
+    /// The longest lifetime of a session, however much it is used; a year by default.
     pub absolute_ttl: u32,
-    /// For how long a refresh whose answer was lost can be repeated, in seconds; a day by default.
+    /// Seconds for which a refresh can be repeated if its response was lost; a day by default.
     pub refresh_grace: u32,
-    /// Sessions that one identity may have; 100 by default. Beyond it, the clean-up ends the oldest.
+    /// The sessions that one identity may have; 100 by default. Pruning ends the oldest ones beyond that.
     pub max_per_identity: u32,
-    /// Seconds after it was opened in which a session may link and unlink identities and delete its user without
-    /// another `id_token`; ten minutes by default.
+    /// Seconds after its start in which a session may link and unlink identities and delete its user without another
+    /// `id_token`; ten minutes by default.
     pub reauthentication_window: u32,
 }
 
