@@ -60,8 +60,9 @@ fn can_enter(account: &Account, dir: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Creates a directory with exactly this owner and mode, unless it exists, even if all users may write to its
-/// parent. A directory that another user created or could still change is refused. Only root can change the owner.
+/// Returns a directory with exactly this owner and mode, created if missing. It is safe even if all users may write
+/// to the parent: a directory that another user created or could still change is refused. Only root can change the
+/// owner.
 pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Error> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
