@@ -135,8 +135,8 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     connection.close().await.map_err(Error::Database)
 }
 
-/// Opens the connection pool for a command. It connects once by itself before, because a pool would only report that
-/// it got no connection in time.
+/// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
+/// report that it got no connection in time.
 async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)?;
