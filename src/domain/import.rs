@@ -37,7 +37,7 @@ pub struct Person {
 pub struct Identity {
     /// Name of a configured provider.
     pub provider: String,
-    /// `sub` there.
+    /// `sub` at that provider.
     pub subject: String,
     /// The provider's e-mail address for it.
     pub email: Option<Email>,
