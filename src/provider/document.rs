@@ -1,9 +1,9 @@
 //! A published document of a provider, such as its keys or its metadata, and its cache.
 //!
-//! A fresh document is returned at once. Shortly before it expires, one call starts a refresh in the
-//! background. After that, one caller fetches it and all others wait for that fetch. While the provider
-//! fails, the last good document is used for a bounded time. A document that cannot be used never replaces
-//! it. Time is a parameter throughout.
+//! A fresh document is returned at once. Shortly before it expires, one call starts a refresh in the background.
+//! Once it has expired, one caller fetches it and all others wait for that fetch. While the provider fails, the last
+//! good document is used for a bounded time. A document that cannot be used never replaces it. Time is a parameter
+//! throughout.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
