@@ -1,9 +1,8 @@
-//! Lists of users, as staff see them: filtered, in one of five orders, page by page.
+//! Lists of users for staff: filtered, in one of five sort orders, page by page.
 //!
-//! A page begins where another ended (a position in the order, not a number of rows to skip), so that
-//! the last page costs what the first does. What varies in the statements is chosen from closed lists;
-//! every value is bound. They are not prepared: what is the best plan for the users of a provider that
-//! everybody has is not the best for one that nobody has.
+//! A page begins at a position in the order, not after a number of rows, so the last page costs as much as the first.
+//! The variable parts of the SQL come from closed lists; every value is bound. The statements are not kept prepared:
+//! the best plan for a common provider is not the best one for a rare one.
 
 pub mod count;
 pub mod cursor;
@@ -20,27 +19,27 @@ pub use self::filter::{Days, Filters, Status, Times, day};
 use super::Error;
 use super::for_once::for_once;
 
-/// Up to so many users are fetched one and all, to be put in order then. It takes a known and short time,
-/// while reading all users in that order until enough of the few turn up does not: those of one provider
-/// may have signed up in the same month, or have names in one script.
+/// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
+/// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
+/// in one script.
 const FEW: u64 = 30_000;
-/// The same where the order is that of the ids, which take no fetching.
+/// The same limit for an order by id, which needs no fetch.
 const FEW_IDS: u64 = 100_000;
 
 /// A user in a list.
 #[derive(Debug, Clone, FromRow)]
 pub struct ListedUser {
-    /// Key of the user.
+    /// Id of the user.
     pub id: Uuid,
-    /// Address.
+    /// E-mail address.
     pub email: Option<String>,
-    /// Whether a provider vouches for it.
+    /// True if a provider vouches for the e-mail address.
     pub email_verified: bool,
     /// Display name.
     pub name: Option<String>,
-    /// When the user was created.
+    /// Time of the user's creation.
     pub created_at: OffsetDateTime,
-    /// When the user was disabled.
+    /// Time when the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
     /// The day of the latest sign-in or refresh.
     pub last_seen_on: Option<Date>,
@@ -48,32 +47,32 @@ pub struct ListedUser {
     pub providers: Vec<String>,
 }
 
-/// What a list shows of a user.
+/// The columns of a [`ListedUser`].
 const COLUMNS: &str = "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
     ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers";
 
-/// An order of users. Each is a total one: users with equal keys are told apart by their ids.
+/// A sort order of users. It is total: users with equal keys are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// The latest accounts first. Ids grow with time, so they are the order.
+    /// Newest accounts first, by id, since ids grow with time.
     #[default]
     Newest,
-    /// The oldest accounts first.
+    /// Oldest accounts first.
     Oldest,
-    /// Those seen last first; then those never seen.
+    /// Latest seen first, then users never seen.
     LastSeen,
-    /// By address; then those without.
+    /// By e-mail address, then users without one.
     Email,
-    /// By name, upper and lower case alike; then those without.
+    /// By name without regard to case, then users without one.
     Name,
 }
 
 impl Sort {
-    /// Every order.
+    /// All sort orders.
     pub const ALL: [Self; 5] = [Self::Newest, Self::Oldest, Self::LastSeen, Self::Email, Self::Name];
 
-    /// Its name in addresses.
+    /// Returns the name in URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,13 +84,13 @@ impl Sort {
         }
     }
 
-    /// The order of that name.
+    /// Returns the sort order of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|sort| sort.name() == name)
     }
 
-    /// What is ordered by before the id. Each is an index's.
+    /// Returns the expression to sort by before the id. Each has an index.
     const fn key(self) -> Option<&'static str> {
         match self {
             Self::Newest | Self::Oldest => None,
@@ -105,7 +104,7 @@ impl Sort {
         matches!(self, Self::Newest | Self::LastSeen)
     }
 
-    /// Those who have a key come before those who have not.
+    /// Returns the parts of the order: users with a key precede those without.
     const fn parts(self) -> &'static [Part] {
         match self {
             Self::Newest | Self::Oldest => &[Part::All],
@@ -127,9 +126,9 @@ enum Part {
 pub struct Page {
     /// The users, in order.
     pub users: Vec<ListedUser>,
-    /// Where the page before this one ends; none on the first.
+    /// Cursor to the previous page; `None` on the first.
     pub before: Option<Cursor>,
-    /// Where the page after this one begins; none on the last.
+    /// Cursor to the next page; `None` on the last.
     pub after: Option<Cursor>,
 }
 
@@ -140,7 +139,7 @@ struct Row {
     key: Option<String>,
 }
 
-/// A page of so many users. A cursor of another order is none.
+/// Returns one page of `size` users. A cursor from another sort order is ignored.
 ///
 /// # Errors
 /// See [`Error`].
@@ -159,7 +158,7 @@ pub async fn page(
         parts.reverse();
     }
     let first = start.map_or(parts[0], Cursor::part);
-    // One more than is shown tells whether there is another page.
+    // An extra row tells if there is another page.
     let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
     for part in parts.into_iter().skip_while(|part| *part != first) {
         let start = start.filter(|_| part == first);
@@ -188,19 +187,19 @@ pub async fn page(
     })
 }
 
-/// How users are gone through.
+/// The strategy by which a query reads users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In the order, or as the planner likes better, each held against the filters.
+    /// Scans the users in the order, or as the planner prefers, and filters them.
     Users,
-    /// The provider's users one by one, each looked up.
+    /// Looks up each of the provider's users.
     Provider,
-    /// Those last seen in the days that are asked for, each looked up.
+    /// Looks up each user last seen in the requested days.
     Seen,
 }
 
-/// The provider's users are in the order of their ids themselves. In any other order they are all fetched,
-/// if they are few, and so are those last seen in some days.
+/// Chooses the strategy. An index has a provider's users in the order of ids. For any other order they are all fetched,
+/// if they are few, and so are the users last seen in the requested days.
 async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error> {
     if let Some(provider) = &filters.provider {
         let in_order = sort.key().is_none() && !filters.are_rare_beside_provider();
@@ -218,7 +217,7 @@ async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error>
     Ok(Way::Users)
 }
 
-/// One statement's worth of a page.
+/// The query for one part of a page.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     filters: &'a Filters,
@@ -266,8 +265,7 @@ impl Reading<'_> {
         sql
     }
 
-    /// Looks up each of a few ids. An offset of nothing is what keeps the planner from reading all users in
-    /// their order instead.
+    /// Appends a lookup of each of a few ids. `OFFSET 0` keeps the planner from reading all users in order instead.
     fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         sql.push(" ORDER BY ").push(id).push(self.direction());
         sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u");
@@ -281,7 +279,7 @@ impl Reading<'_> {
         if let (Some(provider), true) = (&self.filters.provider, self.way != Way::Provider) {
             let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
             when.and().push(exists).push_bind(provider.clone());
-            // The planner does not see that what holds of one id holds of the other.
+            // The planner does not infer a condition on one id from that on the other.
             self.push_ids(when, "i.user_id");
             when.close();
         }
@@ -290,7 +288,7 @@ impl Reading<'_> {
         self.push_after(when, "u.id");
     }
 
-    /// What holds of the ids alone.
+    /// Appends the conditions on the id alone.
     fn push_ids(&self, when: &mut Conditions<'_>, id: &'static str) {
         self.filters.push_created(when, id);
         if self.part == Part::All {
@@ -306,7 +304,7 @@ impl Reading<'_> {
         };
     }
 
-    /// What lies behind the cursor.
+    /// Appends the condition for rows after the cursor.
     fn push_after(&self, when: &mut Conditions<'_>, id: &'static str) {
         let Some(cursor) = self.start else { return };
         let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
@@ -327,14 +325,13 @@ impl Reading<'_> {
         if self.sort.descends() == self.backwards { "" } else { " DESC" }
     }
 
-    /// As the index has them, which makes its order this one.
+    /// Returns the placement of NULLs in the index, so that its order is this one.
     const fn nulls(&self) -> &'static str {
         if self.backwards { " NULLS FIRST" } else { " NULLS LAST" }
     }
 }
 
-/// The providers that anybody has an identity at, also those that are not configured any more. Reads one
-/// entry of the index for each.
+/// Returns the providers of all identities, configured or not. It reads one index entry for each.
 ///
 /// # Errors
 /// See [`Error`].

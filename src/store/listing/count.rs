@@ -1,5 +1,5 @@
-//! How many users there are, without counting them: what the planner expects, from the statistics that
-//! PostgreSQL keeps (`pg_class.reltuples`, `pg_statistic`). An estimate, and to be called one.
+//! Estimated numbers of users: the planner's row estimates, from PostgreSQL's statistics (`pg_class.reltuples`,
+//! `pg_statistic`). Nothing is counted, so pages have to call them estimates.
 
 use serde_json::Value;
 use sqlx::{PgPool, Postgres, QueryBuilder};
@@ -8,7 +8,7 @@ use super::filter::{Conditions, Filters};
 use crate::store::Error;
 use crate::store::for_once::for_once;
 
-/// About so many users pass the filters.
+/// Returns the estimated number of users that pass the filters.
 ///
 /// # Errors
 /// See [`Error`].
@@ -18,14 +18,14 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     expected(pool, sql).await
 }
 
-/// About so many identities are at a provider.
+/// Returns the estimated number of identities at a provider.
 pub(super) async fn of_provider(pool: &PgPool, provider: &str) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM identities WHERE provider = ");
     sql.push_bind(provider.to_owned());
     expected(pool, sql).await
 }
 
-/// As many rows as the planner expects of a statement that begins with `EXPLAIN (FORMAT JSON)`.
+/// Returns the planner's row estimate for a statement that begins with `EXPLAIN (FORMAT JSON)`.
 pub(super) async fn expected(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<u64, Error> {
     let plan: Value =
         sql.build_query_scalar().persistent(false).fetch_one(&mut *for_once(pool).await?).await?;

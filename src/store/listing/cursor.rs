@@ -1,5 +1,5 @@
-//! A place in a list, to go on from. Opaque to whoever holds it, and worth nothing to whoever forges
-//! one: it is read into these types, and what is not of them is no cursor.
+//! Positions in a list. A cursor is opaque to clients, and forging one gains nothing: it is parsed into these types,
+//! and anything else is rejected.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,20 +10,20 @@ use uuid::Uuid;
 use super::filter::day;
 use super::{Part, Sort};
 
-/// Longest text that is read, in bytes. The longest key is a name of 200 characters.
+/// Maximum length of an encoded cursor, in bytes. The longest key is a name of 200 characters.
 const MAX_LENGTH: usize = 2048;
 
-/// On which side of the place.
+/// The side of the position to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// What precedes it.
+    /// Users that precede it.
     Before,
-    /// What follows it.
+    /// Users that follow it.
     After,
 }
 
-/// A place in a list: the user there, and what they are ordered by.
+/// A position in a list: the user there, and their sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor(Sort, Direction, Uuid, Option<String>);
 
@@ -32,7 +32,7 @@ impl Cursor {
         Self(sort, direction, id, key)
     }
 
-    /// Reads what [`Self::encode`] wrote.
+    /// Parses the text of [`Self::encode`].
     #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?).ok()?;
@@ -47,7 +47,7 @@ impl Cursor {
         sound.then_some(cursor)
     }
 
-    /// As it stands in an address.
+    /// Returns the text for URLs.
     #[must_use]
     pub fn encode(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
@@ -73,7 +73,7 @@ impl Cursor {
         }
     }
 
-    /// Binds the key as what it is compared with.
+    /// Binds the key with the type of the column that it is compared with.
     pub(super) fn push_key(&self, sql: &mut QueryBuilder<Postgres>) {
         match (self.0, &self.3) {
             (Sort::LastSeen, Some(key)) => sql.push_bind(day(key)),

@@ -1,4 +1,4 @@
-//! Which users a list holds.
+//! Filters on lists of users.
 
 use sqlx::{Postgres, QueryBuilder};
 use time::format_description::well_known::Iso8601;
@@ -6,24 +6,24 @@ use time::{Date, OffsetDateTime};
 
 use crate::store::event_log::first_id;
 
-/// The conditions of a statement, all of which have to hold.
+/// The conditions of a `WHERE` clause, joined by `AND`.
 pub(super) struct Conditions<'a> {
     sql: &'a mut QueryBuilder<Postgres>,
     none_yet: bool,
 }
 
 impl<'a> Conditions<'a> {
-    /// Of the statement whose `FROM` has just been written.
+    /// Begins the conditions after a `FROM` clause.
     pub(super) const fn of(sql: &'a mut QueryBuilder<Postgres>) -> Self {
         Self { sql, none_yet: true }
     }
 
-    /// Ends those of a subquery.
+    /// Closes a subquery.
     pub(super) fn close(&mut self) {
         self.sql.push(")");
     }
 
-    /// Where the next one is to be written.
+    /// Begins a condition, and returns the query to append it to.
     pub(super) fn and(&mut self) -> &mut QueryBuilder<Postgres> {
         self.sql.push(if self.none_yet { " WHERE " } else { " AND " });
         self.none_yet = false;
@@ -31,22 +31,22 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// In which state users are.
+/// The state of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Not disabled.
     Active,
     /// Disabled by staff.
     Disabled,
-    /// With an address that no provider vouches for.
+    /// With an e-mail address that no provider vouches for.
     Unverified,
 }
 
 impl Status {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 3] = [Self::Active, Self::Disabled, Self::Unverified];
 
-    /// Its name in addresses.
+    /// Returns the name in URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,13 +56,13 @@ impl Status {
         }
     }
 
-    /// The state of that name.
+    /// Returns the state of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// In the words of the partial indexes.
+    /// Returns the condition, in the words of the partial indexes.
     const fn condition(self) -> &'static str {
         match self {
             Self::Active => "u.disabled_at IS NULL",
@@ -72,16 +72,16 @@ impl Status {
     }
 }
 
-/// A span of time.
+/// A time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// Not before.
+    /// Start, inclusive.
     pub from: Option<OffsetDateTime>,
-    /// Before.
+    /// End, exclusive.
     pub to: Option<OffsetDateTime>,
 }
 
-/// Days in UTC, both ends included.
+/// A range of days in UTC, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Days {
     /// The first day.
@@ -90,34 +90,34 @@ pub struct Days {
     pub to: Option<Date>,
 }
 
-/// The day `YYYY-MM-DD` of the years 1 to 9999; none for anything else. PostgreSQL has days before, but not as many as
-/// can be written (4714 BC is the first).
+/// Parses a day `YYYY-MM-DD` of the years 1 to 9999, and returns `None` for anything else. PostgreSQL has earlier days,
+/// but not all that can be written: 4714 BC is its first year.
 #[must_use]
 pub fn day(text: &str) -> Option<Date> {
     Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
 }
 
-/// What has to hold of a user. Nothing has to hold by default.
+/// The conditions on a user. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// Has an identity at the provider of that name.
+    /// Provider of one of the user's identities.
     pub provider: Option<String>,
-    /// Is in that state.
+    /// State of the user.
     pub status: Option<Status>,
-    /// Was created then.
+    /// Time of the user's creation.
     pub created: Times,
-    /// Was last seen on one of these days, and not never.
+    /// Days on one of which the user was last seen.
     pub last_seen: Days,
 }
 
 impl Filters {
-    /// Whether everybody passes.
+    /// Returns `true` if every user passes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether so few may pass the others that going through a provider's users would find them late.
+    /// Returns `true` if the other filters may be so rare that a scan of a provider's users would find matches late.
     pub(super) fn are_rare_beside_provider(&self) -> bool {
         matches!(self.status, Some(Status::Disabled | Status::Unverified))
             || self.last_seen != Days::default()
@@ -127,7 +127,7 @@ impl Filters {
         if let Some(provider) = &self.provider {
             let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
             when.and().push(exists).push_bind(provider.clone());
-            // The planner does not see that what holds of one id holds of the other.
+            // The planner does not infer a condition on one id from that on the other.
             self.push_created(when, "i.user_id");
             when.close();
         }
@@ -151,7 +151,7 @@ impl Filters {
         }
     }
 
-    /// The time of creation, as ids, which grow with it.
+    /// Appends the condition on the time of creation as a range of ids, which grow with it.
     pub(super) fn push_created(&self, when: &mut Conditions<'_>, id: &'static str) {
         if let Some(from) = self.created.from {
             when.and().push(id).push(" >= ").push_bind(first_id(from));

@@ -1,4 +1,4 @@
-//! Users that a text may mean.
+//! Search for users by a text.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ use super::{COLUMNS, FEW, ListedUser, count};
 use crate::store::Error;
 use crate::store::for_once::for_once;
 
-/// Letters or digits in a row that parts of addresses and names are looked for by; an index of trigrams
-/// knows none that are shorter.
+/// Minimum number of consecutive letters or digits for a search within e-mail addresses and names. An index of trigrams
+/// finds nothing shorter.
 const TRIGRAM: usize = 3;
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The users, the best match first.
     pub users: Vec<ListedUser>,
-    /// Whether there are more than these.
+    /// True if there are more than these.
     pub more: bool,
 }
 
-/// How a text may mean a user, the surest first.
+/// The ways in which a text matches a user, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Id,
@@ -35,14 +35,14 @@ enum Way {
     NamePart,
 }
 
-/// Each goes by an index.
+/// Matches that always have an index.
 const SURE: [Way; 5] = [Way::Id, Way::Email, Way::Subject, Way::EmailPrefix, Way::NamePrefix];
-/// By the indexes of trigrams, where there are some.
+/// Matches that need the optional indexes of trigrams.
 const PARTS: [Way; 2] = [Way::EmailPart, Way::NamePart];
 
-/// At most a page of users whose id, address or subject is the text, or whose address or name begins with
-/// it; and, where these do not fill the page and the operator has made the indexes for it, contains it.
-/// Upper and lower case are alike but in subjects. The text holds no NUL.
+/// Returns up to `size` users whose id, e-mail address or subject is the text, or whose e-mail address or name begins
+/// with it. If these are fewer and the indexes of trigrams exist, users follow whose e-mail address or name contains
+/// it. Only subjects are case-sensitive. The text must not contain a NUL.
 ///
 /// # Errors
 /// See [`Error`].
@@ -53,7 +53,7 @@ pub async fn search(
     filters: &Filters,
     size: usize,
 ) -> Result<Found, Error> {
-    // One more than is shown tells whether there are more.
+    // An extra row tells if there are more.
     let wanted = size + 1;
     let mut users = find(pool, &SURE, text, providers, filters, wanted).await?;
     if users.len() < wanted && parts_are_indexed(pool, text).await? {
@@ -80,8 +80,7 @@ async fn find(
         sql.push(if number > 0 { " UNION ALL " } else { "" });
         sql.push("(SELECT u.id, ").push(*way as u8).push(" AS rank, ").push(way.key()).push(" AS key FROM ");
         if !filters.is_empty() && way.finds_few(pool, text).await? {
-            // An offset of nothing is what keeps the planner from reading all users instead, until enough
-            // of the few turn up that pass the filters.
+            // `OFFSET 0` keeps the planner from reading all users until enough matches pass the filters.
             sql.push("(SELECT * FROM users u");
             way.push(&mut Conditions::of(&mut sql), text, providers);
             sql.push(" OFFSET 0) AS u");
@@ -101,7 +100,7 @@ async fn find(
 }
 
 impl Way {
-    /// What those that were found the same way are ordered by, the newest first where that is equal.
+    /// Returns the sort key among users found in the same way. Users with equal keys come newest first.
     const fn key(self) -> &'static str {
         match self {
             Self::EmailPrefix => "u.email",
@@ -119,7 +118,7 @@ impl Way {
         }
     }
 
-    /// Whether it is a search for parts that finds a few only, which can all be fetched.
+    /// Returns `true` if this is a search for parts with so few matches that all can be fetched.
     async fn finds_few(self, pool: &PgPool, text: &str) -> Result<bool, Error> {
         if !PARTS.contains(&self) {
             return Ok(false);
@@ -131,7 +130,7 @@ impl Way {
     }
 
     fn push(self, when: &mut Conditions<'_>, text: &str, providers: &[String]) {
-        // As addresses are stored. A name is folded by the database, as its index is.
+        // E-mail addresses are stored in lower case. The database folds names, as their index does.
         let email = text.to_ascii_lowercase();
         match self {
             Self::Id => when.and().push("u.id = ").push_bind(Uuid::parse_str(text).ok()),
@@ -160,12 +159,12 @@ impl Way {
     }
 }
 
-/// Behind everything that begins with the text.
+/// Returns a text that sorts after everything that begins with `text`.
 fn after(text: &str) -> String {
     format!("{text}{}", char::MAX)
 }
 
-/// The pattern of what contains the text, which is no pattern itself (PostgreSQL, "Pattern Matching").
+/// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern Matching").
 fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
     for character in text.chars() {
@@ -178,8 +177,8 @@ fn containing(text: &str) -> String {
     pattern
 }
 
-/// Whether the search for parts goes by an index: both are there and whole, and the text has a trigram.
-/// Where the database knows letters only in ASCII (`LC_CTYPE` is C), there is none of others.
+/// Returns `true` if a search for parts can use indexes: both exist and are valid, and the text has a trigram. If
+/// `LC_CTYPE` is C, the database knows only trigrams of ASCII letters.
 async fn parts_are_indexed(pool: &PgPool, text: &str) -> Result<bool, Error> {
     let has =
         |letter: fn(char) -> bool| text.split(|c| !letter(c)).any(|word| word.chars().count() >= TRIGRAM);
