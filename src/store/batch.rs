@@ -1,12 +1,12 @@
-//! Group commit for statements: what arrives together goes to PostgreSQL together.
+//! Group commit: items that arrive together go to PostgreSQL in one statement.
 //!
-//! Callers hand in one item each and await their own result. A few lanes take whatever waits and run one set-based
-//! statement for it. A lane never waits for company: one caller alone is one statement at once, and under load the batches
-//! form by themselves while the lanes are busy.
+//! Callers submit one item each and await their own result. A few lanes take all waiting items and run one set-based
+//! statement for them. A lane never waits for more items: a single item runs at once, and under load batches form while
+//! the lanes are busy.
 //!
-//! A batch either works for all of its items or says nothing about any: then each caller runs its own item by itself, with
-//! the retries, deadlines and errors of the single path, and one bad item never fails another. `batch-aint-one` was
-//! looked at: it hands one error to the whole batch and knows no caller who has gone away.
+//! A batch either succeeds for all of its items or returns no result for any. Then each caller runs its own item alone,
+//! with the retries, deadlines and errors of the single path, so one bad item never fails another. `batch-aint-one`
+//! does not fit: it returns one error to the whole batch and does not notice cancelled callers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use super::Error;
 use super::deadline::in_time;
 
-/// Items of one statement.
+/// Maximum number of items in one statement.
 const BATCH: usize = 64;
-/// Items that may wait. At some thousand a second, whoever came later would wait for longer than a request may.
+/// Maximum number of waiting items. At some thousand a second, a later one would wait longer than a request may take.
 const QUEUE: usize = 4096;
 
-/// The target of the events that tell metrics of each batch.
+/// Target of the tracing events from which the metrics of batches are taken.
 pub const BATCHES: &str = "vestibule::batch";
 
 struct Waiting<I, O> {
@@ -32,13 +32,13 @@ struct Waiting<I, O> {
 
 type Queue<I, O> = Arc<Mutex<mpsc::Receiver<Waiting<I, O>>>>;
 
-/// The way in to some lanes.
+/// The sender to a group of lanes.
 #[derive(Debug)]
 pub struct Lanes<I, O>(mpsc::Sender<Waiting<I, O>>);
 
 impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
-    /// Opens lanes that run `statement`. It gets items and returns as many results, in their order; a result of `None` is
-    /// for the single path. The lanes end once this value is gone and all that waits is done.
+    /// Opens lanes that run `statement`. It gets items and returns as many results in the same order; `None` sends an
+    /// item to the single path. The lanes end when this value is dropped and all waiting items are done.
     pub fn open<S, F>(count: u32, statement: S) -> Self
     where
         S: Fn(Vec<I>) -> F + Clone + Send + Sync + 'static,
@@ -52,20 +52,20 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         Self(sender)
     }
 
-    /// Returns the result for an item; none when the caller has to run it by itself.
+    /// Returns the result for an item, or `None` if the caller has to run it alone.
     ///
     /// # Errors
-    /// Too many wait already.
+    /// Returns [`Error::Unavailable`] if too many items are waiting.
     pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting { item, since: Instant::now(), answer };
         self.0.try_send(waiting).map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
-        // A lane that panics answers nobody.
+        // A lane that panics sends no result.
         Ok(answered.await.unwrap_or_default())
     }
 }
 
-/// Runs a lane, and another in its place should it panic.
+/// Runs a lane, and replaces it if it panics.
 async fn keep_going<I, O, S, F>(queue: Queue<I, O>, statement: S)
 where
     I: Send + 'static,
@@ -85,7 +85,7 @@ where
 {
     let mut batch = Vec::with_capacity(BATCH);
     while queue.lock().await.recv_many(&mut batch, BATCH).await > 0 {
-        // Whoever has gone away wants nothing done.
+        // Items of cancelled callers are dropped.
         batch.retain(|waiting| !waiting.answer.is_closed());
         let Some(first) = batch.first() else { continue };
         let waited = first.since.elapsed().as_secs_f64();
@@ -95,7 +95,7 @@ where
         match in_time(statement(items)).await {
             Ok(results) => {
                 for (answer, result) in answers.into_iter().zip(results) {
-                    // Whoever has gone away meanwhile is told nothing.
+                    // The caller may have been cancelled meanwhile.
                     let _ = answer.send(result);
                 }
             }
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// One lane that notes each batch, and waits for a permit before it doubles the numbers.
+    /// Opens one lane that records each batch's size, and waits for a permit before it doubles the numbers.
     fn doubling(gate: Arc<Semaphore>, batches: Arc<std::sync::Mutex<Vec<usize>>>) -> Lanes<usize, usize> {
         Lanes::open(1, move |items: Vec<usize>| {
             batches.lock().unwrap().push(items.len());
@@ -178,7 +178,7 @@ mod tests {
             callers.spawn(async move { caller.submit(item).await.is_ok() });
             tokio::task::yield_now().await;
         }
-        // One is in the lane, and the queue is full of the others.
+        // One item is in the lane, and the others fill the queue.
         assert!(matches!(lanes.submit(1).await, Err(Error::Unavailable(_))));
         callers.abort_all();
         while callers.join_next().await.is_some() {}

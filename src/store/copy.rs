@@ -1,4 +1,4 @@
-//! Many rows at once by `COPY` (PostgreSQL, "COPY", its text format).
+//! Bulk writes by `COPY` (PostgreSQL, "COPY", its text format).
 
 use std::fmt::{Display, Write};
 
@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::Error;
 
-/// Rows of one table, as `COPY` reads them.
+/// Rows of one table in the text format of `COPY`.
 #[derive(Debug, Default)]
 pub(super) struct Rows(String);
 
@@ -26,7 +26,7 @@ impl Rows {
         self.0.push('\n');
     }
 
-    /// Writes them by a `COPY … FROM STDIN`.
+    /// Sends the rows by a `COPY … FROM STDIN` statement.
     pub async fn send(&self, connection: &mut PgConnection, statement: &'static str) -> Result<(), Error> {
         let mut copy = connection.copy_in_raw(statement).await?;
         copy.send(self.0.as_bytes()).await?;
@@ -35,7 +35,7 @@ impl Rows {
     }
 }
 
-/// A text with what `COPY` reads as more than itself escaped.
+/// A writer that escapes the special characters of `COPY`.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {

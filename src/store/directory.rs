@@ -1,4 +1,4 @@
-//! What staff see of a user, and do about one.
+//! Single users, as staff see and change them.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use super::listing::ListedUser;
 use super::staff_access::By;
 use crate::domain::staff::Role;
 
-/// One user, whatever their state.
+/// Returns one user, active or disabled.
 ///
 /// # Errors
 /// See [`Error`].
@@ -23,20 +23,20 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<ListedUser>, Error> 
     Ok(user.fetch_optional(pool).await?)
 }
 
-/// What became of an action.
+/// The result of an action on a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acted {
-    /// It is done.
+    /// The action was taken.
     Done,
     /// There is no such user.
     NotFound,
-    /// It would disable whoever acts: the user with their own, verified address.
+    /// Refused: the actor would disable the user with their own, verified e-mail address.
     OwnAccount,
-    /// Whoever asks for it may not.
+    /// Refused: the actor lacks the role.
     NotPermitted,
 }
 
-/// Does what the event of that name says, and records who did and why. It takes that role, or a higher one.
+/// Makes the change that `event` names, and records it with author and reason. It takes that role or a higher one.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

@@ -1,5 +1,5 @@
-//! Connections in doubt: work on them was given up, or the server behind them takes no writes any more. None of
-//! them is used again.
+//! Connections in doubt: work on them was cancelled, or their server no longer accepts writes. From then on all
+//! connections are checked for a minute, and none that fails is used again.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,36 +10,35 @@ use tokio::time::timeout;
 
 use crate::clock;
 
-/// Longest wait for a sign of life.
+/// Timeout of the check.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// For how long every connection is asked, in seconds.
+/// Time during which every connection is checked, in seconds.
 const LASTS: i64 = 60;
-/// PostgreSQL, "Date/Time Functions": the two times are the same during the first command of a transaction, and so
-/// differ where one was begun before. A standby and a demoted primary are read-only.
+/// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
+/// a transaction was already open. A standby and a demoted primary are read-only.
 const SOUND: &str =
     "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
 
-/// When there was last a reason to doubt.
+/// Time of the latest reason for doubt, in seconds since the epoch.
 static SINCE: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// From now on, and for a minute, each connection shows that it is sound before it is used and before it goes back.
+/// Starts a minute in which each connection is checked before its use and before its return to the pool.
 pub fn begin() {
     SINCE.store(clock::now(), Ordering::Relaxed);
 }
 
-/// Whether connections have to show that they are sound.
+/// Returns `true` while connections have to be checked.
 #[must_use]
 pub fn prevails() -> bool {
     clock::now().saturating_sub(SINCE.load(Ordering::Relaxed)) < LASTS
 }
 
-/// Whether a connection may be used: its server answers in time and takes writes, and no transaction is open.
+/// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.
 ///
-/// It is one round trip, and reads first what is left of an answer that nobody waits for any more. The pool would
-/// wait for that as long as it takes.
+/// The check is one round trip, and first reads the rest of an abandoned answer. The pool has no time limit for that.
 ///
 /// # Errors
-/// It may not.
+/// The server does not answer in time, or the query fails.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
     timeout(PATIENCE, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)

@@ -1,27 +1,27 @@
-//! What a statement's failure means to the caller.
+//! Database errors, classified by what the caller can do about them.
 
 use std::time::{Duration, Instant};
 
 use super::doubt;
 
-/// A statement that did not do its work. Nothing was written.
+/// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another statement came first; run it again and it sees what the other one did.
+    /// A concurrent statement came first. A retry sees its result.
     #[error("another request came first")]
     Raced(#[source] Option<sqlx::Error>),
-    /// The connection broke; a fresh one may work. Whether the statement took effect is unknown.
+    /// The connection broke. A retry on another one may work. It is unknown if the statement took effect.
     #[error("the connection to the database broke")]
     Disconnected(#[source] sqlx::Error),
-    /// The database cannot serve now: no connection in time, a lock held too long, shutting down.
+    /// The database is unavailable: no connection in time, a lock held for too long, or a shutdown.
     #[error("the database cannot serve")]
     Unavailable(#[source] sqlx::Error),
-    /// A bug, or a database that is not as the migrations left it.
+    /// A bug, or a schema that differs from what the migrations create.
     #[error("the database refused the statement")]
     Broken(#[source] sqlx::Error),
 }
 
-/// Constraints that only a concurrent request can make a correct statement violate.
+/// Constraints that a correct statement violates only in a race with another request.
 const RACES: [&str; 5] = [
     "users_pkey",
     "users_email_key",
@@ -31,20 +31,20 @@ const RACES: [&str; 5] = [
 ];
 
 impl Error {
-    /// Whether PostgreSQL gave up a transaction for the sake of another: a sign of load, which many
-    /// more runs would only add to.
+    /// Returns `true` if PostgreSQL aborted the transaction because of another one. This is a sign of load, and many
+    /// retries would only add to it.
     fn is_conflict(&self) -> bool {
         let Self::Raced(Some(error)) = self else { return false };
         let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }
 
-    /// It took longer than anybody waits.
+    /// Returns the error for a wait that exceeded its limit.
     pub(super) const fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
-    /// A statement answered what it cannot.
+    /// Returns the error for an outcome that no statement should have.
     pub(super) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
     }
@@ -58,20 +58,21 @@ impl From<sqlx::Error> for Error {
             (sqlx::Error::Database(_), _) if constraint.is_some_and(|name| RACES.contains(&name)) => {
                 Self::Raced(Some(error))
             }
-            // PostgreSQL, appendix A: serialization_failure, deadlock_detected; and "cached plan must
-            // not change result type", which a second run does not meet.
+            // PostgreSQL, appendix A: serialization_failure, deadlock_detected; and "cached plan must not change result
+            // type", which does not recur on a retry.
             (sqlx::Error::Database(_), Some("40001" | "40P01" | "0A000")) => Self::Raced(Some(error)),
             // admin_shutdown, crash_shutdown, cannot_connect_now and the class of lost connections.
             (sqlx::Error::Database(_), Some(code)) if code.starts_with("57P") || code.starts_with("08") => {
                 Self::Disconnected(error)
             }
             (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::Disconnected(error),
-            // read_only_sql_transaction: a primary that is one no more. The other connections lead there, too.
+            // read_only_sql_transaction: the server is no longer the primary, and the other connections lead to it,
+            // too.
             (sqlx::Error::Database(_), Some("25006")) => {
                 doubt::begin();
                 Self::Unavailable(error)
             }
-            // lock_not_available, query_canceled (our own time limits), and the class of exhausted resources.
+            // lock_not_available, query_canceled (our own timeouts), and the class of exhausted resources.
             (sqlx::Error::Database(_), Some(code))
                 if ["55P03", "57014"].contains(&code) || code.starts_with("53") =>
             {
@@ -85,7 +86,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Decides whether a failed statement is worth another run.
+/// Decides whether to retry a failed statement.
 #[derive(Debug)]
 pub struct Retries {
     failures: u32,
@@ -99,18 +100,17 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// How often a statement is run before the caller is told to come back later.
+    /// Maximum number of attempts before the caller gets the error.
     const ATTEMPTS: u32 = 8;
-    /// The same where the database itself is at odds.
+    /// Maximum number of attempts after conflicts between transactions.
     const ATTEMPTS_IN_CONFLICT: u32 = 4;
-    /// For how long one looks for a connection that does not break: a pooler without a server to lend lets each
-    /// attempt wait.
+    /// Time during which broken connections are replaced. A pooler without a free server delays each attempt.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// Waits a little when another run can help.
+    /// Waits briefly if a retry can help.
     ///
     /// # Errors
-    /// The error itself, when it cannot.
+    /// Returns the error itself if a retry cannot help.
     pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         self.failures += 1;
         let transient = match error {
@@ -122,15 +122,15 @@ impl Retries {
         if !transient || self.failures >= attempts {
             return Err(error);
         }
-        // The clock's low digits are jitter enough to keep the losers of a race apart.
+        // The clock's last digits serve as jitter that keeps the losers of a race apart.
         let jitter = u64::from(crate::clock::subsecond_nanos() % 1_000);
         tokio::time::sleep(Duration::from_micros(jitter * u64::from(self.failures.pow(2)))).await;
         Ok(())
     }
 }
 
-/// Runs a statement, and again for as long as [`Retries`] sees sense in it. A macro, since a closure
-/// that borrows what the statement needs would make the future of a handler unfit to be sent.
+/// Runs a statement, and retries it while [`Retries`] permits. It is a macro, since a closure that borrows the
+/// statement's arguments would make a handler's future not `Send`.
 macro_rules! retrying {
     ($statement:expr) => {{
         let mut retries = $crate::store::error::Retries::default();

@@ -1,27 +1,26 @@
-//! How often what happened, hour by hour.
+//! Hourly counts of events.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::Error;
 
-/// What happened in an hour, counted.
+/// The number of events of one kind in one hour.
 #[derive(Debug, Clone)]
 pub struct CountRow {
-    /// When the hour began.
+    /// Start of the hour.
     pub hour: OffsetDateTime,
-    /// What.
+    /// Kind of the events.
     pub kind: String,
-    /// Why, for refusals; empty for the rest.
+    /// Reason of refusals; otherwise empty.
     pub reason: String,
-    /// At which provider; empty when at none.
+    /// Name of the provider, or empty.
     pub provider: String,
-    /// How often.
+    /// Number of events.
     pub count: i64,
 }
 
-/// Counts some of the hours that are over and not counted; see `event_counts.sql`. Answers whether
-/// there was one.
+/// Counts some complete hours that are not counted yet; see `event_counts.sql`. Returns `false` if there are none.
 ///
 /// # Errors
 /// Nothing was counted; see [`Error`].
@@ -29,7 +28,7 @@ pub async fn count(pool: &PgPool) -> Result<bool, Error> {
     Ok(sqlx::query_file!("src/store/event_counts.sql").execute(pool).await?.rows_affected() > 0)
 }
 
-/// What happened since then: the hours that are counted, and what has happened since the last of them.
+/// Returns the counts since a time: the stored hours, and the events after the last of them.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,4 +1,4 @@
-//! What happened, read back: about one user, or as far as a filter leaves it. The latest first.
+//! Queries on events, of one user or with a filter, newest first.
 
 use sqlx::postgres::Postgres;
 use sqlx::{FromRow, PgPool, QueryBuilder};
@@ -8,72 +8,71 @@ use uuid::Uuid;
 use super::Error;
 use super::for_once::for_once;
 
-/// Kinds that say that staff looked at something. They would bury the rest.
+/// Kinds that record that staff viewed data. They would bury the other events.
 pub const LOOKS: [&str; 5] =
     ["user_viewed", "users_viewed", "users_exported", "audit_viewed", "audit_exported"];
 
-/// Kinds that the index of kinds leaves out. Most events are of one of them, so that the latest are found
-/// soon by reading all of the latest.
+/// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
 const DAILY: [&str; 2] = ["signed_in", "user_created"];
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, FromRow)]
 pub struct EventRow {
-    /// Key of the event; grows with time.
+    /// Id of the event; it grows with time.
     pub id: Uuid,
-    /// When.
+    /// Time of the event.
     pub created_at: OffsetDateTime,
-    /// What.
+    /// Kind of the event.
     pub kind: String,
-    /// Why, for refusals.
+    /// Reason of a refusal.
     pub reason: Option<String>,
-    /// At which provider.
+    /// Name of the provider.
     pub provider: Option<String>,
-    /// Address that a refused token claimed.
+    /// E-mail address that a refused token claimed.
     pub email: Option<String>,
-    /// The user it happened to.
+    /// The user concerned.
     pub user_id: Option<Uuid>,
-    /// From where.
+    /// IP address of the client.
     pub ip: Option<String>,
-    /// Member of staff who did it.
+    /// Member of staff or operator who caused it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, and to what role; of an import, how much it brought; of whoever was
-    /// merged into another user, the address they had.
+    /// The member of staff whose access changed, with the new role; the size of an import; or the e-mail address of a
+    /// merged user.
     pub about: Option<String>,
-    /// Where an identity, or all of a user by a merge, came from.
+    /// Previous user of a moved identity, or the user who was merged.
     pub from_user: Option<String>,
-    /// Where an identity, or all of the user by a merge, went.
+    /// New user of a moved identity, or the user who took over a merged one.
     pub to_user: Option<String>,
-    /// Why they did, or what they searched for.
+    /// Reason given for it, or the text searched for.
     pub remark: Option<String>,
-    /// The request's id.
+    /// Id of the request.
     pub request_id: Option<String>,
 }
 
-/// Which events.
+/// A category of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum What {
-    /// All but looks.
+    /// All events except views of data.
     #[default]
     Everything,
-    /// Sign-ins and links that were refused.
+    /// Refused sign-ins and links.
     Refused,
-    /// What users did.
+    /// Actions of users.
     SignIns,
-    /// What may be an attack.
+    /// Possible attacks.
     Security,
-    /// What staff did.
+    /// Actions of staff.
     Staff,
-    /// What staff looked at.
+    /// Views of data by staff.
     Looks,
 }
 
 impl What {
-    /// Every choice.
+    /// All categories.
     pub const ALL: [Self; 6] =
         [Self::Everything, Self::Refused, Self::SignIns, Self::Security, Self::Staff, Self::Looks];
 
-    /// The kinds of events, where the choice is by kind.
+    /// Returns the kinds that make up a category, or none if kinds do not define it.
     const fn kinds(self) -> &'static [&'static str] {
         match self {
             Self::Everything | Self::Staff => &[],
@@ -94,26 +93,26 @@ impl What {
     }
 }
 
-/// What events are asked for.
+/// A filter on events.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Which.
+    /// The category.
     pub what: What,
-    /// Those about this address: of its user, refused attempts that claimed it, and merges of whoever had it.
+    /// E-mail address of the user concerned, of a merged user, or in a refused token.
     pub email: Option<String>,
-    /// Those of this user.
+    /// The user concerned.
     pub user: Option<Uuid>,
-    /// Those that this member of staff is the cause of.
+    /// Member of staff or operator who caused the event.
     pub actor: Option<String>,
-    /// Refusals for this reason.
+    /// Reason of a refusal.
     pub reason: Option<String>,
-    /// Not before.
+    /// Start, inclusive.
     pub from: Option<OffsetDateTime>,
-    /// Before.
+    /// End, exclusive.
     pub to: Option<OffsetDateTime>,
 }
 
-/// Where the events of a filter are looked for; each place has an index in the order of time.
+/// A set of events that an index returns in order of time.
 enum Source<'a> {
     Claimed(&'a str),
     OfAddress(&'a str),
@@ -148,7 +147,7 @@ impl Filter {
         }
     }
 
-    /// The statement for the events before that one.
+    /// Returns the query for the events before the event `before`.
     #[must_use]
     pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new(
@@ -212,7 +211,7 @@ impl Filter {
         if let Some(reason) = &self.reason {
             query.push(" AND reason = ").push_bind(reason.clone());
         }
-        // Events are numbered by time (RFC 9562 §5.7), so that a day is a range of their numbers.
+        // Ids grow with time (RFC 9562 §5.7), so a day is a range of ids.
         if let Some(from) = self.from {
             query.push(" AND id >= ").push_bind(first_id(from));
         }
@@ -222,13 +221,13 @@ impl Filter {
     }
 }
 
-/// The least id that something made at that time may have (UUID version 7, RFC 9562 §5.7).
+/// Returns the lowest id that may be generated at a time (UUID version 7, RFC 9562 §5.7).
 pub(super) fn first_id(time: OffsetDateTime) -> Uuid {
     let milliseconds = u128::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
     Uuid::from_u128((milliseconds & 0xffff_ffff_ffff) << 80)
 }
 
-/// The events of a filter before that one, the latest first.
+/// Returns the events that pass the filter, before the event `before`, newest first.
 ///
 /// # Errors
 /// See [`Error`].
@@ -239,11 +238,11 @@ pub async fn page(
     limit: i64,
 ) -> Result<Vec<EventRow>, Error> {
     let mut query = filter.statement(before, limit);
-    // Planned for its values each time: what is rare for one is common for another.
+    // It is planned for its values each time: one value is rare where another is common.
     Ok(query.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
 }
 
-/// What happened to a user, the latest first.
+/// Returns a user's events without views by staff, newest first.
 ///
 /// # Errors
 /// See [`Error`].
@@ -263,7 +262,8 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
     Ok(events.fetch_all(pool).await?)
 }
 
-/// What others did, or tried to do, under a user's address, the latest first. Anybody can, as often as they like.
+/// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
+/// number of them.
 ///
 /// # Errors
 /// See [`Error`].

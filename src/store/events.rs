@@ -1,4 +1,4 @@
-//! Events that stand for themselves. What a change records of itself is part of its own statement.
+//! Events that record no change. A change records its event in its own statement.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -6,20 +6,20 @@ use uuid::Uuid;
 use super::Error;
 use super::users::Origin;
 
-/// A sign-in that was refused before the database was asked.
+/// A sign-in that was refused without a query.
 #[derive(Debug, Clone)]
 pub struct RefusedSignIn {
     /// The error's name on the wire.
     pub reason: &'static str,
     /// Name of the provider.
     pub provider: String,
-    /// Address that the token claimed to be for. Not verified by anyone.
+    /// Unverified e-mail address in the token.
     pub claimed_email: Option<String>,
-    /// `iss` that the token claimed. Not verified by anyone.
+    /// Unverified `iss` in the token.
     pub claimed_issuer: Option<String>,
-    /// `aud` that the token claimed. Not verified by anyone.
+    /// Unverified `aud` in the token.
     pub claimed_audience: Option<String>,
-    /// Where the request came from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
@@ -50,8 +50,8 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Resul
     Ok(())
 }
 
-/// Records that a member of staff looked at something: a user, or whatever a search found. Answers whether they still
-/// are one; nothing is recorded otherwise.
+/// Records that a member of staff viewed a user or the results of a search. Returns `false`, and records nothing, if
+/// they are no longer a member.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,4 +1,4 @@
-//! For statements that are planned anew for their values each time, and so are not kept prepared.
+//! Transactions for statements that are planned for their values each time, and so are not kept prepared.
 
 use sqlx::{PgPool, PgTransaction};
 use tracing::Instrument;
@@ -6,18 +6,18 @@ use tracing::Instrument;
 use super::Error;
 use super::deadline::in_time;
 
-/// A transaction for one statement with `.persistent(false)`. The statement is prepared without a name
-/// and run in a second step; between the two, a pooler that lends connections for one transaction at a
-/// time might lend this one to somebody whose nameless statement would then be run instead.
+/// Begins a transaction for one statement with `.persistent(false)`. Such a statement is prepared without a name and
+/// executed in a second step. In between, a pooler that lends connections for one transaction at a time could lend this
+/// one to a client whose unnamed statement would then be executed instead.
 ///
-/// Nobody who gives up cancels the `BEGIN`: its connection would go back to the pool within a transaction that the
-/// driver does not know of, and what others write there would be lost (launchbadge/sqlx#4393).
+/// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
+/// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).
 ///
 /// # Errors
 /// See [`Error`].
 pub(super) async fn for_once(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin().await?) }).await };
-    // Where nobody takes the transaction any more, it is rolled back. A task fails only by a panic.
+    // A transaction that nobody receives is rolled back. A task fails only if it panics.
     tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))
 }

@@ -1,13 +1,13 @@
-//! Forgetting people who were deleted, in batches: their own events, see `forget_user.sql`, and their addresses in
-//! others', see `forget.sql`.
+//! Erasure of deleted users from events, in batches: from their own events (`forget_user.sql`), and of their e-mail
+//! addresses from others' events (`forget.sql`).
 
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
 
-/// Forgets one of these addresses, or any, in some of the events that hold it. Answers in how many; none where there
-/// was no address to forget, or other instances are at it.
+/// Erases one e-mail address, of `only` or of all pending ones, from some events. Returns the number of events, or
+/// `None` if no address is left or other instances work on them.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -16,8 +16,8 @@ pub async fn addresses(pool: &PgPool, only: Option<&[String]>) -> Result<Option<
     Ok(forgotten.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
-/// Forgets one of these users, or any, in some of their own events. Answers in how many; none where there was nobody
-/// to forget, or other instances are at it.
+/// Erases one user, of `only` or of all pending ones, from some of their own events. Returns the number of events, or
+/// `None` if no user is left or other instances work on them.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

@@ -12,19 +12,19 @@ use crate::domain::email::Email;
 /// An identity as its user sees it.
 #[derive(Debug, Clone)]
 pub struct IdentityRow {
-    /// Key of the identity.
+    /// Id of the identity.
     pub id: Uuid,
     /// Name of the provider.
     pub provider: String,
     /// `sub` at that provider.
     pub subject: String,
-    /// The provider's latest address for it.
+    /// Latest e-mail address from the provider.
     pub email: Option<String>,
-    /// When it was linked.
+    /// Time of the linking.
     pub created_at: OffsetDateTime,
 }
 
-/// A user's identities, the oldest first.
+/// Returns a user's identities, the oldest first.
 ///
 /// # Errors
 /// See [`Error`].
@@ -37,21 +37,21 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Erro
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// What became of an identity that was to be linked.
+/// The result of linking an identity.
 #[derive(Debug, Clone)]
 pub enum Linked {
-    /// It is the user's now.
+    /// The identity is now the user's.
     New(IdentityRow),
-    /// It was the user's before.
+    /// The identity already was the user's.
     Before(IdentityRow),
-    /// It is another user's, and stays theirs.
+    /// The identity is another user's, and stays theirs.
     Taken,
-    /// The session has ended, or the user is gone or disabled.
+    /// The session has ended, or the user is deleted or disabled.
     NoUser,
 }
 
-/// Links a verified identity to a user; see `link_identity.sql`. Its e-mail may become the user's where the provider
-/// `proves` it.
+/// Links a verified identity to a user; see `link_identity.sql`. If the provider `proves` its e-mail address, that may
+/// become the user's.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -100,14 +100,14 @@ pub async fn link(
     }
 }
 
-/// What became of an identity that was to be unlinked.
+/// The result of unlinking an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unlinked {
-    /// It is gone, and its sessions with it.
+    /// The identity was removed, and its sessions with it.
     Done,
-    /// It is not this user's.
+    /// The identity is not this user's.
     NotFound,
-    /// It is the user's last: nothing would be left to sign in with.
+    /// The identity is the user's last: they could no longer sign in.
     Last,
 }
 

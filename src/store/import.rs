@@ -1,7 +1,7 @@
-//! Users who existed elsewhere, written many at once.
+//! Bulk import of users from another system.
 //!
-//! A batch is judged by one statement (`import.sql`), and who is to be created is copied into the tables by the
-//! same transaction. It is all or nothing, and the same batch again finds everybody there already.
+//! One statement (`import.sql`) classifies the rows of a batch, and the same transaction copies new users into the
+//! tables. A batch is written completely or not at all, and writing it again changes nothing.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -15,50 +15,50 @@ use super::copy::Rows;
 use crate::domain::email::Email;
 use crate::domain::import::{Identity, Person, Refused};
 
-/// Somebody to bring in.
+/// A row to import.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Who.
+    /// The user.
     pub person: Person,
-    /// Whether an arrival before this one in the batch has the same id, address or identity.
+    /// True if an earlier row of the batch has the same id, e-mail address or identity.
     pub repeats: bool,
 }
 
-/// What became of a batch. Rows are told by their place in it.
+/// The result of a batch. Rows are given by their index in it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// Users that were created.
+    /// Number of users created.
     pub users: u64,
-    /// Identities that were created.
+    /// Number of identities created.
     pub identities: u64,
-    /// Rows that brought an identity to a user of an earlier one.
+    /// Number of rows that linked an identity to an existing user.
     pub linked: u64,
-    /// Rows of which everything was there.
+    /// Number of rows whose data all existed.
     pub already: u64,
-    /// Rows that are refused.
+    /// Refused rows.
     pub refused: Vec<(usize, Refused)>,
-    /// Rows that have to come again, after those that they repeat.
+    /// Rows to import again, after those that they repeat.
     pub later: Vec<usize>,
 }
 
-/// What is to be done with a row.
+/// The action for a row.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     Create,
-    /// It is this user's.
+    /// Adds the row's identities to this user.
     Link(Uuid),
     Nothing,
 }
 
-/// What is to be done with a batch.
+/// The actions for a batch.
 #[derive(Debug)]
 struct Plans {
     rows: Vec<Plan>,
-    /// Identities of rows to link that are there, by their places in the batch.
+    /// Existing identities of the rows to link, by their index in the batch.
     known: HashSet<usize>,
 }
 
-/// For a transaction that takes longer than a request, and looks up row by row.
+/// Settings for a transaction that takes longer than a request and looks up row by row.
 const PATIENCE: &str =
     "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; SET LOCAL jit = off";
 const USERS: &str =
@@ -69,13 +69,13 @@ const IDENTITIES: &str =
                      updated_at)
     FROM STDIN";
 
-/// Brings people in, and adds their number to the event of that id.
+/// Imports rows, and adds their number to the event with that id.
 ///
-/// `unseen` takes it that nothing of them is there, and looks nothing up. Whoever is there after all shows as a
-/// race, as somebody who comes at the same time does.
+/// With `unseen`, it assumes that all rows are new and looks nothing up. A row that exists after all fails with
+/// [`Error::Raced`], as does one that a sign-in creates meanwhile.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn bring_in(
     pool: &PgPool,
     arrivals: &[Arrival],
@@ -118,7 +118,7 @@ impl Plan {
     }
 }
 
-/// What there is to do where nobody is there.
+/// Returns the actions for a batch of new rows.
 fn assume(arrivals: &[Arrival]) -> (Judged, Plans) {
     let plan = |arrival: &Arrival| if arrival.repeats { Plan::Nothing } else { Plan::Create };
     let plans = Plans { rows: arrivals.iter().map(plan).collect(), known: HashSet::new() };
@@ -187,15 +187,15 @@ async fn judge(connection: &mut PgConnection, arrivals: &[Arrival]) -> Result<(J
     Ok((judged, plans))
 }
 
-/// The address by which a row joins whoever has proved it, whether an import left them so or not. Who is not to sign
-/// in any more joins nobody who does.
+/// Returns the verified e-mail address by which a row without an id is linked to the user who has proved it. A disabled
+/// row is never linked by it.
 fn joins(person: &Person) -> Option<&str> {
     let email = person.email.as_ref().map(Email::folded);
     email.filter(|_| person.id.is_none() && person.email_verified && !person.disabled)
 }
 
-/// Marks users as changed, those who still are as an import left them, or still have the address that joins them;
-/// answers who that is.
+/// Marks users as changed if they still are as an import left them, or still have the e-mail address that links them.
+/// Returns these users.
 async fn touch(
     connection: &mut PgConnection,
     linked: Vec<(Uuid, Option<&str>)>,
@@ -217,12 +217,12 @@ async fn touch(
     Ok(ours.fetch_all(connection).await?.into_iter().collect())
 }
 
-/// The time of the transaction.
+/// Returns the transaction's time.
 async fn now(connection: &mut PgConnection) -> Result<OffsetDateTime, Error> {
     Ok(sqlx::query_scalar!(r#"SELECT now() AS "now!""#).fetch_one(connection).await?)
 }
 
-/// What is to be copied into the tables, and the count of it.
+/// Returns the rows to copy into the tables, and counts them in `judged`.
 fn rows(
     arrivals: &[Arrival],
     plans: &Plans,
@@ -238,7 +238,7 @@ fn rows(
         let created = person.created_at.map_or_else(|| now.to_owned(), timestamp);
         let id = match plan {
             Plan::Nothing => continue,
-            // They have changed since the judgement.
+            // The user has changed since the classification.
             Plan::Link(user) if !ours.contains(user) => {
                 judged.later.push(number);
                 continue;
@@ -294,7 +294,7 @@ fn identity(rows: &mut Rows, user: Uuid, person: &Person, identity: &Identity, c
     ]);
 }
 
-/// Ids tell the time (UUID version 7, RFC 9562 §5.7), by which the newest users are found.
+/// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists order users.
 fn new_id(created: Option<OffsetDateTime>) -> Uuid {
     let time = created.and_then(|at| Some((u64::try_from(at.unix_timestamp()).ok()?, at.nanosecond())));
     time.map_or_else(Uuid::now_v7, |(seconds, nanoseconds)| {
@@ -302,7 +302,7 @@ fn new_id(created: Option<OffsetDateTime>) -> Uuid {
     })
 }
 
-/// A time as PostgreSQL reads it.
+/// Formats a time for PostgreSQL.
 fn timestamp(at: OffsetDateTime) -> String {
     let at = at.to_utc();
     format!("{} {}+00", at.date(), at.time())
@@ -312,7 +312,7 @@ fn text<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
     value.map(|value| value as &dyn Display)
 }
 
-/// One event an import, however many batches it has: each adds its own.
+/// Adds a batch to the single event of its import.
 async fn record(
     connection: &mut PgConnection,
     event: Uuid,
@@ -335,7 +335,7 @@ async fn record(
     Ok(())
 }
 
-/// Tells the planner what the tables hold now.
+/// Updates the planner's statistics.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,5 +1,4 @@
-//! What staff do about people, to whom they have looked at before: each change is made to people as they were
-//! then, or not at all.
+//! Changes that staff make to users after a preview. A change is made to the users as previewed, or not at all.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -11,7 +10,7 @@ use crate::domain::look_after::{LinkedIdentity, Merged, Person};
 use crate::domain::staff::Role;
 use crate::domain::user::{Identity, User};
 
-/// Those of the users that there are, as of one moment, by their ids; see `people.sql`.
+/// Returns those of the users that exist, as of one moment, ordered by id; see `people.sql`.
 ///
 /// # Errors
 /// See [`Error`].
@@ -43,8 +42,8 @@ pub async fn people(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Person>, Error> {
     Ok(people)
 }
 
-/// Merges one user into another, who is then like that; see `merge_users.sql`. Nothing happens unless both are still
-/// as they were seen.
+/// Merges one user into another, who gets the data of `merged`; see `merge_users.sql`. Nothing happens if either user
+/// has changed since the preview.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -83,8 +82,8 @@ pub async fn merge(
     Ok(Made::of(row.done, row.permitted))
 }
 
-/// Moves an identity from one user to another; see `move_identity.sql`. Nothing happens unless both are still as
-/// they were seen.
+/// Moves an identity from one user to another; see `move_identity.sql`. Nothing happens if either user has changed
+/// since the preview.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -116,8 +115,7 @@ pub async fn move_identity(
     Ok(Made::of(row.done, row.permitted))
 }
 
-/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Nothing happens unless the user is still
-/// as they were seen then.
+/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Nothing happens unless `updated_at` still is `seen`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

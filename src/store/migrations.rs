@@ -1,4 +1,4 @@
-//! The schema, embedded in the binary and brought up to date at the start.
+//! The migrations of the schema, embedded in the binary and applied at the start.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,23 +10,22 @@ use super::{Error, doubt};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
-/// The advisory lock of whoever changes the schema. The number means nothing.
+/// Key of the advisory lock for schema changes ("vestibul" in ASCII).
 const TURN: i64 = 0x7665_7374_6962_756c;
-/// How long to let be when it is somebody else's turn.
+/// Pause between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until nobody else changes the schema, and lets nobody else do it for as long as the
-/// transaction is open. A lock for the length of the connection would be lost in a pooler that lends
-/// connections for one transaction at a time.
+/// Waits until no other instance changes the schema, and keeps the lock for as long as the transaction is open. A
+/// session-level lock would be lost in a pooler that lends connections for one transaction at a time.
 ///
-/// It tries instead of waiting in the database: who waits there holds a snapshot, which an index that
-/// is created concurrently would wait for in turn.
+/// It polls instead of waiting in the database: a waiting statement holds a snapshot, for which a concurrent creation
+/// of an index would wait in turn.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_>, Error> {
     let mut turn = connection.begin().await?;
-    // It rests while the other connection works, however long that takes.
+    // This connection idles while the other one works, however long that takes.
     sqlx::query_scalar!("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
         .fetch_one(&mut *turn)
         .await?;
@@ -46,33 +45,33 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
     }
 }
 
-/// Applies what is missing, each migration in a transaction of its own. See [`take_turn`].
+/// Applies the missing migrations, each in its own transaction. See [`take_turn`].
 ///
 /// # Errors
-/// The database holds a schema that this program does not know, or a migration fails.
+/// The database has migrations that this program does not know, or a migration fails.
 pub async fn apply(connection: &mut PgConnection) -> Result<(), MigrateError> {
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
     migrator.set_locking(false);
     migrator.run(connection).await
 }
 
-/// What the service can do with its database.
+/// The state of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// It takes writes: it is no standby, nor a primary that is one no more.
+    /// The server accepts writes: it is neither a standby nor a demoted primary.
     pub writable: bool,
-    /// Every migration that this program knows is applied. There may be more: while instances are replaced one by
-    /// one, the older ones meet the schema of the newer, which only grows.
+    /// Every known migration is applied. There may be more: during a rolling update, older instances meet the newer
+    /// schema, which only grows.
     pub migrated: bool,
 }
 
-/// Asks the database how it stands.
+/// Returns the state of the database.
 ///
 /// # Errors
-/// The database does not answer, or has no schema at all.
+/// The database does not answer, or has no schema.
 pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     let latest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-    // No macro: the table is the migrator's and not in the schema that queries are checked against.
+    // No macro: the migrator's table is not in the schema that queries are checked against.
     let (writable, migrated): (bool, bool) = sqlx::query_as(
         "SELECT current_setting('transaction_read_only') = 'off',
                 EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)",
@@ -86,20 +85,20 @@ pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     Ok(Standing { writable, migrated })
 }
 
-/// How a database's schema differs from the one that this program brings about, as versions.
+/// Differences between the database's migrations and those of this program, by version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// How many migrations this program knows.
+    /// Number of known migrations.
     pub known: usize,
-    /// Known and not applied, the first one first.
+    /// Known migrations that are not applied, in order.
     pub missing: Vec<i64>,
-    /// Applied and not known: those of a newer program.
+    /// Applied migrations that only a newer program knows.
     pub unknown: Vec<i64>,
-    /// Applied with another text than the known one, or not to the end.
+    /// Applied migrations with another text than the known one, or that did not complete.
     pub altered: Vec<i64>,
 }
 
-/// Compares the schema, and changes nothing.
+/// Compares the applied migrations with the known ones. Changes nothing.
 ///
 /// # Errors
 /// See [`Error`].
@@ -128,7 +127,7 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
     Ok(difference)
 }
 
-/// PostgreSQL, appendix A: `undefined_table`.
+/// Returns `true` for `undefined_table` (PostgreSQL, appendix A).
 fn is_undefined_table(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }

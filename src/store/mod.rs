@@ -1,7 +1,6 @@
-//! Every SQL statement of the program: free functions, one statement each.
+//! The SQL statements of the program: free functions, one statement each.
 //!
-//! Races are closed here, in the statements, and show as [`Error::Raced`]: nothing was written
-//! and the same call can be made again.
+//! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 
 pub mod batch;
 mod copy;

@@ -1,7 +1,7 @@
-//! Partitions of `events`, one a month: made ahead, and dropped once all of their events are too old.
+//! Monthly partitions of `events`, created ahead of time and dropped once all of their events are too old.
 //!
-//! Ids are UUIDs of version 7, so a month is a range of ids. What fits into no partition is in `events_default`: events of
-//! an instance whose clock is off, and of months before the service ran.
+//! Ids are UUIDs of version 7, so a month is a range of ids. Events outside all partitions are in `events_default`:
+//! those of an instance with a wrong clock, and those of months before the service ran.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Executor};
@@ -10,9 +10,9 @@ use time::{Date, Duration, Month, OffsetDateTime, Time};
 use super::Error;
 use super::event_log::first_id;
 
-/// Months that have a partition before they begin.
+/// Number of future months with a partition.
 const AHEAD: i32 = 2;
-/// Number of the advisory lock under which one instance at a time keeps the partitions ("vest" in ASCII).
+/// Key of the advisory lock that lets one instance at a time maintain the partitions ("vest" in ASCII).
 const LOCK: i64 = 0x7665_7374;
 
 /// A month, counted from the year 0.
@@ -36,7 +36,7 @@ impl Months {
         format!("events_{:04}_{:02}", self.0.div_euclid(12), self.0.rem_euclid(12) + 1)
     }
 
-    /// Reads the name of a partition; none when it is no month's.
+    /// Parses the name of a partition. Returns `None` if it is not that of a month.
     fn parse(partition: &str) -> Option<Self> {
         let (year, month) = partition.strip_prefix("events_")?.split_once('_')?;
         let (year, month): (i32, i32) = (year.parse().ok()?, month.parse().ok()?);
@@ -44,8 +44,8 @@ impl Months {
     }
 }
 
-/// Makes the partitions that are missing, and drops those that are older than `retention_days`, if that is said. Of several
-/// instances, one does it, and the others leave it to that one.
+/// Creates missing partitions, and drops those older than `retention_days`, if given. While one instance does this, the
+/// others return at once.
 ///
 /// # Errors
 /// Nothing was changed; see [`Error`].
@@ -66,7 +66,7 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     for month in (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month)) {
         let (name, from, to) =
             (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
-        // With what lies in the default partition, where a partition of its range could not be made otherwise.
+        // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it.
         let sql = format!(
             "CREATE TABLE {name} (LIKE events INCLUDING DEFAULTS);
              WITH moved AS (DELETE FROM events_default WHERE id >= '{from}' AND id < '{to}' RETURNING *)

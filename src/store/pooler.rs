@@ -1,7 +1,6 @@
-//! What may stand between the service and PostgreSQL: a pooler that lends a server's connection for
-//! one transaction at a time. Statements are prepared under names that each connection counts up from
-//! one, so a pooler must keep those of its clients apart. One that does not would, sooner or later, run
-//! another statement than the one that was asked for.
+//! Checks of a pooler between the service and PostgreSQL, one that lends a server connection for one transaction at a
+//! time. Each connection names its prepared statements by numbers from one, so a pooler must keep its clients'
+//! statements apart. One that does not would sooner or later run the wrong statement.
 
 use std::time::Duration;
 
@@ -10,13 +9,13 @@ use tokio::time::timeout;
 
 use super::Error;
 
-/// How often it is tried. A pooler that is busy may hand out the right connection by chance.
+/// Number of tries. A busy pooler may hand out the right connection by chance.
 const ROUNDS: u32 = 4;
-/// Longest wait for a connection that the pooler has lent to someone else.
+/// Timeout for a connection that the pooler has lent to another client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether a statement that was prepared on the first connection can be run there while the second one
-/// is in a transaction, for which a pooler may have lent it the first one's server.
+/// Returns `true` if a statement that was prepared on the first connection still runs there while the second one is in
+/// a transaction, for which a pooler may have lent it the first one's server.
 ///
 /// # Errors
 /// See [`Error`].
@@ -26,7 +25,7 @@ pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnectio
             return Ok(false);
         }
         let transaction = second.begin().await?;
-        // Waiting means that the pooler has but one connection. Then there is nothing to confuse yet.
+        // A timeout means that the pooler has only one server connection. Then it cannot confuse anything yet.
         let again = timeout(PATIENCE, run(first)).await;
         transaction.rollback().await?;
         if let Ok(again) = again
@@ -38,7 +37,7 @@ pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnectio
     Ok(true)
 }
 
-/// Whether the time limits hold that the service asks for when it connects; poolers may drop them.
+/// Returns `true` if the timeouts that the service sets on connecting are in force; poolers may drop them.
 ///
 /// # Errors
 /// See [`Error`].
@@ -53,7 +52,7 @@ async fn run(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(r#"SELECT true AS "run!""#).fetch_one(connection).await.map(drop)
 }
 
-/// PostgreSQL, appendix A: `invalid_sql_statement_name` and `duplicate_prepared_statement`.
+/// Returns `true` for `invalid_sql_statement_name` and `duplicate_prepared_statement` (PostgreSQL, appendix A).
 fn is_lost(run: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
     match run {
         Ok(()) => Ok(false),

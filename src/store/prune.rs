@@ -1,12 +1,12 @@
-//! Deleting what has served its time, in batches small enough to hold no lock for long.
+//! Deletion of expired rows, in batches small enough to hold no lock for long.
 
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
 
-/// Deletes the expired among the next sessions after `after`; returns how many, and the last that was looked at. No index
-/// leads to them, since a refresh would have to write it: the primary key is walked.
+/// Deletes the expired ones of the next `step` sessions after `after`. Returns their number, and the last session read.
+/// It walks the primary key: each refresh would have to write an index on the expiry time.
 ///
 /// # Errors
 /// See [`Error`].
@@ -28,8 +28,8 @@ pub async fn sessions(pool: &PgPool, after: Uuid, step: i64) -> Result<(usize, O
     Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
 }
 
-/// Deletes the oldest sessions of those among the next identities after `after` that have more than `limit`, those that
-/// have ended before the others; returns how many, and the last identity that was looked at whole.
+/// Deletes the sessions beyond `limit` of identities, ended ones first, then the oldest. It reads `step` sessions of
+/// the identities after `after`. Returns the number deleted, and the last identity that was read completely.
 ///
 /// # Errors
 /// See [`Error`].
@@ -39,7 +39,7 @@ pub async fn surplus_sessions(
     limit: u32,
     step: i64,
 ) -> Result<(usize, Option<Uuid>), Error> {
-    // An identity that the step cuts off is the first of the next one, unless it fills the step.
+    // The next step begins with an identity that this one cuts off, unless a single one fills the step.
     let row = sqlx::query!(
         r#"WITH step AS MATERIALIZED (
                SELECT identity_id, count(*) AS sessions
@@ -74,7 +74,7 @@ pub async fn surplus_sessions(
     Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
 }
 
-/// Deletes sessions of staff that are over, as `staff::by_session` sees it; answers how many.
+/// Deletes the staff sessions that `staff::by_session` treats as expired, and returns their number.
 ///
 /// # Errors
 /// See [`Error`].
@@ -92,7 +92,7 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Deletes events older than that many days; answers how many.
+/// Deletes events older than that many days, and returns their number.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,4 +1,4 @@
-//! What tells that somebody has just signed in.
+//! Checks that a user has just signed in.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::claims::VerifiedClaims;
 
-/// Tells whether a session was opened within so many seconds; none when it has ended.
+/// Returns `true` if a session was opened within that many seconds, or `None` if it has ended.
 ///
 /// # Errors
 /// See [`Error`].
@@ -20,7 +20,7 @@ pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result
     Ok(fresh.fetch_optional(pool).await?)
 }
 
-/// Whether the identity that a provider vouches for is one of the user's.
+/// Returns `true` if the identity that a provider vouches for is one of the user's.
 ///
 /// # Errors
 /// See [`Error`].

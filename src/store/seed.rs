@@ -1,4 +1,4 @@
-//! Made-up rows, many at once.
+//! Bulk writes of generated rows.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection, PgPool};
 use super::Error;
 use super::copy::Rows;
 
-/// A table that is filled, parents before children.
+/// A table to fill; parents precede children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the tables")]
 pub enum Table {
@@ -18,10 +18,10 @@ pub enum Table {
 }
 
 impl Table {
-    /// Every table, in the order of their references.
+    /// All tables, referenced ones first.
     pub const ALL: [Self; 4] = [Self::Users, Self::Identities, Self::Sessions, Self::Events];
 
-    /// The columns, in the order in which [`Batch::push`] takes their values.
+    /// Returns the `COPY` statement, with columns in the order of the values of [`Batch::push`].
     const fn copy(self) -> &'static str {
         match self {
             Self::Users => {
@@ -47,7 +47,7 @@ impl Table {
     }
 }
 
-/// Some thousand rows of all tables that belong together.
+/// A few thousand rows that refer only to each other.
 #[derive(Debug, Default)]
 pub struct Batch {
     tables: [Rows; Table::ALL.len()],
@@ -61,14 +61,14 @@ impl Batch {
         self.rows[table as usize] += 1;
     }
 
-    /// How many rows of a table there are.
+    /// Returns the number of rows for a table.
     #[must_use]
     pub const fn rows(&self, table: Table) -> usize {
         self.rows[table as usize]
     }
 }
 
-/// Writes a batch, all or nothing.
+/// Writes a batch in one transaction.
 ///
 /// # Errors
 /// See [`Error`].
@@ -81,14 +81,14 @@ pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
     Ok(transaction.commit().await?)
 }
 
-/// Tells the planner what the tables hold now, and readers of indexes that no row is in doubt.
+/// Updates the planner's statistics and the visibility maps.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
     let mut connection: sqlx::pool::PoolConnection<sqlx::Postgres> = pool.acquire().await?;
     let connection: &mut PgConnection = &mut connection;
-    // Longer than a request may take.
+    // This takes longer than a request may.
     sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
     sqlx::query("VACUUM (ANALYZE) users, identities, sessions, events").execute(&mut *connection).await?;
     sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;

@@ -1,22 +1,22 @@
-//! The database server itself, as an operator wants to know it.
+//! Facts about the database server, for operators.
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::Error;
 
-/// What a server says of itself and of the connection to it.
+/// A server's description of itself and of this connection.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// PostgreSQL's version.
     pub version: String,
-    /// Whether this connection is encrypted.
+    /// True if this connection is encrypted.
     pub encrypted: bool,
-    /// Its time.
+    /// The server's time.
     pub now: OffsetDateTime,
 }
 
-/// Asks the server.
+/// Returns the server's description.
 ///
 /// # Errors
 /// See [`Error`].

@@ -12,74 +12,74 @@ use super::Error;
 use super::users::Origin;
 use crate::domain::user::User;
 
-/// How long things last, in seconds, as the statements need it.
+/// Lifetimes and periods, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    /// Of a refresh token that is not used.
+    /// Lifetime of an unused refresh token.
     pub refresh_token: u32,
-    /// Of a session, however much it is used.
+    /// Maximum lifetime of a session.
     pub session: u32,
-    /// For how long a repeat of an exchange gets the same successor.
+    /// Period in which a repeated exchange returns the same successor.
     pub repeat: u32,
-    /// For how long the parent of a token that was never used gets another successor.
+    /// Period in which a token gets another successor if the first one was never used.
     pub grace: u32,
 }
 
 /// The first 128 bits of a secret's SHA-256.
 pub type Hash = [u8; 16];
 
-/// A refresh token that is to be exchanged.
+/// A refresh token to exchange.
 #[derive(Debug)]
 pub struct Exchange {
     /// The session that the token names.
     pub session_id: Uuid,
-    /// Its family secret.
+    /// Hash of its family secret.
     pub family_hash: Hash,
-    /// Its own secret.
+    /// Hash of its own secret.
     pub presented_hash: Hash,
-    /// Those of the tokens it may be exchanged for: its successor, the one it gets now should the answer with the first
-    /// have been lost, and the one it got for this reason a moment ago.
+    /// Hashes of the tokens that it may be exchanged for: the first successor, then those that replace a lost one in
+    /// this period and in the one before.
     pub successor_hashes: [Hash; 3],
-    /// Where the request came from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// A session that got a new refresh token.
+/// A session with a new refresh token.
 #[derive(Debug, Clone)]
 pub struct Refreshed {
     /// The session.
     pub session_id: Uuid,
-    /// Whose it is.
+    /// The session's user.
     pub user_id: Uuid,
-    /// The application it was opened by.
+    /// Id of the client that opened it.
     pub client_id: String,
-    /// Which of the tokens it may be exchanged for is the new one.
+    /// Index of the new token in [`Exchange::successor_hashes`].
     pub successor: usize,
-    /// For how many seconds the new token is good unless it is used.
+    /// Seconds until the new token expires if it is not used.
     pub refresh_expires_in: u32,
 }
 
-/// Why there is no new refresh token. The client is told none of it.
+/// The reason why a refresh was refused. Clients are not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotRefreshed {
-    /// No such token, or its session is gone.
+    /// The token is unknown, or its session was deleted.
     Unknown,
-    /// The session was ended.
+    /// The session has ended.
     Ended,
     /// The user is disabled.
     UserDisabled,
-    /// The token or the session is too old.
+    /// The token or the session has expired.
     Expired,
-    /// The token was used before: the session is now ended.
+    /// The token had been used before. The session has now been ended.
     Replayed,
 }
 
 impl NotRefreshed {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Ended, Self::UserDisabled, Self::Expired, Self::Replayed];
 
-    /// The name in logs and metrics.
+    /// Returns the name in logs and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,11 +92,11 @@ impl NotRefreshed {
     }
 }
 
-/// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, the first is exchanged. The others have its
-/// result where they are repeats of it, and else none: they come after it.
+/// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
+/// others share its result if they repeat it; otherwise theirs is `None`, and they must run after it.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps the exchanges; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then the tokens may have been exchanged.
 pub async fn refresh(
     pool: &PgPool,
     items: &[Arc<Exchange>],
@@ -139,7 +139,7 @@ pub async fn refresh(
         let Some(row) = rows.get(&item.session_id) else { return Ok(Some(Err(NotRefreshed::Unknown))) };
         let refused = match row.outcome.as_str() {
             "rotated" | "repeated" | "reissued" => {
-                // A repeat that began in another period than the first may know another token; then it comes after it.
+                // A repeat from another period may not know the new token. Then it must run after the first.
                 let successor = item.successor_hashes.iter().position(|hash| *hash == row.live_hash[..]);
                 return Ok(successor.map(|successor| {
                     Ok(Refreshed {
@@ -151,7 +151,7 @@ pub async fn refresh(
                     })
                 }));
             }
-            // The first has ended the session, and the others find it so.
+            // The first item ended the session, so the others find it ended.
             "replayed" if !Arc::ptr_eq(item, first) => NotRefreshed::Ended,
             "replayed" => NotRefreshed::Replayed,
             "ended" => NotRefreshed::Ended,
@@ -168,7 +168,7 @@ pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// The user of a session that is alive: not ended, the user not disabled.
+/// Returns the user of a session, or `None` if the session has ended or the user is disabled.
 ///
 /// # Errors
 /// See [`Error`].
@@ -184,8 +184,8 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
     Ok(user.fetch_optional(pool).await?)
 }
 
-/// Finds the session that a refresh token belongs to, by its family secret. `exchangeable` asks for a token that could
-/// still be exchanged: the live one, or its parent for as many seconds after the rotation.
+/// Finds the session that a refresh token belongs to, by its family secret. With `exchangeable`, the token must be
+/// exchangeable as well: the current one, or its parent for that many seconds after the rotation.
 ///
 /// # Errors
 /// See [`Error`].
@@ -210,19 +210,19 @@ pub async fn by_refresh_token(
     Ok(session.fetch_optional(pool).await?)
 }
 
-/// Which of a user's sessions to end.
+/// The sessions of a user to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// This one.
+    /// The current session.
     Local,
-    /// All but this one.
+    /// All but the current session.
     Others,
-    /// All.
+    /// All sessions.
     Global,
 }
 
 impl Scope {
-    /// The name on the wire and in events.
+    /// Returns the name on the wire and in events.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -233,7 +233,7 @@ impl Scope {
     }
 }
 
-/// Ends sessions of the user whose session this is; answers how many.
+/// Ends sessions of the user of `session`, and returns their number.
 ///
 /// # Errors
 /// See [`Error`].
@@ -252,7 +252,7 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
     Ok(row.fetch_one(pool).await?.count)
 }
 
-/// Whether a session is one of this user's, and alive.
+/// Returns `true` if a session belongs to this user and has not ended.
 ///
 /// # Errors
 /// See [`Error`].
@@ -271,25 +271,25 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
 /// A session as its user sees it.
 #[derive(Debug, Clone)]
 pub struct SessionRow {
-    /// Key of the session.
+    /// Id of the session.
     pub id: Uuid,
-    /// The provider it was opened with.
+    /// Name of the provider of the sign-in.
     pub provider: String,
-    /// When it was opened.
+    /// Time of the sign-in.
     pub created_at: OffsetDateTime,
-    /// When it last got a new token.
+    /// Time of the latest refresh, or of the sign-in.
     pub last_used_at: OffsetDateTime,
-    /// Where it was opened.
+    /// IP address of the sign-in.
     pub ip: Option<IpAddr>,
-    /// What opened it.
+    /// `User-Agent` header of the sign-in.
     pub user_agent: Option<String>,
-    /// What the device calls itself.
+    /// Device name that the client gave.
     pub device_name: Option<String>,
-    /// What the device runs.
+    /// Device platform that the client gave.
     pub device_platform: Option<String>,
 }
 
-/// A user's sessions that are alive, the last used first.
+/// Returns a user's sessions that have not ended or expired, the last used first.
 ///
 /// # Errors
 /// See [`Error`].

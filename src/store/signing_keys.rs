@@ -1,7 +1,6 @@
-//! The rows that hold the signing keys of access tokens. Every time is the database's own.
+//! Storage of the signing keys of access tokens. All times are the database's.
 //!
-//! Keys are numbered, and the number is unique: of several instances that make the next key at
-//! once, one succeeds, and the others' statements do nothing.
+//! Keys have unique numbers: if several instances create the next key at once, one succeeds and the others do nothing.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -9,43 +8,43 @@ use time::OffsetDateTime;
 use super::Error;
 use crate::domain::key_life::KeyLife;
 
-/// A key to be stored.
+/// A key to store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// Key id, as in the tokens' header.
     pub kid: String,
-    /// Uncompressed point.
+    /// Public key as an uncompressed point.
     pub public_key: Vec<u8>,
     /// Sealed PKCS #8.
     pub sealed_private_key: Vec<u8>,
 }
 
-/// A key as it is stored.
+/// A stored key.
 #[derive(Debug, Clone)]
 pub struct StoredKey {
     /// Key id, as in the tokens' header.
     pub kid: String,
-    /// Sealed PKCS #8. The stored public part is for people: only the sealed part is ours for sure.
+    /// Sealed PKCS #8. Only this part is trusted; the stored public part is informative.
     pub sealed_private_key: Vec<u8>,
-    /// What happens to it when.
+    /// The times of its life cycle.
     pub life: KeyLife,
 }
 
 /// All stored keys, the oldest first, and the database's time.
 #[derive(Debug, Clone)]
 pub struct StoredKeys {
-    /// The keys by their numbers; never empty.
+    /// The keys by number; never empty.
     pub keys: Vec<StoredKey>,
-    /// When this was so.
+    /// The database's time.
     pub now: OffsetDateTime,
 }
 
-/// Loads all keys; none are there before the first start.
+/// Loads all keys. Returns `None` before the first start.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
-    // A key's successor is the next one that was not retired before its time.
+    // A key's successor is the next one that was not retired early.
     let rows = sqlx::query!(
         r#"SELECT kid, sealed_private_key, created_at, signs_from, retired_at,
                   (SELECT min(newer.signs_from) FROM signing_keys AS newer
@@ -69,7 +68,7 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
     Ok(Some(StoredKeys { keys: keys.collect(), now }))
 }
 
-/// Stores a key that signs at once, unless there is one that was not retired.
+/// Stores a key that signs at once, unless a key exists that was not retired.
 ///
 /// # Errors
 /// See [`Error`].
@@ -88,8 +87,8 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age`
-/// seconds yet. Whether it was stored.
+/// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age` seconds yet. Returns
+/// `true` if it was stored.
 ///
 /// # Errors
 /// See [`Error`].
@@ -114,9 +113,9 @@ pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -
 /// Stores a key that signs at once, and retires all others.
 ///
 /// # Errors
-/// [`Error::Raced`] when another key was made at the same time: none was retired.
+/// [`Error::Raced`] if another key was created at the same time. Then none was retired.
 pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
-    // The insertion decides first; where it did nothing, there is nobody to make way for.
+    // The insertion decides: if it did nothing, no key is retired.
     let made = sqlx::query_scalar!(
         r#"WITH made AS (
                INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
@@ -137,7 +136,7 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     if made == 1 { Ok(()) } else { Err(Error::Raced(None)) }
 }
 
-/// Deletes the keys whose last token has expired, `keep` seconds after they stopped signing.
+/// Deletes the keys that stopped signing `keep` seconds ago, when their last token has expired.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,4 +1,4 @@
-//! Staff, their sessions, and their sign-ins under way. Who is staff changes in `staff_access`.
+//! Members of staff, their sessions and pending sign-ins. `staff_access` adds and removes members.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -11,32 +11,32 @@ use crate::domain::staff::Role;
 /// A member of staff.
 #[derive(Debug, Clone)]
 pub struct StaffRow {
-    /// Key of the member.
+    /// Id of the member.
     pub id: Uuid,
-    /// Address, ASCII case-folded.
+    /// E-mail address, ASCII case-folded.
     pub email: String,
-    /// What they may do.
+    /// The member's role.
     pub role: Role,
-    /// Since when they are.
+    /// Time when they became a member.
     pub created_at: OffsetDateTime,
-    /// When they last looked at a page.
+    /// Time of their latest visit.
     pub last_seen_at: Option<OffsetDateTime>,
-    /// The zone in which they read times, by its name in the IANA database.
+    /// Time zone for displayed times, by its name in the IANA database.
     pub time_zone: Option<String>,
-    /// Who they are at the provider, once they have signed in.
+    /// The identity that their first sign-in has pinned.
     pub identity: Option<PinnedIdentity>,
 }
 
-/// The identity that a member of staff is held to.
+/// The only identity with which a member may sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedIdentity {
     /// Name of the provider.
     pub provider: String,
-    /// `sub` there.
+    /// `sub` at that provider.
     pub subject: String,
 }
 
-/// A member as the table has them.
+/// A row of the table.
 struct Stored {
     id: Uuid,
     email: String,
@@ -65,7 +65,7 @@ impl TryFrom<Stored> for StaffRow {
     }
 }
 
-/// Everyone, by address.
+/// Returns all members, ordered by e-mail address.
 ///
 /// # Errors
 /// See [`Error`].
@@ -77,7 +77,7 @@ pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
     rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
 }
 
-/// Whether there still is a member with that id.
+/// Returns `true` if a member with that id exists.
 ///
 /// # Errors
 /// See [`Error`].
@@ -86,18 +86,18 @@ pub async fn is_member(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
-/// A sign-in that the identity provider has yet to answer.
+/// A sign-in that waits for the identity provider's answer.
 #[derive(Debug, Clone)]
 pub struct Pending {
     /// `nonce` that the `id_token` must carry.
     pub nonce: String,
     /// PKCE verifier (RFC 7636).
     pub code_verifier: String,
-    /// Where to go afterwards.
+    /// The page to show afterwards.
     pub next: String,
 }
 
-/// Remembers a sign-in under way, and forgets those of the past.
+/// Stores a pending sign-in, and deletes expired ones.
 ///
 /// # Errors
 /// See [`Error`].
@@ -125,7 +125,7 @@ pub async fn begin(
     Ok(())
 }
 
-/// Takes a sign-in under way: once, within ten minutes, and only for the browser that began it.
+/// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that began it.
 ///
 /// # Errors
 /// See [`Error`].
@@ -141,37 +141,37 @@ pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result
     Ok(pending.fetch_optional(pool).await?)
 }
 
-/// Somebody whom a provider has signed in, and who wants to see the pages.
+/// A person whom a provider has authenticated, and who asks for access to the pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Their address, ASCII case-folded.
+    /// Their e-mail address, ASCII case-folded.
     pub email: &'a str,
     /// Name of the provider.
     pub provider: &'a str,
-    /// `sub` there.
+    /// `sub` at that provider.
     pub subject: &'a str,
-    /// Why the provider's word for the address is not good enough, if it is not.
+    /// The reason why the e-mail address counts as unproven, if it does.
     pub unproven: Option<&'a str>,
-    /// SHA-256 of the session's cookie that their browser has already.
+    /// SHA-256 of the session cookie that their browser already had.
     pub before: Option<&'a [u8; 32]>,
 }
 
-/// How a candidate fared.
+/// The result of a candidate's sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// There is a session.
+    /// A session was opened.
     Opened,
-    /// The address is no member's, or not proven to be the candidate's.
+    /// The e-mail address belongs to no member, or is not proven.
     NotStaff,
-    /// The member with that address is somebody else at the provider.
+    /// The member with that e-mail address is pinned to another identity.
     AnotherIdentity,
 }
 
-/// Sessions that a member may have at once; the oldest end.
+/// Maximum number of sessions of a member. The oldest ones end.
 const MAX_SESSIONS: i64 = 5;
 
-/// Opens a session for the member with that address and records it, or records the refusal. The first time decides
-/// who the member is at the provider. The session that the browser had before ends, whosever it was.
+/// Opens a session for the member with that e-mail address, or refuses. Either is recorded. The first sign-in pins the
+/// member's identity. The session that the browser had before ends, even if it was another member's.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -182,7 +182,7 @@ pub async fn open_session(
     origin: &Origin,
 ) -> Result<Admission, Error> {
     let Candidate { email, provider, subject, unproven, before } = candidate;
-    // Of two who come first at once, the second one waits for the row, and then finds it taken.
+    // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
     let row = sqlx::query!(
         r#"WITH listed AS (SELECT FROM staff WHERE email = $1 AND $9::text IS NULL),
          member AS (
@@ -230,8 +230,8 @@ pub async fn open_session(
     })
 }
 
-/// The member whose session this is, if it is neither idle for half an hour nor older than twelve
-/// hours; the visit is noted.
+/// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
+/// is older than twelve hours.
 ///
 /// # Errors
 /// See [`Error`].
@@ -251,7 +251,7 @@ pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRo
     row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()
 }
 
-/// Ends a session, or all of the member's.
+/// Ends a session, or all sessions of its member.
 ///
 /// # Errors
 /// See [`Error`].
@@ -267,7 +267,7 @@ pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> R
     Ok(())
 }
 
-/// Sets the zone in which a member reads times.
+/// Sets the time zone for the times that a member sees.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,8 +1,8 @@
-//! Who is staff, changed: each change with its event, and never so that nobody is an admin.
+//! Changes of staff access. Each change records its event, and none removes the last admin.
 //!
-//! What staff change, here and of users, they change by a statement that asks for their role itself: between the
-//! guard's look at it and the last byte of a form, it may have been taken away. The row stays locked until the
-//! statement is over, so that nobody acts once it is said that they no longer can.
+//! Each statement by which staff change anything, here or of users, checks the actor's role itself: they may lose it
+//! between the guard's check and the last byte of a form. The actor's row stays locked until the statement ends, so
+//! nobody acts without their role.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -11,28 +11,28 @@ use super::Error;
 use super::users::Origin;
 use crate::domain::staff::Role;
 
-/// Who makes a change, and why.
+/// The author of a change, and the reason.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// Who.
+    /// The member of staff or operator.
     pub actor: Actor<'a>,
-    /// Their reason.
+    /// The reason that they gave.
     pub reason: Option<&'a str>,
-    /// Where the request came from.
+    /// Origin of the request.
     pub origin: &'a Origin,
 }
 
-/// Who acts.
+/// The author of a change.
 #[derive(Debug, Clone, Copy)]
 pub enum Actor<'a> {
-    /// The member of staff with that address.
+    /// A member of staff, by e-mail address.
     Staff(&'a str),
-    /// Whoever has a shell beside the service, under that name.
+    /// An operator at the command line, by name.
     Operator(&'a str),
 }
 
 impl<'a> Actor<'a> {
-    /// Their name in events.
+    /// Returns the name in events.
     #[must_use]
     pub const fn name(self) -> &'a str {
         match self {
@@ -40,7 +40,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// The role that they need for what this role may do; none where they need none.
+    /// Returns the role that the statement has to check, or `None` for an operator.
     pub(super) const fn needs(self, role: Role) -> Option<&'static str> {
         match self {
             Self::Staff(_) => Some(role.name()),
@@ -49,19 +49,19 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// How a change to what somebody has looked at ended.
+/// The result of a change that had a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// It is made.
+    /// The change was made.
     Done,
-    /// It was not: something has changed since.
+    /// Not made: something has changed since the preview.
     Changed,
-    /// It was not: whoever asks for it may not.
+    /// Not made: the actor lacks the role.
     NotPermitted,
 }
 
 impl Made {
-    /// Of a statement that did so, or not, for somebody who may, or may not.
+    /// Returns the result for a statement's `done` and `permitted`.
     pub(super) const fn of(done: bool, permitted: bool) -> Self {
         match (done, permitted) {
             (true, _) => Self::Done,
@@ -71,25 +71,25 @@ impl Made {
     }
 }
 
-/// How a change ended.
+/// The result of a change of staff access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// It is as was asked for.
+    /// The change was made.
     Done,
-    /// It was so before.
+    /// Nothing had to change.
     Already,
-    /// Nobody would have been an admin.
+    /// Refused: no admin would be left.
     LastAdmin,
-    /// Whoever asks for it is no admin, or it is their own access.
+    /// Refused: the actor is no admin, or it is their own access.
     NotPermitted,
 }
 
-/// Adds a member, or changes the role of one.
+/// Adds a member, or changes a member's role.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<Changed, Error> {
-    // The other admins are locked, so that two of them cannot demote each other; who asks is among them.
+    // It locks the other admins, including the actor, so that two of them cannot demote each other.
     let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
                SELECT id, email FROM staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
@@ -133,7 +133,7 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
     })
 }
 
-/// Removes a member and ends their sessions. [`Changed::Already`] when there is no such member.
+/// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such member.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -176,8 +176,8 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
     })
 }
 
-/// Forgets who a member is at the provider and ends their sessions: their next sign-in decides it anew.
-/// [`Changed::Already`] when there is no such member. No page does it, so nobody's role is asked for.
+/// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins it again. Returns
+/// [`Changed::Already`] if there is no such member. Only operators do this, so it checks no role.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

@@ -1,6 +1,5 @@
-//! Turns at a row. Whoever waits for a row that somebody else has locked holds a connection meanwhile, and in the
-//! database each of several waiters waits for longer than the one before. So few wait there, the others wait here,
-//! and all of them for one time in all.
+//! Turns at a row. A statement that waits for a locked row holds a connection meanwhile, and each further waiter in the
+//! database waits longer than the one before. So only a few wait there; the others wait here, within one time limit.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -13,18 +12,18 @@ use tokio::sync::Semaphore;
 use super::Error;
 use super::deadline::within;
 
-/// Longest time for the wait and the work together: longer than PostgreSQL lets one wait for a lock.
+/// Time limit for the wait and the statement together. It is longer than PostgreSQL's lock timeout.
 const LIMIT: Duration = Duration::from_secs(3);
-/// The part of a pool's connections that is there for one row.
+/// Divisor of the pool's size: one row may occupy at most this part of the connections.
 const SHARE: u32 = 4;
 
-/// A pool, since a process may have several services, and a hash of what names the row.
+/// The pool, since a process may run several services, and a hash of the row's name.
 type Key = (usize, u64);
 
 static ROWS: LazyLock<Mutex<HashMap<Key, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The places at a row, for as long as somebody wants one.
+/// The places at a row. They exist while a caller needs one.
 struct Row {
     key: Key,
     places: Arc<Semaphore>,
@@ -57,11 +56,11 @@ fn rows() -> MutexGuard<'static, HashMap<Key, Weak<Semaphore>>> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a statement that locks the row of that name, when it is its turn.
+/// Runs a statement that locks the row called `name`, when its turn comes.
 ///
 /// # Errors
-/// The statement's own, or [`Error::Unavailable`] when it took too long, the wait included. Whether the statement
-/// takes effect is unknown then.
+/// Returns the statement's error, or [`Error::Unavailable`] if the wait and the statement together take too long. Then
+/// it is unknown if the statement takes effect.
 pub async fn in_turn<T>(
     pool: &PgPool,
     name: impl Hash,
@@ -69,7 +68,7 @@ pub async fn in_turn<T>(
 ) -> Result<T, Error> {
     let row = Row::named(pool, name);
     let done = within(LIMIT, async {
-        // They are never closed.
+        // The semaphore is never closed.
         let _place = row.places.acquire().await.map_err(|_| Error::late())?;
         statement.await
     });

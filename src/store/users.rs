@@ -1,4 +1,4 @@
-//! Users, identities and what a sign-in writes.
+//! Sign-ins, and the deletion of users.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::domain::refusal::Reason;
 use crate::domain::staff::Role;
 use crate::domain::user::{Identity, User};
 
-/// Everything that one sign-in may write.
+/// The data that one sign-in may write.
 #[derive(Debug)]
 pub struct SignIn {
     /// Name of the provider.
     pub provider: String,
-    /// What it vouches for.
+    /// The verified claims.
     pub claims: VerifiedClaims,
-    /// What becomes of an unknown identity.
+    /// The decision on an unknown identity.
     pub decision: Decision,
     /// Id of the session to open.
     pub session_id: Uuid,
-    /// The session's family secret.
+    /// Hash of the session's family secret.
     pub family_hash: Hash,
-    /// The secret of its first refresh token.
+    /// Hash of the secret of its first refresh token.
     pub token_hash: Hash,
-    /// Where the request came from.
+    /// Origin of the request.
     pub origin: Origin,
-    /// What the device calls itself.
+    /// Device name that the client gave.
     pub device_name: Option<String>,
-    /// What the device runs.
+    /// Device platform that the client gave.
     pub device_platform: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl SignIn {
         self.claims.email.as_ref().map(Email::as_given)
     }
 
-    /// The address that no two new users of one statement may have.
+    /// Returns the case-folded e-mail address, which must be unique among the new users of one statement.
     fn folded(&self) -> Option<&str> {
         self.claims.email.as_ref().map(Email::folded)
     }
@@ -60,18 +60,18 @@ impl SignIn {
     }
 }
 
-/// Where a request came from, as sessions and events keep it.
+/// The origin of a request, as sessions and events store it.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
-    /// The client's address.
+    /// The client's IP address.
     pub ip: Option<std::net::IpAddr>,
     /// The `User-Agent` header.
     pub user_agent: Option<String>,
-    /// The request's id.
+    /// Id of the request.
     pub request_id: String,
 }
 
-/// How a sign-in ended well.
+/// The kinds of successful sign-ins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// A user was created.
@@ -82,18 +82,18 @@ pub enum Outcome {
     SignedIn,
 }
 
-/// A session that was opened, and whose it is.
+/// A new session's user and identity.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// How the identity found its user.
+    /// The kind of the sign-in.
     pub outcome: Outcome,
-    /// The person.
+    /// The user.
     pub user: User,
-    /// What they signed in with.
+    /// The identity that signed in.
     pub identity: Identity,
 }
 
-/// The columns that the set-based statements read.
+/// Runs a set-based statement on the columns of the items.
 macro_rules! sign_ins {
     ($file:literal, $items:expr, $ttl:expr $(, $more:expr)*) => {{
         let texts = |read: fn(&SignIn) -> &str| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
@@ -125,7 +125,7 @@ macro_rules! sign_ins {
     }};
 }
 
-/// Brings rows into the order of the items. An item without a row stays without a result.
+/// Sorts rows into the order of the items. An item without a row has no result.
 macro_rules! in_order {
     ($items:expr, $rows:expr, $outcome:expr) => {{
         let mut rows: HashMap<_, _> = $rows.into_iter().map(|row| (row.session_id, row)).collect();
@@ -145,8 +145,8 @@ macro_rules! in_order {
     }};
 }
 
-/// Signs in those of the identities that are known and as the provider describes them; see `sign_in_known.sql`. A
-/// refresh token that is not used is good for `ttl` seconds.
+/// Signs in the identities that are known and whose stored data match the claims; see `sign_in_known.sql`. Unused
+/// refresh tokens expire after `ttl` seconds.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -159,7 +159,7 @@ pub async fn sign_in_known(
     Ok(in_order!(items, rows, Outcome::SignedIn))
 }
 
-/// Creates users for those of the identities that nobody has and whose e-mail nobody has; see `sign_in_new.sql`.
+/// Creates users for the identities that are unknown and whose e-mail address no user has; see `sign_in_new.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -168,7 +168,7 @@ pub async fn sign_in_new(
     items: &[Arc<SignIn>],
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
-    // Of two that would be one user, the second waits for the first.
+    // Of two items for one user, the second gets no result, and runs after the first.
     let (mut identities, mut emails) = (HashSet::new(), HashSet::new());
     let mut new = Vec::with_capacity(items.len());
     for item in items {
@@ -189,7 +189,7 @@ pub async fn sign_in_new(
     Ok(in_order!(items, rows, Outcome::Created))
 }
 
-/// Signs in one identity, whatever that needs, or records the refusal; see `sign_in.sql`.
+/// Signs in one identity of any kind, or records the refusal; see `sign_in.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -241,41 +241,41 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
     Ok(Ok(item.signed_in(outcome, user, row.identity_id, row.identity_email)))
 }
 
-/// Who deletes a user.
+/// The author of a deletion.
 #[derive(Debug, Clone, Copy)]
 pub enum DeletedBy<'a> {
     /// The user.
     User(&'a Origin),
-    /// Staff, who saw them as they were at that time (`updated_at`).
+    /// Staff, who saw the user as of that `updated_at`.
     Staff(By<'a>, OffsetDateTime),
 }
 
-/// How a deletion ended.
+/// The result of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
-    /// The user is no more, and this is still to be forgotten.
+    /// The user was deleted. These traces remain to be erased.
     Done(Traces),
-    /// There was no such user; for staff: none that has not changed.
+    /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,
-    /// Whoever asked for it may not.
+    /// The actor lacks the role.
     NotPermitted,
 }
 
-/// What events hold of somebody who was deleted; see [`super::forget`].
+/// Traces of a deleted user in events; see [`super::forget`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
-    /// Ids by which their own events are found: theirs, and those of users that were merged into them.
+    /// Ids of the user, and of users who were merged into them.
     pub users: Vec<Uuid>,
-    /// Addresses that others' events hold.
+    /// E-mail addresses in others' events.
     pub addresses: Vec<String>,
 }
 
-/// Deletes a user and everything that is theirs; see `delete_user.sql`.
+/// Deletes a user with all of their data; see `delete_user.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Deletion, Error> {
-    // Of where users were when they deleted themselves, nothing is kept.
+    // If users delete themselves, their IP address and user agent are not stored.
     let (staff, seen, request_id) = match by {
         DeletedBy::User(origin) => (None, None, &origin.request_id),
         DeletedBy::Staff(by, seen) => (Some(by), Some(seen), &by.origin.request_id),
