@@ -1,4 +1,4 @@
-//! What staff switch about a user, with nothing to show beforehand.
+//! Actions of staff on a user, without a preview.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -9,25 +9,25 @@ use crate::domain::staff::Role;
 use crate::store::directory::{self, Acted};
 use crate::store::staff_access::By;
 
-/// Something that staff can do to a user.
+/// An action of staff on a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Refuse sign-ins and end what is open.
+    /// Refuses sign-ins, and ends all sessions.
     Disable,
-    /// Take that back.
+    /// Permits sign-ins again.
     Enable,
-    /// End all sessions.
+    /// Ends all sessions.
     EndSessions,
 }
 
 impl Action {
-    /// The action of that name, as it stands in addresses.
+    /// Returns the action of that name in URLs.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Disable, Self::Enable, Self::EndSessions].into_iter().find(|action| action.name() == name)
     }
 
-    /// Its name in addresses.
+    /// Returns the name in URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Action {
         }
     }
 
-    /// The role that may do it.
+    /// Returns the role that the action needs.
     const fn role(self) -> Role {
         match self {
             Self::Disable | Self::Enable => Role::Admin,
@@ -45,7 +45,7 @@ impl Action {
         }
     }
 
-    /// Its name in events.
+    /// Returns the name in events.
     const fn event(self) -> &'static str {
         match self {
             Self::Disable => "user_disabled",
@@ -54,7 +54,7 @@ impl Action {
         }
     }
 
-    /// What there is to say when it is done.
+    /// Returns the message after the action.
     #[must_use]
     pub const fn done(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Action {
     }
 }
 
-/// Does it, and records who did and why.
+/// Takes the action, and records it with author and reason.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

@@ -1,4 +1,4 @@
-//! Delete a user for them, as `DELETE /api/v1/me` does.
+//! Deletion of a user by staff, with the same effect as `DELETE /api/v1/me`.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -9,24 +9,24 @@ use crate::session::forget;
 use crate::store::staff_access::By;
 use crate::store::users::{self, DeletedBy, Deletion};
 
-/// A deletion that has yet to be made.
+/// The preview of a deletion.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// Who goes.
+    /// The user to delete.
     pub person: Person,
-    /// Whether they may be deleted.
+    /// An error if the user must not be deleted.
     pub verdict: Result<(), Refused>,
 }
 
 impl Preview {
-    /// What confirms that this was seen.
+    /// Returns the fingerprint that confirms this preview.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint("delete", &[&self.person], None)
     }
 }
 
-/// Shows what deleting would do; none where there is no such user.
+/// Returns the preview of a deletion, or `None` if there is no such user.
 ///
 /// # Errors
 /// See [`Error`].
@@ -38,10 +38,10 @@ pub async fn preview(pool: &PgPool, user: Uuid, actor: &str) -> Result<Option<Pr
     }))
 }
 
-/// Deletes the user, if they are as the fingerprint says, with all that is theirs.
+/// Deletes the user with all of their data, if they still have the fingerprint `seen`.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn delete(pool: &PgPool, user: Uuid, seen: &str, by: By<'_>) -> Result<Outcome, Error> {
     let Some(preview) = preview(pool, user, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
     match preview.verdict {

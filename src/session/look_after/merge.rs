@@ -1,4 +1,4 @@
-//! Merge two users, where one person has become two.
+//! Merging of two users that are one person.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,26 +8,26 @@ use crate::domain::look_after::{self, Merged, Person, Refused};
 use crate::store;
 use crate::store::staff_access::By;
 
-/// A merge that has yet to be made.
+/// The preview of a merge.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// Who goes.
+    /// The user to remove.
     pub from: Person,
-    /// Who stays.
+    /// The user who stays.
     pub into: Person,
-    /// What they are like afterwards, or why they are not merged.
+    /// The data of the merged user, or the reason why the two must not be merged.
     pub verdict: Result<Merged, Refused>,
 }
 
 impl Preview {
-    /// What confirms that this was seen.
+    /// Returns the fingerprint that confirms this preview.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint("merge", &[&self.from, &self.into], None)
     }
 }
 
-/// Shows what a merge would do; none where there are not two such users.
+/// Returns the preview of a merge, or `None` if there are no two such users.
 ///
 /// # Errors
 /// See [`Error`].
@@ -39,10 +39,10 @@ pub async fn preview(pool: &PgPool, from: Uuid, into: Uuid, actor: &str) -> Resu
     }))
 }
 
-/// Merges `from` into `into`, if they are as the fingerprint says. Sessions of `from` end.
+/// Merges `from` into `into`, if both still have the fingerprint `seen`. Sessions of `from` end.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn merge(pool: &PgPool, from: Uuid, into: Uuid, seen: &str, by: By<'_>) -> Result<Outcome, Error> {
     let Some(preview) = preview(pool, from, into, by.actor.name()).await? else {
         return Ok(Outcome::NotFound);

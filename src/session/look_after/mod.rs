@@ -1,5 +1,5 @@
-//! What staff do about people. Beyond a switch (`act`), a change is shown before it is made: a preview says what
-//! will be, and carries a fingerprint of what it was shown of. The change is made to exactly that, or not at all.
+//! Changes that staff make to users. All but the simple actions (`act`) have a preview, which carries a fingerprint of
+//! the data that it shows. The change is made to exactly that data, or not at all.
 
 mod act;
 pub mod delete;
@@ -20,18 +20,18 @@ use crate::store::error::{Error, retrying};
 use crate::store::look_after;
 use crate::store::staff_access::Made;
 
-/// What became of a change that was confirmed.
+/// The result of a confirmed change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is made and recorded.
+    /// The change was made and recorded.
     Done,
-    /// Nothing was: there is no such user or identity.
+    /// Not made: there is no such user or identity.
     NotFound,
-    /// Nothing was: somebody it concerns has changed since the preview.
+    /// Not made: a user concerned has changed since the preview.
     Changed,
-    /// Nothing was: it must not be.
+    /// Not made: a rule forbids it.
     Refused(Refused),
-    /// Nothing was: whoever asked for it is no longer one who may.
+    /// Not made: the actor no longer has the role.
     NotPermitted,
 }
 
@@ -45,12 +45,12 @@ impl From<Made> for Outcome {
     }
 }
 
-/// A user.
+/// Returns a user.
 async fn person(pool: &PgPool, id: Uuid) -> Result<Option<Person>, Error> {
     retrying!(look_after::people(pool, &[id])).map(|people| people.into_iter().next())
 }
 
-/// Two different users, as of one moment.
+/// Returns two different users, as of one moment.
 async fn pair(pool: &PgPool, first: Uuid, second: Uuid) -> Result<Option<(Person, Person)>, Error> {
     let people = retrying!(look_after::people(pool, &[first, second]))?;
     Ok(match <[Person; 2]>::try_from(people) {
@@ -60,7 +60,7 @@ async fn pair(pool: &PgPool, first: Uuid, second: Uuid) -> Result<Option<(Person
     })
 }
 
-/// SHA-256 of what a preview was shown of, but for the number of sessions: those come and go.
+/// Returns the SHA-256 of the data in a preview, except the number of sessions, which changes often.
 fn fingerprint(change: &str, people: &[&Person], identity: Option<Uuid>) -> String {
     let people: Vec<_> = people.iter().map(|person| shown(person)).collect();
     let shown = json!([change, people, identity]);
@@ -77,7 +77,7 @@ fn shown(person: &Person) -> Value {
     let disabled_at = person.disabled_at.map(|at| at.unix_timestamp_nanos().to_string());
     json!([
         user.id,
-        // With it the rest of the row changes, but it costs nothing to say so twice.
+        // It changes whenever the row does; the other columns are included for safety.
         person.updated_at.unix_timestamp_nanos().to_string(),
         [&user.email, &user.name, &user.picture],
         user.email_verified,

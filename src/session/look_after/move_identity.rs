@@ -1,4 +1,4 @@
-//! Move an identity to the user whose it is.
+//! Moving of an identity to the user to whom it belongs.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,32 +8,32 @@ use crate::domain::look_after::{LinkedIdentity, Person};
 use crate::store::look_after;
 use crate::store::staff_access::By;
 
-/// A move that has yet to be made.
+/// The preview of a move.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// Whose the identity is.
+    /// The identity's current user.
     pub from: Person,
-    /// Whose it will be.
+    /// The identity's new user.
     pub to: Person,
     /// The identity.
     pub identity: LinkedIdentity,
 }
 
 impl Preview {
-    /// Whether `from` is left without any.
+    /// Returns `true` if `from` is left without an identity.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.from.identities.len() == 1
     }
 
-    /// What confirms that this was seen.
+    /// Returns the fingerprint that confirms this preview.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint("move", &[&self.from, &self.to], Some(self.identity.identity.id))
     }
 }
 
-/// Shows what a move would do; none where there are not two such users, or the identity is not the first one's.
+/// Returns the preview of a move, or `None` if there are no two such users or the identity is not the first one's.
 ///
 /// # Errors
 /// See [`Error`].
@@ -45,11 +45,11 @@ pub async fn preview(pool: &PgPool, from: Uuid, identity: Uuid, to: Uuid) -> Res
     }))
 }
 
-/// Moves the identity, if both users are as the fingerprint says. Its sessions end; the users' addresses stay
-/// as they are.
+/// Moves the identity, if both users still have the fingerprint `seen`. Its sessions end; the users' e-mail addresses
+/// stay as they are.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn move_identity(
     pool: &PgPool,
     from: Uuid,

@@ -1,4 +1,4 @@
-//! Unlink an identity for a user. It is nobody's then, and whoever signs in with it is met as any unknown one.
+//! Unlinking of an identity by staff. The identity then counts as unknown at its next sign-in.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -8,32 +8,32 @@ use crate::domain::look_after::{self, LinkedIdentity, Person, Refused};
 use crate::store;
 use crate::store::staff_access::By;
 
-/// An unlinking that has yet to be made.
+/// The preview of an unlinking.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// Whose the identity is.
+    /// The identity's user.
     pub person: Person,
     /// The identity.
     pub identity: LinkedIdentity,
-    /// Whether it may be.
+    /// An error if the identity must not be unlinked.
     pub verdict: Result<(), Refused>,
 }
 
 impl Preview {
-    /// Whether the user is left without any.
+    /// Returns `true` if the user is left without an identity.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.person.identities.len() == 1
     }
 
-    /// What confirms that this was seen.
+    /// Returns the fingerprint that confirms this preview.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint("unlink", &[&self.person], Some(self.identity.identity.id))
     }
 }
 
-/// Shows what unlinking would do; none where there is no such user or the identity is not theirs.
+/// Returns the preview of an unlinking, or `None` if there is no such user or the identity is not theirs.
 ///
 /// # Errors
 /// See [`Error`].
@@ -46,10 +46,10 @@ pub async fn preview(pool: &PgPool, user: Uuid, identity: Uuid) -> Result<Option
     }))
 }
 
-/// Unlinks the identity, if the user is as the fingerprint says. Its sessions end.
+/// Unlinks the identity, if the user still has the fingerprint `seen`. Its sessions end.
 ///
 /// # Errors
-/// Nothing was written, or, where the connection broke, perhaps all of it; see [`Error`].
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,
