@@ -1,5 +1,5 @@
-//! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256, verifiable by anyone who has
-//! the public key (see [`super::key_ring`]). No e-mail address is in them.
+//! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256. Anyone with the public key can verify them (see
+//! [`super::key_ring`]). They contain no e-mail address.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,10 +11,10 @@ use super::key_ring::KeyRing;
 use super::signing_key::Error;
 use crate::secret::Secret;
 
-/// How far the clocks of two instances may differ, in seconds.
+/// Tolerated difference between the clocks of two instances, in seconds.
 const LEEWAY: i64 = 5;
 
-/// What an access token says to whoever has verified it.
+/// The claims that a verified access token makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessToken {
     /// `sub`: the user.
@@ -23,7 +23,7 @@ pub struct AccessToken {
     pub session: Uuid,
 }
 
-/// Not an access token of ours that is valid now. Which check failed is nobody's business.
+/// The token is not a valid access token of this service. Callers are not told which check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the access token is not valid")]
 pub struct InvalidAccessToken;
@@ -51,16 +51,16 @@ struct Claims<'a> {
 }
 
 impl Issuer {
-    /// An issuer of that name (`iss`, and `aud` as well), whose tokens live `ttl` seconds.
+    /// Returns an issuer of that name (`iss` and `aud`), whose tokens live `ttl` seconds.
     #[must_use]
     pub const fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
         Self { keys, name, ttl }
     }
 
-    /// A token for a user's session, issued `now` (seconds since the epoch).
+    /// Issues a token for a user's session at `now` (seconds since the epoch).
     ///
     /// # Errors
-    /// The crypto backend failed.
+    /// No key is loaded, or the crypto backend failed.
     pub fn issue(
         &self,
         user: Uuid,
@@ -91,8 +91,8 @@ impl Issuer {
         Ok(Secret::new(token))
     }
 
-    /// Verifies a token as any other service would (RFC 9068 §4). The algorithm is not the token's
-    /// to choose, and no key is taken from it: its `kid` only names one of ours.
+    /// Verifies a token as any other service would (RFC 9068 §4). The token chooses neither algorithm nor key: its
+    /// `kid` only selects one of our keys.
     ///
     /// # Errors
     /// See [`InvalidAccessToken`].
@@ -116,7 +116,7 @@ impl Issuer {
     }
 }
 
-/// The header of our tokens, and nothing else: a `crit`, `jwk`, `jku` or `x5u` makes it another's.
+/// The header of our tokens. Any other member, such as `crit`, `jwk`, `jku` or `x5u`, makes a token invalid.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {

@@ -1,4 +1,4 @@
-//! What users change about themselves: which identities are theirs, and whether they exist.
+//! Changes that users make to their own account: they link and unlink identities, or delete it.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::store::turns::in_turn;
 use crate::store::users::{DeletedBy, Deletion, Origin};
 use crate::store::{Error, identities, users};
 
-/// Links a verified identity, whatever its e-mail address, to the user of a session.
+/// Links a verified identity, with any e-mail address, to the user of a session.
 ///
 /// # Errors
 /// See [`Error`].
@@ -43,9 +43,8 @@ pub async fn unlink(
     retrying!(in_turn(pool, user, identities::unlink(pool, user, session, identity, origin)))
 }
 
-/// Deletes a user and all that is theirs. Answers whether there was one: somebody else may have deleted them or
-/// merged them into another user since the request was let in. What others did with their addresses is forgotten
-/// here, or, where it is much, by the pruner.
+/// Deletes a user with all of their data. Returns `false` if there was none: they may have been deleted or merged since
+/// the request was authenticated. Their traces in events are erased here, or by the pruner if there are many.
 ///
 /// # Errors
 /// See [`Error`].

@@ -1,4 +1,4 @@
-//! Counting: hours that are over are counted once, so that nobody waits for it who looks.
+//! Background counting of events: complete hours are counted once, so that no page has to.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::store::deadline::in_time;
 use crate::store::error::Error;
 use crate::store::event_counts::count;
 
-/// Between two rounds.
+/// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(5);
 
-/// Counts every hour that is over.
+/// Counts every complete hour.
 ///
 /// # Errors
-/// See [`Error`]; what was counted before stays so.
+/// See [`Error`]; earlier counts stay.
 pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
     while in_time(count(pool)).await? {}
     Ok(())
 }
 
-/// Counts for as long as the program runs. Several instances may: one at a time does.
+/// Counts for as long as the program runs. Of several instances, one does so at a time.
 pub async fn keep_counting(pool: PgPool) {
     while !pool.is_closed() {
         if let Err(error) = catch_up(&pool).await {

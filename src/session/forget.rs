@@ -1,5 +1,5 @@
-//! Forgetting people who were deleted: at once as far as that is quickly done, and the rest by the pruner, which finds
-//! in the database how far it has come.
+//! Erasure of deleted users from events: at once for a limited time, and the rest by the pruner. The progress is stored
+//! in the database.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::store::error::retrying;
 use crate::store::users::Traces;
 use crate::store::{Error, forget};
 
-/// For how long whoever deletes somebody waits for it.
+/// Time that a request to delete a user waits for the erasure.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Forgets these for a while. The deletion is made already and stays so whatever happens here.
+/// Erases these traces for a limited time. The deletion is already committed, so an error is only logged.
 pub(super) async fn begin(pool: &PgPool, traces: &Traces) {
     if let Err(error) = while_patient(pool, traces).await {
         tracing::warn!(%error, "what deleted people leave is not forgotten yet; it is tried again later");
@@ -30,10 +30,10 @@ async fn while_patient(pool: &PgPool, traces: &Traces) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets everybody who is to be forgotten; answers in how many events.
+/// Erases all pending users and e-mail addresses, and returns the number of events.
 ///
 /// # Errors
-/// See [`Error`]; what was forgotten before stays so.
+/// See [`Error`]; earlier batches stay erased.
 pub(super) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     let mut forgotten = 0;
     while let Some(batch) = in_time(forget::users(pool, None)).await? {

@@ -1,9 +1,9 @@
-//! Bring users in who existed elsewhere, batch after batch.
+//! Import of users from another system, batch by batch.
 //!
-//! Nobody who is there is changed, with two exceptions: whom an import created, and who has not been here since, gets a
-//! further identity of theirs from a further row; and so does whoever has proved the address that the row says is
-//! verified, as they would at a sign-in with it. So a row is a way to somebody's account only where the file vouches for
-//! their address, and one that is not verified leads to nobody.
+//! Existing users are not changed, with two exceptions. A user whom an import created, and who has not signed in since,
+//! gets further identities from further rows. So does a user who has proved the e-mail address that a row marks as
+//! verified, as at a sign-in with it. So a row opens an account to an identity only if the file vouches for the e-mail
+//! address; an unverified one opens none.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -17,22 +17,22 @@ use crate::store::Error;
 use crate::store::error::retrying;
 use crate::store::import::{self, Arrival};
 
-/// What became of some rows.
+/// The result of importing some rows.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Rows that wrote something.
+    /// Number of rows that wrote something.
     pub imported: u64,
-    /// Users that were created.
+    /// Number of users created.
     pub users: u64,
-    /// Identities that were created.
+    /// Number of identities created.
     pub identities: u64,
-    /// Rows of which everything was there.
+    /// Number of rows whose data all existed.
     pub already: u64,
-    /// Rows that are refused, by their lines.
+    /// Refused rows, by line.
     pub refused: Vec<(u64, Refused)>,
 }
 
-/// One after the other, the batches of an import.
+/// An import in batches.
 #[derive(Debug)]
 pub struct Import<'a> {
     pool: &'a PgPool,
@@ -40,28 +40,28 @@ pub struct Import<'a> {
     actor: &'a str,
     /// Rows that wait for those that they repeat.
     waiting: Vec<(u64, Person)>,
-    /// Whether nobody of the last batch was there, so that nobody of the next may be.
+    /// True if all users of the last batch were new, so that those of the next may be, too.
     unseen: bool,
     hasher: RandomState,
 }
 
 impl<'a> Import<'a> {
-    /// Begins. What is brought in is counted in the event of that id.
+    /// Begins an import, which is counted in the event with that id.
     #[must_use]
     pub fn new(pool: &'a PgPool, event: Uuid, actor: &'a str) -> Self {
         Self { pool, event, actor, waiting: Vec::new(), unseen: false, hasher: RandomState::new() }
     }
 
-    /// Brings in rows, each with its line. Those that repeat earlier ones may wait for the next call.
+    /// Imports rows, each with its line. Those that repeat earlier ones may wait for the next call.
     ///
     /// # Errors
-    /// Nothing of this batch was written, or, where the connection broke, perhaps all of it.
+    /// Nothing of this batch was written, unless the connection broke: then all of it may have been.
     pub async fn bring_in(&mut self, rows: Vec<(u64, Person)>) -> Result<Done, Error> {
         let mut batch = std::mem::take(&mut self.waiting);
         batch.extend(rows);
         let (lines, arrivals) = self.arrivals(batch);
         let (pool, event, actor) = (self.pool, self.event, self.actor);
-        // Where it fails, nothing was written, or what was is found there.
+        // If it fails, nothing was written, or the next statement finds what was.
         let guess =
             if self.unseen { import::bring_in(pool, &arrivals, true, event, actor).await.ok() } else { None };
         let judged = match guess {
@@ -84,14 +84,14 @@ impl<'a> Import<'a> {
         })
     }
 
-    /// How many rows wait. A call without further ones leaves fewer.
+    /// Returns the number of waiting rows. A call of [`Self::bring_in`] without further ones leaves fewer.
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Marks those that have something in common with an earlier one. By a mere hash: who is marked for nothing
-    /// waits for nothing, and that is all.
+    /// Marks rows that have something in common with an earlier one. It compares mere hashes: a row that is marked
+    /// wrongly only waits.
     fn arrivals(&self, batch: Vec<(u64, Person)>) -> (Vec<u64>, Vec<Arrival>) {
         let mut seen = HashSet::with_capacity(batch.len() * 3);
         let mut lines = Vec::with_capacity(batch.len());

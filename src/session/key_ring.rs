@@ -1,6 +1,5 @@
-//! The keys in memory, for issuing and verifying: never a database, a file or a network on the way
-//! of a token whose key is known. A task keeps them as the database has them, so that all
-//! instances agree.
+//! The signing keys in memory, for issuing and verifying. A token with a known key needs no I/O. A task reloads the
+//! keys from the database, so that all instances agree.
 
 mod keys;
 
@@ -19,9 +18,9 @@ use crate::secret::Secret;
 use crate::store::deadline::in_time;
 use crate::{clock, config};
 
-/// Shortest time between two reloads that unknown key ids ask for: anyone can send one.
+/// Minimum time between two reloads that unknown key ids request, since anyone can send one.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// How long a token with an unknown key id waits for the reload that it asked for.
+/// Time that a token with an unknown key id waits for a reload.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The published keys. Clones share them.
@@ -31,20 +30,20 @@ pub struct KeyRing(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     rotation: Rotation,
-    /// None before they are loaded for the first time.
+    /// `None` before the first load.
     keys: RwLock<Option<Arc<Keys>>>,
-    /// Counts the reloads, good or not.
+    /// Number of reloads, failed ones included.
     reloads: watch::Sender<u64>,
-    /// Wakes the task before its time.
+    /// Wakes the task early.
     wanted: Arc<Notify>,
-    /// A reload was asked for and has not ended.
+    /// True while a requested reload has not ended.
     pending: AtomicBool,
     last_asked: Mutex<Option<Instant>>,
     failures: AtomicU64,
 }
 
 impl KeyRing {
-    /// A ring without keys, for tokens that live `access_token_ttl` seconds.
+    /// Returns a ring without keys, for tokens that live `access_token_ttl` seconds.
     ///
     /// # Errors
     /// The crypto backend failed.
@@ -66,8 +65,8 @@ impl KeyRing {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Loads the keys, and starts the task that reloads them; it ends with the last clone of the ring. The first key
-    /// is made where there is none.
+    /// Loads the keys, and creates the first one if there is none. Starts the task that reloads them; it ends with the
+    /// last clone of the ring.
     ///
     /// # Errors
     /// The database failed, or its keys were sealed with another `secret_key`.
@@ -77,20 +76,20 @@ impl KeyRing {
         Ok(())
     }
 
-    /// The key that signs at a point of time of this machine's clock, once the ring is open.
+    /// Returns the key that signs at `now` by this machine's clock, or `None` before the ring is open.
     #[must_use]
     pub fn signing(&self, now: i64) -> Option<Arc<SigningKey>> {
         Some(self.0.current()?.signing(now))
     }
 
-    /// The published key of that id.
+    /// Returns the published key of that id.
     #[must_use]
     pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
         self.0.current()?.find(kid, now)
     }
 
-    /// The published key of that id, if need be after a reload: another instance may have made it in
-    /// an emergency. Such reloads are rare, however many ids are asked for.
+    /// Returns the published key of that id, after a reload if it is unknown: another instance may have created it in
+    /// an emergency. The rate of such reloads is limited.
     pub async fn find_or_reload(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
         let found = self.find(kid, now);
         if found.is_some() || !is_thumbprint(kid) {
@@ -98,46 +97,45 @@ impl KeyRing {
         }
         let mut reloads = self.0.reloads.subscribe();
         if self.0.ask() {
-            // Late or not at all is the same: the id stays unknown.
+            // After a timeout the id stays unknown.
             let _ = timeout(PATIENCE, reloads.changed()).await;
         }
         self.find(kid, now)
     }
 
-    /// The published keys, the oldest first.
+    /// Returns the published keys, the oldest first.
     #[must_use]
     pub fn published(&self) -> Vec<Jwk> {
         self.0.current().map(|keys| keys.published()).unwrap_or_default()
     }
 
-    /// Does what is due in the database and takes over what is there; the task's work.
+    /// Makes the changes that are due in the database, and loads the keys.
     ///
     /// # Errors
-    /// The keys stay as they were.
+    /// The keys in memory stay as they were.
     pub async fn reload(&self) -> Result<(), Error> {
         self.0.reload().await
     }
 
-    /// The keys in the database, for who wants to change them.
+    /// Returns the rotation of the stored keys.
     #[must_use]
     pub fn rotation(&self) -> &Rotation {
         &self.0.rotation
     }
 
-    /// Reloads since the start.
+    /// Returns the number of reloads since the start.
     #[must_use]
     pub fn reloads(&self) -> u64 {
         *self.0.reloads.borrow()
     }
 
-    /// Reloads in a row that failed until now.
+    /// Returns the number of failed reloads since the last good one.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.0.failures.load(Ordering::Relaxed)
     }
 
-    /// Seconds by which this machine's clock was ahead of the database's when the keys were loaded, the
-    /// way between them included.
+    /// Returns the seconds by which this clock was ahead of the database's at the last load, latency included.
     #[must_use]
     pub fn ahead_of_database(&self) -> i64 {
         self.0.current().map_or(0, |keys| keys.ahead_of_database())
@@ -149,7 +147,7 @@ impl Shared {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a reload was asked for, now or shortly before, that has not ended.
+    /// Requests a reload unless one was requested shortly before. Returns `true` while a requested one has not ended.
     fn ask(&self) -> bool {
         let mut last_asked = lock(&self.last_asked);
         if last_asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
@@ -177,7 +175,7 @@ impl Shared {
         let known = self.current();
         let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), known.as_deref())?);
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        // Of two reloads at once the later answer counts.
+        // Of two concurrent reloads, the later answer counts.
         if current.as_ref().is_none_or(|current| keys.is_newer_than(current)) {
             *current = Some(keys);
         }
@@ -206,7 +204,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether it could be an id of ours: 32 bytes in base64url.
+/// Returns `true` if a key id has our form: 32 bytes in base64url.
 fn is_thumbprint(kid: &str) -> bool {
     kid.len() == 43 && kid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

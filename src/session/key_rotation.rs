@@ -1,5 +1,5 @@
-//! When signing keys are made and go: on a schedule, or because an operator says so. The database
-//! is the referee between instances, and its clock the only one that counts.
+//! Rotation of signing keys, on a schedule or by an operator's command. The database decides between instances, and
+//! only its clock counts.
 
 use sqlx::PgPool;
 use time::Duration;
@@ -11,13 +11,13 @@ use crate::secret::Secret;
 use crate::store::error::Retries;
 use crate::store::signing_keys::{self, StoredKey, StoredKeys};
 
-/// What the private parts are sealed for.
+/// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";
-/// How much longer than its last token's lifetime a key stays published, in seconds: an instance
-/// learns late of a successor when a reload fails, and clocks differ.
+/// Time that a key stays published beyond its last token's lifetime, in seconds: an instance learns late of a successor
+/// if a reload fails, and clocks differ.
 const SLACK: u32 = 2 * Keys::RELOAD_EVERY;
 
-/// The keys in the database, and the rules by which they change.
+/// The stored keys, and the rules by which they change.
 #[derive(Debug)]
 pub struct Rotation {
     pool: PgPool,
@@ -27,7 +27,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Rules for tokens that live `access_token_ttl` seconds.
+    /// Returns the rules for tokens that live `access_token_ttl` seconds.
     ///
     /// # Errors
     /// See [`Seal::new`].
@@ -41,7 +41,7 @@ impl Rotation {
         Ok(Self { pool, seal, periods, keep: access_token_ttl.saturating_add(SLACK) })
     }
 
-    /// How long a key stays published after it has signed.
+    /// Returns the time that a key stays published after it has stopped signing.
     #[must_use]
     pub fn keep(&self) -> Duration {
         Duration::seconds(self.keep.into())
@@ -55,7 +55,7 @@ impl Rotation {
         SigningKey::open(&self.seal, stored)
     }
 
-    /// The keys, as they are; none before the first start.
+    /// Returns the stored keys, or `None` before the first start.
     ///
     /// # Errors
     /// The database failed.
@@ -63,8 +63,8 @@ impl Rotation {
         Ok(signing_keys::all(&self.pool).await?)
     }
 
-    /// The keys, after what is due has been done: the first one made, the next one announced, those
-    /// that nobody needs deleted. All instances do this all the time.
+    /// Makes the changes that are due, and returns the keys: creates the first key, announces the next one, and deletes
+    /// those that no token needs. All instances call it regularly.
     ///
     /// # Errors
     /// The database failed, or keys of another `secret_key` are in it.
@@ -93,7 +93,7 @@ impl Rotation {
         self.stored().await?.ok_or(Error::Backend)
     }
 
-    /// Announces the next key, unless one is announced already. Whether it did.
+    /// Announces the next key. Returns `false` if one is already announced.
     ///
     /// # Errors
     /// The database failed, or keys of another `secret_key` are in it.
@@ -102,9 +102,8 @@ impl Rotation {
         self.announce(&stored, 0).await
     }
 
-    /// For an emergency: a new key signs at once and all others are retired, so that no token of
-    /// theirs is accepted any more. With `any_secret`, keys of another `secret_key` are retired, too;
-    /// without, they are an error.
+    /// Replaces all keys in an emergency: a new key signs at once and all others are retired, so their tokens are
+    /// refused. With `any_secret`, keys of another `secret_key` are retired, too; without it, they are an error.
     ///
     /// # Errors
     /// The database failed, or keys of another `secret_key` are in it.
@@ -127,7 +126,7 @@ impl Rotation {
         Ok(signing_keys::insert_next(&self.pool, &key, self.periods.announce, age).await?)
     }
 
-    /// Whether the published keys can be opened, and how many they are. Nothing is changed.
+    /// Checks that the published keys can be opened, and returns their number. Changes nothing.
     ///
     /// # Errors
     /// The database failed, or keys of another `secret_key` are in it.
@@ -138,7 +137,7 @@ impl Rotation {
         Ok(stored.keys.iter().filter(|key| state(key).is_published()).count())
     }
 
-    /// A key of another secret beside those that are there would stop every instance's next start.
+    /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
         let mut published =
             stored.keys.iter().filter(|key| key.life.state(stored.now, self.keep()).is_published());

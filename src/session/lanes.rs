@@ -1,4 +1,4 @@
-//! What phones do all day, in company: sign-ins and refreshes that arrive together share a statement.
+//! Batched sign-ins and refreshes: those that arrive together share a statement.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::store::batch::Lanes;
 use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed};
 use crate::store::users::{self, SignIn, SignedIn};
 
-/// Lanes of each statement. More would make smaller batches, and PostgreSQL pays by the statement.
+/// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per statement.
 const LANES: u32 = 2;
-/// Connections that the lanes use.
+/// Number of connections that the lanes use.
 pub const CONNECTIONS: u32 = 3 * LANES;
 
 /// The lanes of sign-ins and refreshes.
@@ -26,9 +26,9 @@ pub struct SharedStatements {
     pub new: Lanes<Arc<SignIn>, SignedIn>,
     /// Refreshes.
     pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
-    /// What the statements need to know of time.
+    /// The lifetimes that the statements need.
     pub lifetimes: Lifetimes,
-    /// The successors of refresh tokens.
+    /// The derivation of refresh tokens' successors.
     pub successors: Successors,
 }
 

@@ -1,6 +1,6 @@
-//! The decisions, one verb a file, and the credential that a sign-in ends with.
+//! The use cases, one verb per file, and the credentials that they issue.
 //!
-//! Only this module writes; it decides with `domain` and remembers with `store`.
+//! Only this module writes: `domain` decides, and `store` runs the statements.
 
 pub mod access_token;
 pub mod account;

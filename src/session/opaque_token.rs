@@ -1,4 +1,4 @@
-//! Opaque tokens, such as the cookies of staff: 256 random bits, known to us only by their SHA-256.
+//! Opaque tokens, such as the cookies of staff: 256 random bits, of which only the SHA-256 is stored.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
@@ -7,20 +7,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::secret::Secret;
 
-/// A token on its way to the client.
+/// A new token.
 #[derive(Debug)]
 pub struct OpaqueToken {
-    /// What the client gets.
+    /// Text for the client.
     pub text: Secret<String>,
-    /// What is stored.
+    /// Hash to store.
     pub hash: [u8; 32],
 }
 
 impl OpaqueToken {
-    /// A fresh token.
+    /// Generates a token.
     ///
     /// # Panics
-    /// The system's random number generator failed: nothing that follows could be trusted.
+    /// The system's random number generator failed, so nothing that follows could be trusted.
     #[must_use]
     pub fn generate() -> Self {
         let mut bits = [0; 32];
@@ -30,7 +30,7 @@ impl OpaqueToken {
         Self { text: Secret::new(text), hash }
     }
 
-    /// The stored form of a token that a client sent; none when it cannot be one of ours.
+    /// Returns the hash of a token that a client sent, or `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<[u8; 32]> {
         let sound =
@@ -56,7 +56,7 @@ mod tests {
         let tokens: BTreeSet<String> =
             (0..10_000).map(|_| OpaqueToken::generate().text.expose().clone()).collect();
         assert_eq!(tokens.len(), 10_000);
-        // Each of the 256 bits is set about as often as not: five standard deviations are 250.
+        // Each of the 256 bits is set about half of the time: five standard deviations are 250.
         let mut set = [0_i32; 256];
         for token in &tokens {
             assert_eq!(OpaqueToken::parse(token), Some(OpaqueToken::hash_of(token)));

@@ -1,4 +1,4 @@
-//! Pruning: what has served its time goes, and what deletions leave to forget, a little at a time.
+//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use super::forget;
 use crate::store::deadline::in_time;
 use crate::store::{Error, partitions, prune};
 
-/// Rows of one statement.
+/// Rows that one statement deletes.
 const BATCH: i64 = 1000;
-/// Rows that one statement looks at.
+/// Rows that one statement reads.
 const STEP: i64 = 10_000;
-/// Between two rounds.
+/// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
 
-/// How much stays.
+/// Retention limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Days after which events go.
+    /// Days after which events are deleted.
     pub event_days: u32,
-    /// Sessions that an identity may have.
+    /// Maximum number of sessions of an identity.
     pub sessions_per_identity: u32,
 }
 
-/// What a round has deleted.
+/// The numbers of rows that a round has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Sessions whose refresh token has expired.
+    /// Deleted sessions whose refresh token had expired.
     pub sessions: usize,
-    /// Sessions beyond what an identity may have.
+    /// Deleted sessions beyond an identity's maximum.
     pub surplus_sessions: usize,
-    /// Sessions of staff that were over.
+    /// Deleted staff sessions that had expired.
     pub staff_sessions: usize,
-    /// Events past their retention.
+    /// Deleted events past their retention.
     pub events: usize,
-    /// Events that held the address of somebody who was deleted. These stay, without it.
+    /// Events from which a deleted user was erased. The events stay.
     pub forgotten: usize,
 }
 
-/// Deletes everything that is due and forgets whom it has to, batch by batch.
+/// Deletes all expired rows and erases all deleted users, batch by batch.
 ///
 /// # Errors
 /// See [`Error`]; what was deleted before stays deleted.
@@ -57,7 +57,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
     })
 }
 
-/// Deletes batch after batch until one is empty; answers how many rows.
+/// Deletes batch after batch until one is empty. Returns the number of rows.
 async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) -> Result<usize, Error> {
     let mut deleted = 0;
     loop {
@@ -68,7 +68,7 @@ async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) ->
     }
 }
 
-/// Goes through all rows step by step, from where the one before ended; returns how many it was about.
+/// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
 async fn walk<S: Future<Output = Result<(usize, Option<Uuid>), Error>>>(
     step: impl Fn(Uuid) -> S,
 ) -> Result<usize, Error> {
@@ -81,7 +81,7 @@ async fn walk<S: Future<Output = Result<(usize, Option<Uuid>), Error>>>(
     }
 }
 
-/// Prunes for as long as the program runs. Several instances may: they skip each other's rows.
+/// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows.
 pub async fn keep_pruning(pool: PgPool, limits: Limits) {
     loop {
         tokio::time::sleep(PAUSE).await;

@@ -1,5 +1,4 @@
-//! Refresh: a new access token, and a new refresh token in place of the one that is used up
-//! (RFC 9700 §4.14.2).
+//! Refresh: exchanges a refresh token for a new access token and a new refresh token (RFC 9700 §4.14.2).
 
 use std::sync::Arc;
 
@@ -16,31 +15,31 @@ use crate::store::sessions::{Exchange, NotRefreshed};
 use crate::store::turns::in_turn;
 use crate::store::users::Origin;
 
-/// For how long a repeat of an exchange gets the same successor, in seconds. A phone refreshes twice at once when it
-/// resumes, and again when its answer got lost.
+/// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
+/// it resumes, and another when the answer got lost.
 pub(super) const REPEAT: u32 = 30;
 
-/// What a refresh ends with.
+/// The result of a refresh.
 #[derive(Debug)]
 pub struct Refreshed {
-    /// The credential for other services.
+    /// Access token for other services.
     pub access_token: Secret<String>,
-    /// The credential for the next refresh.
+    /// Refresh token for the next refresh.
     pub refresh_token: Secret<String>,
-    /// For how many seconds it is good unless it is used: as long as any, or for the rest of the session's life.
+    /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
     pub refresh_expires_in: u32,
 }
 
-/// Why there is no new credential.
+/// The reason why a refresh failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The token is not one that can be exchanged.
+    /// The token cannot be exchanged.
     #[error("refused: {0:?}")]
     Refused(NotRefreshed),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No access token could be made.
+    /// The access token could not be signed.
     #[error(transparent)]
     Sign(#[from] signing_key::Error),
 }
@@ -70,7 +69,7 @@ pub async fn refresh(
     });
     let mut retries = Retries::default();
     let mut verdict = shared.refresh.submit(item.clone()).await?;
-    // Should a broken connection have exchanged the token after all, the next run is a repeat.
+    // If a broken connection has exchanged the token after all, the next attempt is a repeat.
     let verdict = loop {
         if let Some(verdict) = verdict {
             break verdict;

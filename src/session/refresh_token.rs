@@ -1,8 +1,8 @@
-//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. We know the secrets only by their hashes.
+//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. Only hashes of the secrets are stored.
 //!
-//! All tokens of a session share the family secret, so an old one is recognised without being kept. The token secret of
-//! a successor is derived from the token that is exchanged for it (HMAC-SHA-256, RFC 2104), so that two refreshes at once
-//! get the same successor and none of it has to be stored. So is that of a token whose answer was lost, and the time, too.
+//! All tokens of a session share the family secret, so an old token is recognised without being stored. A successor's
+//! token secret is derived from the exchanged token (HMAC-SHA-256, RFC 2104), so two concurrent refreshes get the same
+//! successor, and it need not be stored. If the answer was lost, a later successor is derived from the time as well.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -26,7 +26,7 @@ impl Successors {
     /// Derives the key from `secret_key` (HKDF, RFC 5869), which all instances share.
     ///
     /// # Panics
-    /// Never: the length of the key is one that HKDF gives.
+    /// Never: HKDF can give a key of this length.
     #[must_use]
     pub fn new(secret_key: &Secret<String>) -> Self {
         let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
@@ -38,13 +38,13 @@ impl Successors {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
     }
 
-    /// Returns the successor that a token gets at first.
+    /// Returns a token's first successor.
     #[must_use]
     pub fn of(&self, token: &RefreshToken) -> RefreshToken {
         self.derived(token, &[])
     }
 
-    /// Returns the successor that a token gets in that period should the answer with the first have been lost.
+    /// Returns the successor that a token gets in that period if the answer with the first was lost.
     #[must_use]
     pub fn reissue(&self, token: &RefreshToken, period: i64) -> RefreshToken {
         self.derived(token, &period.to_be_bytes())
@@ -64,10 +64,10 @@ impl Successors {
 pub struct RefreshToken([u8; LENGTH]);
 
 impl RefreshToken {
-    /// Makes the first token of a session.
+    /// Generates the first token of a session.
     ///
     /// # Panics
-    /// The system's random number generator failed: nothing that follows could be trusted.
+    /// The system's random number generator failed, so nothing that follows could be trusted.
     #[must_use]
     pub fn first(session: Uuid) -> Self {
         let mut bytes = [0; LENGTH];
@@ -76,19 +76,19 @@ impl RefreshToken {
         Self(bytes)
     }
 
-    /// Reads a token that a client sent; none when it cannot be one of ours.
+    /// Parses a token that a client sent. Returns `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// Returns what the client gets.
+    /// Returns the text for the client.
     #[must_use]
     pub fn text(&self) -> Secret<String> {
         Secret::new(URL_SAFE_NO_PAD.encode(self.0))
     }
 
-    /// Returns the session that the token names. That it is a token of this session, the hashes tell.
+    /// Returns the session that the token names. Only the hashes prove that the token belongs to it.
     #[must_use]
     pub fn session(&self) -> Uuid {
         let mut id = [0; 16];
@@ -133,7 +133,7 @@ mod tests {
         let session = Uuid::now_v7();
         let tokens: BTreeSet<[u8; LENGTH]> = (0..10_000).map(|_| RefreshToken::first(session).0).collect();
         assert_eq!(tokens.len(), 10_000);
-        // Each of the secret bits is set about as often as not: five standard deviations are 250.
+        // Each of the secret bits is set about half of the time: five standard deviations are 250.
         let mut set = [0_i32; 8 * LENGTH];
         for token in &tokens {
             assert_eq!(token[..16], *session.as_bytes());

@@ -1,5 +1,5 @@
-//! Refused sign-ins on their way to the events: recorded off the caller's path, in a bounded
-//! queue, so that a flood of bad tokens costs neither memory nor the callers with good ones.
+//! Recording of refused sign-ins. A task writes them from a bounded queue, so that a flood of bad tokens neither fills
+//! the memory nor delays callers with good ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use crate::store::deadline::in_time;
 use crate::store::events::{RefusedSignIn, record_refusals};
 
-/// Refusals that may wait.
+/// Maximum number of waiting refusals.
 const CAPACITY: usize = 1024;
-/// Refusals that are written in one statement.
+/// Maximum number of refusals in one statement.
 const BATCH: usize = 64;
 
-/// The queue's entrance.
+/// The sender to the queue.
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedSignIn>,
@@ -25,8 +25,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Opens the queue and the task that empties it; the task ends when the queue is dropped and
-    /// empty.
+    /// Opens the queue and the task that empties it; the task ends when the queue is dropped and empty.
     #[must_use]
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
@@ -35,19 +34,18 @@ impl Refusals {
         Self { queue, unrecorded, writer: Mutex::new(Some(writer)) }
     }
 
-    /// Refusals since the start that were too many for the queue, or that the database did not take.
+    /// Returns the counter of refusals that were not recorded, since the queue was full or the database failed.
     #[must_use]
     pub fn unrecorded(&self) -> Arc<AtomicU64> {
         self.unrecorded.clone()
     }
 
-    /// The task that empties the queue, for whoever waits for the last refusals to be written. It
-    /// ends once this value is dropped.
+    /// Returns the task that empties the queue, to await the last refusals. It ends when this value is dropped.
     pub fn writer(&self) -> Option<JoinHandle<()>> {
         self.writer.lock().ok()?.take()
     }
 
-    /// Takes a refusal, or counts it as dropped when the queue is full.
+    /// Queues a refusal, or counts it as unrecorded if the queue is full.
     pub fn record(&self, refusal: RefusedSignIn) {
         if self.queue.try_send(refusal).is_err() {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);

@@ -1,25 +1,25 @@
-//! Sealing what is stored secretly: AES-256-GCM under a key derived from `secret_key` (HKDF,
-//! RFC 5869), bound to the name of what is sealed. Layout: nonce, ciphertext, tag.
+//! Encryption of stored secrets: AES-256-GCM with a key derived from `secret_key` (HKDF, RFC 5869), bound to the
+//! secret's name. Layout: nonce, ciphertext, tag.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 
 use crate::secret::Secret;
 
-/// Seals and opens.
+/// The key for one purpose, which seals (encrypts) and opens (decrypts).
 #[derive(Debug)]
 pub struct Seal(RandomizedNonceKey);
 
-/// What was sealed cannot be opened: another `secret_key`, another name, or changed bytes.
+/// A sealed value cannot be opened: it was sealed with another `secret_key` or name, or altered.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("cannot be opened: it was sealed with another `secret_key`, or altered")]
 pub struct Unopened;
 
 impl Seal {
-    /// A seal for one purpose; keys of different purposes have nothing in common.
+    /// Derives the seal for one purpose; keys of different purposes are independent.
     ///
     /// # Errors
-    /// Never in practice; the backend's own error type says so.
+    /// Never in practice; only the backend's type allows for it.
     pub fn new(secret_key: &Secret<String>, purpose: &str) -> Result<Self, Unopened> {
         let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
         let mut key = [0; 32];
@@ -42,7 +42,7 @@ impl Seal {
         Ok(sealed)
     }
 
-    /// Opens what was sealed under that name.
+    /// Opens a value that was sealed under that name.
     ///
     /// # Errors
     /// See [`Unopened`].

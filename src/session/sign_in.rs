@@ -1,4 +1,4 @@
-//! Sign in with what a provider vouches for: decide, remember, hand out a credential.
+//! Sign-in with a verified identity: decides, writes and issues credentials.
 
 use std::sync::Arc;
 
@@ -18,54 +18,54 @@ use crate::store::error::Retries;
 use crate::store::turns::in_turn;
 use crate::store::users::{Origin, SignIn, SignedIn};
 
-/// A verified identity that wants a session.
+/// A sign-in with a verified identity.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// The provider that vouches.
+    /// The identity provider.
     pub provider: &'a config::Provider,
-    /// What it vouches for.
+    /// The verified claims.
     pub claims: &'a VerifiedClaims,
-    /// Whether an unknown identity may become a user.
+    /// True if an unknown identity may become a user.
     pub create: bool,
-    /// What the device calls itself.
+    /// Device name that the client gave.
     pub device_name: Option<&'a str>,
-    /// What the device runs.
+    /// Device platform that the client gave.
     pub device_platform: Option<&'a str>,
-    /// Where the request came from.
+    /// Origin of the request.
     pub origin: &'a Origin,
-    /// Seconds since the epoch.
+    /// The current time, in seconds since the epoch.
     pub now: i64,
 }
 
-/// What a sign-in ends with.
+/// The result of a sign-in.
 #[derive(Debug)]
 pub struct Opened {
-    /// Whose session it is.
+    /// The session's user and identity.
     pub signed_in: SignedIn,
-    /// The credential for other services.
+    /// Access token for other services.
     pub access_token: Secret<String>,
-    /// The credential for a new access token.
+    /// Refresh token for new access tokens.
     pub refresh_token: Secret<String>,
 }
 
-/// Why there is no session.
+/// The reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A rule says no.
+    /// A rule refused it.
     #[error("refused: {0}")]
     Refused(Reason),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No access token could be made.
+    /// The access token could not be signed.
     #[error(transparent)]
     Sign(#[from] signing_key::Error),
 }
 
 /// Finds, creates or links the user and opens a session.
 ///
-/// Known identities, and new ones with an e-mail that nobody has, share a statement with whoever signs in at the same
-/// moment. All the rest, and whatever such a statement does not do, is one statement of its own.
+/// Known identities, and new ones with an unused e-mail address, share a statement with concurrent sign-ins. All
+/// others, and those for which the shared statement has no result, run a statement of their own.
 ///
 /// # Errors
 /// See [`Error`]. Nothing but the event of a refusal was written.
@@ -76,7 +76,7 @@ pub async fn sign_in(
     attempt: &Attempt<'_>,
 ) -> Result<Opened, Error> {
     let decision = attempt.provider.policy.decide(attempt.claims, attempt.create);
-    // A run whose connection broke may have taken effect, so each has a session of its own.
+    // An attempt whose connection broke may have taken effect, so each has a session of its own.
     let new_session = || {
         let token = RefreshToken::first(Uuid::now_v7());
         let item = SignIn {

@@ -1,4 +1,4 @@
-//! Sign out: end one session, the others, or all of a user's.
+//! Sign-out: ends one session, the others, or all of a user's.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ pub use crate::store::sessions::Scope;
 use crate::store::sessions::{by_refresh_token, end, is_of};
 use crate::store::users::Origin;
 
-/// Ends sessions of the user who is signed in with this one. Whatever is ended already stays so.
+/// Ends sessions of the user of `session`. Those that have already ended stay as they are.
 ///
 /// # Errors
 /// See [`Error`].
@@ -19,8 +19,8 @@ pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origi
     retrying!(end(pool, session, scope, origin)).map(drop)
 }
 
-/// The same for whoever has only a refresh token. One that is unknown ends nothing, and is told so
-/// no more than RFC 7009 §2.2 does; one that was used up ends no session but its own.
+/// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2). One that can no
+/// longer be exchanged can end only its own session.
 ///
 /// # Errors
 /// See [`Error`].
@@ -39,7 +39,7 @@ pub async fn sign_out_by_token(
     }
 }
 
-/// Ends one of the user's sessions; answers whether it was theirs and alive.
+/// Ends one of the user's sessions. Returns `false` if it is not theirs or has already ended.
 ///
 /// # Errors
 /// See [`Error`].

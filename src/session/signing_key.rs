@@ -1,5 +1,4 @@
-//! A key that signs access tokens: ES256 (RFC 7518 §3.4). Which one signs when is not decided here;
-//! see [`super::key_rotation`].
+//! A key that signs access tokens: ES256 (RFC 7518 §3.4). [`super::key_rotation`] decides when it signs.
 
 use std::fmt;
 
@@ -21,13 +20,13 @@ use crate::store::signing_keys::{NewKey, StoredKey};
 pub struct SigningKey {
     /// `kid`: the key's JWK thumbprint (RFC 7638).
     pub kid: String,
-    /// The public part, for others.
+    /// The public key.
     pub jwk: Jwk,
     pair: EcdsaKeyPair,
     public: ParsedPublicKey,
 }
 
-/// The public part as others get it (RFC 7517 §4, RFC 7518 §6.2.1).
+/// A public key as a JSON Web Key (RFC 7517 §4, RFC 7518 §6.2.1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Jwk {
     kty: &'static str,
@@ -40,7 +39,7 @@ pub struct Jwk {
     kid: String,
 }
 
-/// No key can be had.
+/// The reason why a signing key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The stored key was sealed with another secret.
@@ -49,7 +48,7 @@ pub enum Error {
          `vestibule keys rotate --now --new-secret-key`"
     )]
     Sealed(#[from] Unopened),
-    /// The crypto backend refused.
+    /// The crypto backend failed.
     #[error("a signing key cannot be made, read or used")]
     Backend,
     /// The database failed.
@@ -58,7 +57,7 @@ pub enum Error {
 }
 
 impl SigningKey {
-    /// Makes a key, to be stored.
+    /// Generates a key to store.
     ///
     /// # Errors
     /// The system's random number generator failed.
@@ -71,11 +70,11 @@ impl SigningKey {
         Ok(NewKey { kid: key.kid, public_key: key.pair.public_key().as_ref().to_vec(), sealed_private_key })
     }
 
-    /// Opens a stored key. All of it comes from the sealed part, so that whoever can write to the
-    /// table, but does not have `secret_key`, cannot slip in a key of their own.
+    /// Opens a stored key. It reads only the sealed part, so an attacker who can write to the table, but does not have
+    /// `secret_key`, cannot insert a key.
     ///
     /// # Errors
-    /// It was sealed with another secret, or altered.
+    /// The key was sealed with another secret, or altered.
     pub fn open(seal: &Seal, stored: &StoredKey) -> Result<Self, Error> {
         let key = Self::from_pkcs8(&seal.open(&stored.kid, &stored.sealed_private_key)?)?;
         if key.kid == stored.kid { Ok(key) } else { Err(Unopened.into()) }
@@ -101,10 +100,10 @@ impl SigningKey {
         self.pair.sign(&SystemRandom::new(), message).map_err(|_| Error::Backend)
     }
 
-    /// Verifies what [`SigningKey::sign`] signed.
+    /// Verifies a signature of [`SigningKey::sign`].
     ///
     /// # Errors
-    /// It did not.
+    /// The signature does not match.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
         self.public.verify_sig(message, signature).map_err(|_| Error::Backend)
     }

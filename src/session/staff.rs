@@ -1,5 +1,5 @@
-//! Staff sign-in, by the authorization-code flow: what goes out to the provider, what must come
-//! back, and the session that follows (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
+//! Staff sign-in by the authorization code flow: the request to the provider, its answer, and the session that follows
+//! (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
@@ -20,7 +20,7 @@ use crate::store::users::Origin;
 pub struct Begun {
     /// `state`.
     pub state: Secret<String>,
-    /// What the browser keeps, so that nobody else's browser can finish.
+    /// Cookie of the browser, so that no other browser can finish.
     pub browser: Secret<String>,
     /// `nonce`.
     pub nonce: String,
@@ -28,7 +28,7 @@ pub struct Begun {
     pub code_challenge: String,
 }
 
-/// Begins a sign-in that shall lead to the page `next`.
+/// Begins a sign-in that leads to the page `next`.
 ///
 /// # Errors
 /// See [`Error`].
@@ -41,7 +41,7 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     Ok(Begun { state: state.text, browser: browser.text, nonce, code_challenge })
 }
 
-/// Takes the sign-in that a provider answers, if this browser began it.
+/// Takes the pending sign-in that a provider answers, if this browser began it.
 ///
 /// # Errors
 /// See [`Error`].
@@ -52,19 +52,19 @@ pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pe
     }
 }
 
-/// Why somebody whom the provider has signed in does not see the pages.
+/// The reason why a person whom the provider has authenticated does not see the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stranger {
-    /// The address is no member's, or the provider has not verified it.
+    /// The e-mail address belongs to no member, or the provider has not verified it.
     NotStaff,
-    /// The provider has verified the address once, and does not run the mailbox.
+    /// The provider has verified the e-mail address once, and does not run the mailbox.
     NotAuthoritative,
-    /// The member with that address first signed in with another account.
+    /// The member with that e-mail address first signed in with another account.
     AnotherIdentity,
 }
 
-/// Opens a session for the member of staff with the proven address and the identity that they first signed in with;
-/// none for anyone else. The one that the browser had, of that cookie, ends.
+/// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
+/// with, and refuses anyone else. The session of the cookie `before`, which the browser had, ends.
 ///
 /// # Errors
 /// See [`Error`].
@@ -98,7 +98,7 @@ pub async fn sign_in(
     })
 }
 
-/// The member of staff whose session this is, if it is alive.
+/// Returns the member of staff of a session, or `None` if it is not alive.
 ///
 /// # Errors
 /// See [`Error`].
@@ -109,7 +109,7 @@ pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRo
     }
 }
 
-/// Ends the session, or all of the member's.
+/// Ends the session, or all sessions of its member.
 ///
 /// # Errors
 /// See [`Error`].
@@ -120,7 +120,7 @@ pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<
     }
 }
 
-/// What a form must carry to be from a page that this session was shown.
+/// Returns the token which proves that a form is from a page of this session.
 #[must_use]
 pub fn csrf_token(session: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, format!("csrf {session}").as_bytes()))

@@ -1,4 +1,4 @@
-//! Who may use the admin pages: given, changed and taken away.
+//! Staff access to the admin pages: granted, changed and revoked.
 
 use sqlx::PgPool;
 
@@ -7,7 +7,7 @@ use crate::domain::staff::Role;
 use crate::store::error::{Error, retrying};
 use crate::store::staff_access::{By, Changed, add, remove, reset};
 
-/// Gives somebody access, or another role.
+/// Grants a person access, or changes their role.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -15,7 +15,7 @@ pub async fn give(pool: &PgPool, email: &Email, role: Role, by: By<'_>) -> Resul
     retrying!(add(pool, email.folded(), role, by))
 }
 
-/// Takes somebody's access away, and ends their sessions.
+/// Revokes a person's access, and ends their sessions.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -23,7 +23,7 @@ pub async fn take_away(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Chang
     retrying!(remove(pool, email.folded(), by))
 }
 
-/// Lets somebody's next sign-in decide who they are at the provider, and ends their sessions.
+/// Clears a member's pinned identity, so that the next sign-in pins it again, and ends their sessions.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].

@@ -1,5 +1,5 @@
-//! What staff looked at: an entry for every look at personal data, so that a look needs a reason
-//! that can be asked for later (OWASP ASVS 5.0, 16.3).
+//! The access log of staff: an event for every view of personal data, so that staff can be asked for the reason later
+//! (OWASP ASVS 5.0, 16.3).
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -9,45 +9,45 @@ use crate::store::events::record_look;
 use crate::store::staff::StaffRow;
 use crate::store::users::Origin;
 
-/// Something that was looked at.
+/// The data that were viewed.
 #[derive(Debug, Clone, Copy)]
 pub enum Look<'a> {
-    /// One person's page.
+    /// A user's page.
     Person(Uuid),
-    /// The list of users, as far as a search and filters leave it.
+    /// The list of users, with a search and filters.
     Users {
-        /// What was asked for.
+        /// The search and filters.
         search: &'a str,
     },
-    /// The same as a file.
+    /// The list as a file.
     UsersExport {
-        /// What was asked for.
+        /// The search and filters.
         search: &'a str,
     },
-    /// The audit, as far as filters leave it.
+    /// The audit, with filters.
     Audit {
-        /// What was asked for.
+        /// The search and filters.
         search: &'a str,
     },
-    /// The same as a file.
+    /// The audit as a file.
     AuditExport {
-        /// What was asked for.
+        /// The search and filters.
         search: &'a str,
     },
 }
 
-/// Why nothing may be shown.
+/// The reason why nothing may be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Whoever looks was a member when the request began, and is none any more.
+    /// The viewer has ceased to be a member of staff during the request.
     #[error("no longer a member of staff")]
     NotStaff,
-    /// The look could not be recorded.
+    /// The view could not be recorded.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// Records a look. Nothing is shown to whom it cannot be recorded of.
+/// Records a view. Data may be shown only after it has been recorded.
 ///
 /// # Errors
 /// See [`enum@Error`].

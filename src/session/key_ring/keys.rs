@@ -1,4 +1,4 @@
-//! The published keys at one time, and which of them signs when. Never changed, only replaced.
+//! The published keys as of one load, and the times at which they sign. They are never changed, only replaced.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Keys {
     first: Entry,
     others: Vec<Entry>,
     keep: Duration,
-    /// The database's time when they were loaded, and this machine's.
+    /// The database's time at the load, and this machine's.
     loaded: OffsetDateTime,
     loaded_here: i64,
 }
@@ -27,7 +27,7 @@ struct Entry {
 }
 
 impl Keys {
-    /// Opens the stored keys that are published. Those that are known are not opened again.
+    /// Opens the stored keys that are published. Known ones are not opened again.
     pub fn open(
         rotation: &Rotation,
         stored: &StoredKeys,
@@ -53,8 +53,8 @@ impl Keys {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The database's time at a time of this machine's clock: two clocks that disagree agree on how
-    /// long ago the keys were loaded.
+    /// Converts a time of this machine's clock to the database's: two clocks that disagree agree on how long ago the
+    /// keys were loaded.
     fn database_time(&self, now_here: i64) -> OffsetDateTime {
         self.loaded.saturating_add(Duration::seconds(now_here.saturating_sub(self.loaded_here)))
     }
