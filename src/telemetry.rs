@@ -1,4 +1,4 @@
-//! Logs: one line per request, to standard error; and what is read off the events of libraries.
+//! Logs, one line per request to standard error, and measurements from the events of libraries.
 
 pub mod database;
 #[cfg(feature = "otlp")]
@@ -13,16 +13,16 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
 
-/// Starts logging. Once per process; a second call changes nothing.
+/// Starts logging. A second call changes nothing.
 pub fn start(format: LogFormat) {
     let ours = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("vestibule", LevelFilter::INFO)
-        // Rocket's own lines tell what ours tell, and cost as much as a request.
+        // Rocket's own lines repeat ours, and cost as much as a request.
         .with_target("rocket", LevelFilter::OFF)
-        // Tells the value of a parameter of DATABASE_URL that it does not know: a misspelt password's.
+        // It logs the value of an unknown parameter of DATABASE_URL, such as a misspelt `password`.
         .with_target("sqlx_postgres::options", LevelFilter::OFF);
-    // What Rocket's macros write into our own modules, each failed guard for one.
+    // Rocket's macros log under our own modules, for example each failed guard.
     let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let lines = match format {
@@ -31,7 +31,7 @@ pub fn start(format: LogFormat) {
     };
     if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
         panic::set_hook(Box::new(|panic| {
-            // The message may hold what was being worked on, so only the place is told.
+            // The message may contain user data, so only the place is logged.
             let place = panic.location().map_or_else(|| "unknown".into(), ToString::to_string);
             tracing::error!(place, "panic");
         }));

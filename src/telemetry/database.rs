@@ -1,5 +1,5 @@
-//! How long one waits for a connection to the database, and how long its statements take. The driver tells
-//! both in events that are counted here; they never become lines of the log.
+//! Waits for database connections, and durations of statements. The driver emits both as events, which are measured
+//! here and never logged.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -13,24 +13,24 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Upper bounds of the histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
-/// Upper bounds of the histogram of batches.
+/// Upper bounds of the histogram of batch sizes.
 const SIZES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
-/// The target of the events of batches (`store::batch`).
+/// Target of the events of batches (`store::batch`).
 const BATCH: &str = "vestibule::batch";
-/// What the driver calls its events.
+/// Targets of the driver's events.
 const STATEMENT: &str = "sqlx::query";
 const ACQUIRED: &str = "sqlx::pool::acquire";
 
-/// Seconds of this process, from the start of its logging on.
+/// Histograms of this process since logging began; times are in seconds.
 #[derive(Debug)]
 pub struct Times {
-    /// From the wish for a connection to having one.
+    /// Wait for a connection.
     pub waits: Histogram,
-    /// From sending a statement to its last row.
+    /// Time from sending a statement to its last row.
     pub statements: Histogram,
-    /// From the arrival of a batch's first item to its statement.
+    /// Time from the arrival of a batch's first item to its statement.
     pub queue: Histogram,
-    /// Items of a batch.
+    /// Number of items in a batch.
     pub batches: Histogram,
 }
 
@@ -41,13 +41,13 @@ static TIMES: LazyLock<Times> = LazyLock::new(|| Times {
     batches: Histogram::new(SIZES),
 });
 
-/// What was measured so far, and will be.
+/// Returns the histograms.
 #[must_use]
 pub fn times() -> &'static Times {
     &TIMES
 }
 
-/// The layer that measures.
+/// Returns the layer that fills the histograms.
 pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     let events = Targets::new()
         .with_target(STATEMENT, LevelFilter::TRACE)
@@ -64,7 +64,7 @@ impl<S: Subscriber> Layer<S> for Observer {
     }
 }
 
-/// Picks the time out of an event.
+/// Records the measurements in an event's fields.
 struct Seconds;
 
 impl Visit for Seconds {

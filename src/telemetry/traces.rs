@@ -1,5 +1,5 @@
-//! Traces for an OpenTelemetry collector, by OTLP over HTTP. Set up by the environment variables that
-//! OpenTelemetry's specification names, and off where they name no collector.
+//! Traces for an OpenTelemetry collector, by OTLP over HTTP. The environment variables of OpenTelemetry's specification
+//! configure them; they are off if these name no collector.
 
 use std::env;
 
@@ -8,15 +8,15 @@ use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
-/// Where spans go. Clones share it.
+/// The tracer provider. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Traces(pub SdkTracerProvider);
 
 impl Traces {
-    /// Sets it up, where the environment names a collector.
+    /// Sets up the tracer provider, or returns `None` if the environment names no collector.
     ///
     /// # Errors
-    /// The environment names none that can be understood.
+    /// The environment names a collector in an invalid form.
     pub fn open() -> Result<Option<Self>, ExporterBuildError> {
         let is_set = |name| env::var(name).is_ok_and(|value| !value.trim().is_empty());
         let wanted = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
@@ -34,7 +34,7 @@ impl Traces {
         Ok(Some(Self(provider.with_batch_exporter(exporter).build())))
     }
 
-    /// Sends what is left. Blocks for a few seconds where the collector does not answer.
+    /// Sends the remaining spans. Blocks for a few seconds if the collector does not answer.
     pub fn close(&self) {
         if let Err(error) = self.0.shutdown() {
             tracing::warn!(%error, "the last traces were not sent");
