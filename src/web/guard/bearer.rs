@@ -1,4 +1,4 @@
-//! Bearer authentication (RFC 6750): who sends this request.
+//! Bearer authentication (RFC 6750).
 
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
@@ -13,29 +13,29 @@ use crate::web::database::Db;
 use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
-/// No credentials were sent, so there is nothing to say about them (RFC 6750 §3.1).
+/// The challenge to a request without credentials, which names no error (RFC 6750 §3.1).
 const MISSING: &str = r#"Bearer realm="vestibule""#;
 const INVALID: &str = r#"Bearer realm="vestibule", error="invalid_token""#;
 const REPEATED: &str = r#"Bearer realm="vestibule", error="invalid_request""#;
 
-/// A request with a valid access token. Its session may have ended since.
+/// A request with a valid access token, whose session may have ended since.
 ///
 /// - **Succeeds** when the one `Authorization` header carries a valid access token.
 /// - **Fails** with 401 when it does not, and with 400 when there are several headers.
-/// - **Forwards** never. A token in the query or the body is not looked at.
+/// - **Forwards** never. A token in the query or the body is ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct Bearer(pub AccessToken);
 
-/// A request by a user whose session is alive.
+/// A request of a user with a live session.
 ///
 /// - **Succeeds** when [`Bearer`] does, the session has not ended and the user is not disabled.
 /// - **Fails** otherwise.
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
-    /// The token.
+    /// The access token.
     pub token: AccessToken,
-    /// The person.
+    /// The user.
     pub user: User,
 }
 
@@ -49,14 +49,14 @@ fn refused(challenge: &'static str) -> Problem {
     Problem { challenge: Some(challenge), ..Problem::new(kind, detail) }
 }
 
-/// The answer to a request whose session ended after its guards had let it in.
+/// Returns the answer to a request whose session ended after its guards had succeeded.
 #[must_use]
 pub fn ended() -> Problem {
     refused(INVALID)
 }
 
 impl Bearer {
-    /// Reads the header; what it fails with is for the caller to keep.
+    /// Reads the header. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
         let mut headers = request.headers().get("Authorization");
@@ -73,7 +73,7 @@ impl Bearer {
 }
 
 impl SignedIn {
-    /// Finds the user; what it fails with is for the caller to keep.
+    /// Finds the user. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
@@ -98,7 +98,7 @@ impl Fails for Bearer {
 
 impl Fails for SignedIn {
     fn kinds() -> impl Iterator<Item = Kind> {
-        // Requests of a session are limited, too.
+        // Requests of a session are rate-limited, too.
         <(Bearer, Db)>::kinds().chain([Kind::RateLimited])
     }
 }

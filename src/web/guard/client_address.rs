@@ -1,8 +1,7 @@
-//! The client's address: the socket's, or what a trusted proxy says. Not a guard itself; guards and the
-//! request's id ask here.
+//! The client's IP address: the socket's, or the one that a trusted proxy reports. This is not a guard; guards and
+//! the request's id use it.
 //!
-//! `X-Real-IP` and the like are never read, from anyone: they name one address and not who vouches
-//! for it.
+//! `X-Real-IP` and similar headers are never read: they name an address, but not the proxy that vouches for it.
 
 use std::net::IpAddr;
 
@@ -11,7 +10,7 @@ use rocket::request::Request;
 use crate::config::{ForwardedHeader, Proxies};
 use crate::web::forwarded;
 
-/// The client's address in canonical form, if there is a socket at all.
+/// Returns the client's IP address in canonical form, or `None` without a socket.
 #[must_use]
 pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     let peer = peer(request)?;
@@ -24,14 +23,14 @@ pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     Some(forwarded::client(peer, &lines, proxies))
 }
 
-/// The configured proxies, if the peer is one of them.
+/// Returns the configured proxies if the peer is one of them.
 #[must_use]
 pub fn trusted_proxies<'r>(request: &Request<'r>) -> Option<&'r Proxies> {
     let proxies: &Proxies = request.rocket().state()?;
     proxies.trust(peer(request)?).then_some(proxies)
 }
 
-/// The other end of the socket. A listener on `::` sees IPv4 clients as IPv4-mapped IPv6 (RFC 4291
+/// Returns the IP address of the socket's peer. A listener on `::` sees IPv4 clients as IPv4-mapped IPv6 (RFC 4291
 /// §2.5.5.2).
 fn peer(request: &Request<'_>) -> Option<IpAddr> {
     request.remote().map(|address| address.ip().to_canonical())

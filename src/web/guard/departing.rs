@@ -1,4 +1,4 @@
-//! Who signs out: by access token, or by refresh token when that one has expired.
+//! The proof to sign out: an access token, or the refresh token when that has expired.
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
@@ -13,22 +13,22 @@ use crate::web::problem::{Kind, Problem};
 
 /// Proof enough to end a session.
 ///
-/// - **Succeeds** with the session of a valid access token, though it may have ended, or else with
-///   the refresh token in the body.
-/// - **Fails** when there is neither, or a body that is not as it should be.
+/// - **Succeeds** with the session of a valid access token, even if it has ended, or else with the refresh token in
+///   the body.
+/// - **Fails** when there is neither, or when the body is malformed.
 /// - **Forwards** never.
 #[derive(Debug)]
 pub enum Departing {
     /// The session of the access token.
     Session(Uuid),
-    /// A refresh token; whose is not known yet.
+    /// A refresh token that has not been looked up yet.
     Token(String),
 }
 
-/// A session to end, by its refresh token.
+/// A sign-out by refresh token.
 #[derive(Debug, ToSchema)]
 pub struct SignOutRequest {
-    /// The one of the latest answer. One that is unknown or used up is no error: there is nothing left to end.
+    /// The refresh token of the latest answer. An unknown or used one is no error: there is nothing left to end.
     pub refresh_token: Option<String>,
 }
 

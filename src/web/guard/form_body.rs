@@ -1,4 +1,4 @@
-//! A request's body as the fields of a form, as OAuth sends them (RFC 6749 §3.2 and Appendix B).
+//! The request's body as a form, as OAuth sends it (RFC 6749 §3.2 and Appendix B).
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use url::form_urlencoded;
 use super::json_body;
 use crate::web::problem::{Kind, Problem};
 
-/// The fields of a form, none twice. One that is blank counts as left out.
+/// The fields of a form without duplicates. A blank field counts as absent.
 ///
 /// - **Succeeds** when the body is such a form, up to Rocket's `limits.form` (32 KiB by default).
-/// - **Fails** otherwise; the error is for the handler to answer in the form that its callers know.
+/// - **Fails** otherwise; the handler answers with the error in its own format.
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct FormBody(BTreeMap<String, String>);
 
 impl FormBody {
-    /// The value of a field.
+    /// Returns the value of a field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

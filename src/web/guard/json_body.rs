@@ -1,4 +1,4 @@
-//! A request's body as one JSON object without duplicate members (RFC 8259).
+//! The request's body as one JSON object without duplicate members (RFC 8259).
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::domain::json::Object;
 use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};
 
-/// Longest wait for a whole body. A phone on a bad network needs a second or two.
+/// The longest wait for a whole body. A phone on a bad network needs a second or two.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads the body of a request that must be JSON, up to Rocket's `limits.json` (1 MiB by default).
+/// Reads a JSON body, up to Rocket's `limits.json` (1 MiB by default).
 ///
 /// # Errors
-/// Another media type or an encoding, too much, too slow, or not one JSON object.
+/// The body has another media type or an encoding, is too large or too slow, or is not one JSON object.
 pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Problem> {
     parse(&bytes(request, data).await?)
 }
 
-/// The same of a request that need not have a body.
+/// Like [`read`], but the body is optional.
 ///
 /// # Errors
 /// See [`read`].
@@ -30,7 +30,7 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
         return Ok(None);
     }
     let body = bytes(request, data).await?;
-    // Clients name the type of a body that they do not send.
+    // Some clients name the type of a body that they do not send.
     if body.is_empty() { Ok(None) } else { parse(&body).map(Some) }
 }
 
@@ -52,7 +52,7 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
 /// Reads a body of any media type up to a limit.
 ///
 /// # Errors
-/// An encoding, too much, or too slow.
+/// The body has an encoding, is too large, or is too slow.
 pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
         return Err(Problem::new(Kind::UnsupportedMediaType, "the body must not be compressed"));
@@ -67,9 +67,9 @@ pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Re
     Ok(body.into_inner())
 }
 
-/// The body of a request that must be JSON.
+/// A JSON body.
 ///
-/// - **Succeeds** when it is one JSON object.
+/// - **Succeeds** when the body is one JSON object.
 /// - **Fails** otherwise; see [`read`].
 /// - **Forwards** never.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Request and data guards: what a handler may rely on.
+//! Request and data guards: the facts on which a handler may rely.
 
 pub mod bearer;
 pub mod client_address;

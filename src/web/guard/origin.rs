@@ -1,4 +1,4 @@
-//! Where a request came from.
+//! The origin of a request.
 
 use std::convert::Infallible;
 
@@ -8,12 +8,12 @@ use super::client_address;
 use crate::store::users::Origin;
 use crate::web::request_log::RequestId;
 
-/// Longest `User-Agent` that is kept, in characters.
+/// The longest `User-Agent` that is stored, in characters.
 const MAX_USER_AGENT: usize = 256;
 
-/// The client's address and agent, and the request's id.
+/// The client's IP address and user agent, and the request's id.
 ///
-/// See [`client_address`] for whose word on the address is taken.
+/// See [`client_address`] for the headers that are trusted.
 ///
 /// - **Succeeds** always.
 #[derive(Debug)]

@@ -1,8 +1,6 @@
-//! The guard of limited routes, and the same check for sessions, which only the bearer's own guard
-//! knows.
+//! The guard of limited routes, and the same check for sessions, which the bearer guard calls.
 //!
-//! Request guards run before data guards, so a route that takes one refuses without reading the
-//! body, and before anyone outside is asked.
+//! Request guards run before data guards, so a limited route refuses before it reads the body or asks a provider.
 
 use std::marker::PhantomData;
 
@@ -16,13 +14,13 @@ use crate::web::problem::{Kind, Problem};
 use crate::web::rate_limit::{Key, Policy, RateLimits};
 use crate::web::rate_limit_fields;
 
-/// A policy whose key is the client's address.
+/// A policy whose key is the client's IP address.
 pub trait ByAddress: Send {
     /// The policy.
     const POLICY: Policy;
 }
 
-/// Sign-ins, and whatever else asks a provider.
+/// Sign-ins, and other requests that ask a provider.
 #[derive(Debug)]
 pub struct SignIn;
 
@@ -30,7 +28,7 @@ impl ByAddress for SignIn {
     const POLICY: Policy = Policy::SignIn;
 }
 
-/// Sign-ins of staff, who may sit behind one address with many phones.
+/// Sign-ins of staff, who may share one IP address with many phones.
 #[derive(Debug)]
 pub struct StaffSignIn;
 
@@ -46,7 +44,7 @@ impl ByAddress for Refresh {
     const POLICY: Policy = Policy::Refresh;
 }
 
-/// Requests with a cookie that may be a staff session's.
+/// Requests with a cookie that may belong to a staff session.
 #[derive(Debug)]
 pub struct StaffPages;
 
@@ -54,7 +52,7 @@ impl ByAddress for StaffPages {
     const POLICY: Policy = Policy::StaffPages;
 }
 
-/// A request within its address's limit, which it has been counted against.
+/// A request that was counted and is within the limit of its IP address.
 ///
 /// - **Succeeds** within the limit, and always when limits are switched off.
 /// - **Fails** beyond it with `rate_limited`; the [`Problem`] is kept with the request.
@@ -86,16 +84,15 @@ impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
     }
 }
 
-/// Counts a request against its address's limit, once however often it is asked.
+/// Counts a request against the limit of its IP address, but only once.
 ///
 /// # Errors
-/// The address is over its limit.
+/// The IP address is over its limit.
 pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem> {
     admit(request, P::POLICY, Key::address(client_address::of(request)))
 }
 
-/// Counts a request of a session. To be asked when the access token is known to be ours and before
-/// the database is asked.
+/// Counts a request of a session, after the access token has been verified and before the database is queried.
 ///
 /// # Errors
 /// The session is over its limit.

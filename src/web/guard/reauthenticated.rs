@@ -1,5 +1,5 @@
-//! Somebody who has just signed in. An access token is known to every service that verifies one: it alone must not
-//! change what a user signs in with, or whether they exist.
+//! Guards for users who have just signed in. Every service that verifies an access token knows it, so the token
+//! alone must not change a user's identities or delete the user.
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
@@ -29,33 +29,33 @@ use crate::{clock, config};
 #[derive(Debug)]
 pub struct Reauthenticated(pub SignedIn);
 
-/// An identity that a signed-in user who has just signed in wants to link.
+/// An identity to link, from a signed-in user who has just signed in.
 ///
 /// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`].
-/// - **Fails** otherwise. What is wrong with an `id_token` is 422 here, since 401 is about the access token.
+/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct NewIdentity<'r> {
-    /// Who asks.
+    /// The signed-in user.
     pub signed_in: SignedIn,
-    /// What they want to sign in with, too.
+    /// The identity to link.
     pub identity: VerifiedIdentity<'r>,
 }
 
-/// A fresh token of an identity that is the user's, for a session that is not fresh.
+/// A fresh token of one of the user's identities, for a session that is not fresh.
 #[derive(Debug, ToSchema)]
 pub struct ReauthenticationRequest {
-    /// Name of the identity's provider, as configured: lower case.
+    /// The name of the identity's provider, as configured: lower case.
     pub provider: String,
-    /// As the provider's SDK returned it, just now.
+    /// The token that the provider's SDK has just returned.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce that was given to the SDK, if one was; at most 512 bytes.
+    /// The raw nonce that the SDK was given, if any; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
 }
 
-/// The removal of what only its owner may remove.
+/// A request to unlink an identity or to delete the account.
 #[derive(Debug, ToSchema)]
 pub struct RemovalRequest {
     /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
@@ -137,7 +137,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     let config::Session { reauthentication_window: window, .. } =
         request.rocket().state().ok_or_else(Problem::internal)?;
     let proof = body.get("reauthentication").map(|proof| Proof::parse(request, proof)).transpose()?;
-    // It may have ended since the request was let in.
+    // The session may have ended since the guard succeeded.
     if opened_within(db.pool(), who.token.session, *window).await?.ok_or_else(bearer::ended)? {
         return Ok(());
     }
@@ -146,7 +146,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         return required("the session is not a fresh one, and the request has no `reauthentication`");
     };
     admit_address::<SignIn>(request)?;
-    // Not one that was kept: a thief may have that, too.
+    // An older token does not count: a thief may have it, too.
     let fresh = config::Provider { max_token_age: provider.max_token_age.min(*window), ..provider.clone() };
     let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
     let claims = claims.map_err(Problem::beside_a_bearer)?;
@@ -156,7 +156,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     required("the identity of `reauthentication` is not one of this user's")
 }
 
-/// A [`ReauthenticationRequest`] that was sent.
+/// A parsed [`ReauthenticationRequest`].
 struct Proof<'r> {
     provider: &'r config::Provider,
     id_token: IdToken,

@@ -1,4 +1,4 @@
-//! Who looks at the admin pages, and whether a form is from one of them.
+//! Guards of the admin pages: the member of staff, and the forms of the pages.
 
 use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
 use rocket::http::{Cookie, SameSite, Status};
@@ -13,61 +13,61 @@ use crate::store::staff::StaffRow;
 use crate::web::database::Db;
 use crate::web::problem::Problem;
 
-/// The cookie of a staff session. Its prefix binds it to this host, to https and to the whole of it.
+/// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
 pub const COOKIE: &str = "__Host-vestibule-staff";
 
-/// Longest reason that is kept, in characters.
+/// The longest reason that is stored, in characters.
 const MAX_REASON: usize = 500;
 
-/// A cookie that only this host gets, by https, and no script can read. `Lax`, since the way back
-/// from the identity provider begins on its site.
+/// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
+/// identity provider begins on the provider's site.
 #[must_use]
 pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
     Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
 }
 
-/// A member of staff.
+/// A signed-in member of staff.
 ///
-/// - **Succeeds** when the cookie is that of a staff session that is alive.
-/// - **Fails** with 401 otherwise; the catcher leads to the sign-in. With 429 when too many cookies came from its
-///   address, so that made-up ones cannot keep the database busy.
+/// - **Succeeds** when the cookie belongs to a live staff session.
+/// - **Fails** with 401 otherwise, and the catcher redirects to the sign-in. Fails with 429 when its IP address sent
+///   too many cookies, so that forged ones cannot keep the database busy.
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Staff {
-    /// Who it is.
+    /// The member of staff.
     pub member: StaffRow,
-    /// What forms of this session carry.
+    /// The CSRF token of this session's forms.
     pub csrf: String,
 }
 
-/// A member of staff who is an admin.
+/// A signed-in member of staff with the role of admin.
 ///
 /// - **Succeeds** when [`Staff`] does, and their role is [`Role::Admin`].
-/// - **Fails** as [`Staff`] does, and with 403 for the other role.
+/// - **Fails** as [`Staff`] does, and with 403 for any other role.
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct AdminStaff(pub Staff);
 
-/// A form that a page of this session sent: its fields, without the token.
+/// The fields of a form that a page of this session sent.
 ///
-/// - **Succeeds** when the token is the session's and the browser names no other site as the sender.
-/// - **Fails** with 403 otherwise, and with 400 when it is no form.
+/// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.
+/// - **Fails** with 403 otherwise, and with 400 when the form cannot be read.
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct StaffForm(Vec<(String, String)>);
 
 impl StaffForm {
-    /// The first field of that name, trimmed; none when it is blank.
+    /// Returns the first field of this name, trimmed; `None` if it is blank.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
         value.filter(|value| !value.is_empty())
     }
 
-    /// The reason that every action needs, on one line.
+    /// Returns the reason that every action needs, on one line.
     ///
     /// # Errors
-    /// 400 when there is none.
+    /// 400 if there is none.
     pub fn reason(&self) -> Result<String, Status> {
         let reason: String =
             self.get("reason").unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
@@ -88,7 +88,7 @@ async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
     Ok(Staff { member, csrf: csrf_token(cookie.value()) })
 }
 
-/// Whether the browser says that the request comes from a page of this site, or says nothing.
+/// Returns `true` unless the browser says that another site sent the request.
 #[must_use]
 pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     let headers = request.headers();
@@ -160,7 +160,7 @@ async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status
     let fields: Vec<_> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
     let form = StaffForm(fields);
     let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
-    // Both are hashes of a secret that the sender would have to know: there is nothing to time.
+    // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
     let genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
     if genuine { Ok(form) } else { Err(Status::Forbidden) }
 }

@@ -1,4 +1,4 @@
-//! The guard of the sign-in route: it succeeds with what the provider in the path vouches for.
+//! The guard of the sign-in route, which verifies the token with the provider in the path.
 
 pub mod request;
 
@@ -27,7 +27,7 @@ const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;
 const MAX_CLAIMED_TEXT: usize = 255;
 
-/// Why a token is refused, whatever it is for.
+/// The reasons to refuse a token, for any purpose.
 pub(super) const REASONS: [Reason; 6] = [
     Reason::InvalidToken,
     Reason::TokenExpired,
@@ -37,7 +37,7 @@ pub(super) const REASONS: [Reason; 6] = [
     Reason::DomainNotAllowed,
 ];
 
-/// An identity that its provider has verified, and what else the request said.
+/// An identity that its provider has verified, and the rest of the request.
 ///
 /// - **Succeeds** when the body is well-formed and the provider in the path vouches for the token.
 /// - **Fails** otherwise; the [`Problem`] is kept with the request for the catcher.
@@ -46,15 +46,15 @@ pub(super) const REASONS: [Reason; 6] = [
 pub struct VerifiedIdentity<'r> {
     /// The provider in the path.
     pub provider: &'r config::Provider,
-    /// What it vouches for.
+    /// The claims that it vouches for.
     pub claims: VerifiedClaims,
-    /// Whether an unknown identity may become a user.
+    /// True if an unknown identity may sign in.
     pub create: bool,
-    /// What the device calls itself.
+    /// The device's name.
     pub device_name: Option<String>,
-    /// What the device runs.
+    /// The device's platform.
     pub device_platform: Option<String>,
-    /// When the token was judged, in seconds since the epoch.
+    /// The time of the verification, in seconds since the epoch.
     pub now: i64,
 }
 
@@ -87,7 +87,7 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
     }
 }
 
-/// The provider that the last segment of the path names.
+/// Returns the provider that the last segment of the path names.
 pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r config::Provider, Problem> {
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let name = request.uri().path().segments().last();
@@ -95,7 +95,7 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r confi
         .ok_or_else(|| Problem::new(Kind::ProviderNotFound, "no provider of that name is configured"))
 }
 
-/// Verifies the identity that a body of a request is about.
+/// Verifies the identity in a request's body.
 pub(super) async fn verify<'r>(
     request: &'r Request<'_>,
     provider: &'r config::Provider,
@@ -107,7 +107,7 @@ pub(super) async fn verify<'r>(
     Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
 }
 
-/// Asks a provider for what it vouches for, and records a refusal.
+/// Verifies a token with its provider, and records a refusal.
 pub(super) async fn vouch(
     request: &Request<'_>,
     provider: &config::Provider,
@@ -138,30 +138,30 @@ pub(super) async fn vouch(
     })
 }
 
-/// That a provider was asked about a request's token, if need be over the network.
+/// The verification of a request's token by a provider.
 #[derive(Debug)]
 pub struct Asked {
     /// The provider's name.
     pub provider: String,
-    /// When it was asked.
+    /// The time at which it began.
     pub from: Instant,
-    /// How long the verdict took.
+    /// The time that it took.
     pub took: Duration,
 }
 
 impl Asked {
-    /// What was asked for that request, if anything was.
+    /// Returns the verification of a request's token, if there was one.
     pub fn of<'r>(request: &'r Request<'_>) -> Option<&'r Self> {
         request.local_cache(|| None::<Self>).as_ref()
     }
 }
 
-/// A claimed text as the events can keep it: PostgreSQL takes no NUL, and nobody a whole novel.
+/// Makes a claimed text fit for the events: without control characters, since PostgreSQL rejects NUL, and not too
+/// long.
 fn storable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_CLAIMED_TEXT).collect()
 }
 
-/// The request's body, of the right shape.
 struct Body {
     id_token: IdToken,
     nonce: Option<String>,
@@ -203,7 +203,6 @@ impl Body {
     }
 }
 
-/// The member `nonce`.
 pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {
     match body.get("nonce") {
         None => Ok(None),

@@ -1,46 +1,46 @@
-//! What the guard reads, for the API's description: it parses by hand, to tell what is wrong.
+//! The API's description of what the guard reads. The guard parses by hand, to report what is wrong.
 //!
-//! The tests send what these describe, and what they rule out, and hold the two together.
+//! The tests send what these structs allow and forbid, so that the two stay the same.
 
 use utoipa::ToSchema;
 
 use crate::web::guard::reauthenticated::ReauthenticationRequest;
 
-/// An identity provider's token, and what else a sign-in says.
+/// A sign-in with an identity provider's token.
 #[derive(Debug, ToSchema)]
 pub struct SignInRequest {
-    /// As the provider's SDK returned it. Not an access token, and not an authorization code.
+    /// The token as the provider's SDK returned it, not an access token or an authorization code.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce, if one was used; at most 512 bytes. The token holds it as it is, or its SHA-256 in lower-case hex
-    /// where the provider's `nonce_form` is `sha256`.
+    /// The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its SHA-256 in
+    /// lower-case hex if the provider's `nonce_form` is `sha256`.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
-    /// `false` refuses an identity that nobody has signed in with before (404 `user_not_found`) instead of creating
-    /// a user, or linking one by e-mail address. `true` when it is left out.
+    /// `false` refuses an identity that has never signed in (404 `user_not_found`) instead of creating a user, or
+    /// linking it to one by e-mail address. The default is `true`.
     pub create: Option<bool>,
-    /// Shown to the user where sessions are listed.
+    /// The device, shown to the user in the list of sessions.
     pub device: Option<DeviceRequest>,
 }
 
-/// What is signing in.
+/// The device that signs in.
 #[derive(Debug, ToSchema)]
 pub struct DeviceRequest {
-    /// What its owner calls it.
+    /// The owner's name for the device.
     #[schema(max_length = 100)]
     pub name: Option<String>,
-    /// What it runs.
+    /// The platform that the device runs.
     #[schema(max_length = 100)]
     pub platform: Option<String>,
 }
 
-/// An identity provider's token.
+/// An identity to link.
 #[derive(Debug, ToSchema)]
 pub struct LinkRequest {
-    /// As the provider's SDK returned it.
+    /// The token as the provider's SDK returned it.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce that was given to the SDK, if one was; at most 512 bytes.
+    /// The raw nonce that the SDK was given, if any; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
     /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
