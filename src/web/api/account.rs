@@ -1,4 +1,4 @@
-//! `/api/v1/me`: the user who is signed in.
+//! `/api/v1/me`: the signed-in user.
 
 use rocket::http::Status;
 use rocket::{Route, delete, get, routes};
@@ -28,13 +28,13 @@ pub(super) struct Described;
 struct Me {
     #[serde(flatten)]
     user: User,
-    /// The oldest first.
+    /// The user's identities, oldest first.
     identities: Vec<Identity>,
 }
 
-/// Who is signed in
+/// Get the signed-in user
 ///
-/// The user as they are now, with everything that they sign in with.
+/// The answer contains the user's current data and identities.
 #[utoipa::path(
     get,
     path = "/me",
@@ -55,9 +55,9 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 
 /// Delete the account
 ///
-/// Removes the person: user, identities and sessions. It cannot be undone: ask twice before. It takes a session that
-/// was opened within ten minutes, or a fresh `id_token` in the body. Whoever signs in with one of the identities
-/// afterwards is a new user.
+/// Deletes the user with all identities and sessions. This cannot be undone, so ask the user twice. It needs a
+/// session that was opened within ten minutes, or a fresh `id_token` in the body. A later sign-in with one of the
+/// identities creates a new user.
 #[utoipa::path(
     delete,
     path = "/me",

@@ -1,4 +1,4 @@
-//! `/api/v1/me/identities`: what the user signs in with.
+//! `/api/v1/me/identities`: the identities with which a user signs in.
 
 use rocket::http::Status;
 use rocket::{Route, delete, get, post, routes};
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(list, link, unlink))]
 pub(super) struct Described;
 
-/// What linking can end with beside what its guards say.
+/// The errors of linking beside those of the guards.
 enum LinkFailures {}
 
 impl Fails for LinkFailures {
@@ -35,7 +35,7 @@ impl Fails for LinkFailures {
     }
 }
 
-/// What unlinking can end with beside what its guards say.
+/// The errors of unlinking beside those of the guards.
 enum UnlinkFailures {}
 
 impl Fails for UnlinkFailures {
@@ -47,11 +47,11 @@ impl Fails for UnlinkFailures {
 /// A user's identities.
 #[derive(Serialize, ToSchema)]
 struct Identities {
-    /// The oldest first.
+    /// The identities, oldest first.
     identities: Vec<Identity>,
 }
 
-/// What the user signs in with
+/// List the user's identities
 #[utoipa::path(
     get,
     path = "/me/identities",
@@ -72,12 +72,12 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
 
 /// Link another identity
 ///
-/// The identity signs in as this user from now on. Its e-mail address may be any, verified
-/// or not; the user's own stays as it is. An identity of somebody else stays theirs. It takes a session that was
-/// opened within ten minutes, or a fresh `id_token` of an identity that is the user's already.
+/// The identity signs in as this user from now on. Its e-mail address may be any, verified or not, and does not
+/// change the user's own. An identity of another user is refused. It needs a session that was opened within ten
+/// minutes, or a fresh `id_token` of one of the user's identities.
 #[utoipa::path(
     post,
-    // One name for what stands there, since OpenAPI (3.1, "Paths Object") takes no two paths that differ in that alone.
+    // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that differ in it alone.
     path = "/me/identities/{identity}",
     operation_id = "linkIdentity",
     tag = "Identities",
@@ -118,8 +118,9 @@ async fn link(
 
 /// Unlink an identity
 ///
-/// Ends the sessions that were opened with it, perhaps this one. The last identity stays: without it nobody could
-/// sign in to the account. It takes a session that was opened within ten minutes, or a fresh `id_token` in the body.
+/// Ends the sessions that were opened with it, which may include this one. The last identity cannot be unlinked,
+/// since nobody could sign in to the account without it. It needs a session that was opened within ten minutes, or a
+/// fresh `id_token` in the body.
 #[utoipa::path(
     delete,
     path = "/me/identities/{identity}",

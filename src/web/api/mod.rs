@@ -1,4 +1,4 @@
-//! The JSON API under `/api/v1`, one file a resource.
+//! The JSON API under `/api/v1`, with one file for each resource.
 
 mod account;
 mod identities;
@@ -16,7 +16,7 @@ use utoipa::openapi::OpenApi;
 
 use super::openapi;
 
-/// The routes of the API.
+/// Returns the routes of the API.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     let resources = [
@@ -32,7 +32,7 @@ pub fn routes() -> Vec<Route> {
     resources.concat()
 }
 
-/// The description of the same routes but the document's own, their paths relative to where they are mounted.
+/// Returns the description of these routes, except the document's own. Paths are relative to the mount point.
 #[must_use]
 pub fn description() -> OpenApi {
     account::Described::openapi()

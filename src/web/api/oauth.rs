@@ -1,6 +1,6 @@
-//! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: the refresh (RFC 6749 §6) and the sign-out (RFC 7009) as
-//! standard clients ask for them. Our clients are public and registered nowhere, so there is no client authentication, and
-//! a `client_id` is not looked at; there are no scopes either, and whatever a client asks for is ignored (RFC 6749 §3.3).
+//! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: refresh (RFC 6749 §6) and revocation (RFC 7009) for standard
+//! clients. Clients are public and not registered, so there is no client authentication and `client_id` is ignored.
+//! There are no scopes either, and a requested scope is ignored (RFC 6749 §3.3).
 
 use rocket::http::{Header, Status};
 use rocket::request::Request;
@@ -30,19 +30,19 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(token, revoke))]
 pub(super) struct Described;
 
-/// A refresh (RFC 6749 §6).
+/// A refresh request (RFC 6749 §6).
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what `token` reads by hand")]
 struct TokenRequest {
     grant_type: GrantType,
-    /// The one of the latest answer.
+    /// The refresh token of the latest answer.
     #[schema(min_length = 1)]
     refresh_token: String,
-    /// Whatever the client calls itself; not looked at, since nobody is registered here (RFC 6749 §3.2.1).
+    /// Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
-/// The one grant that there is; the first credential comes from a sign-in.
+/// The only grant. The first credential comes from a sign-in.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "it describes what `token` reads by hand")]
@@ -57,9 +57,9 @@ struct RevocationRequest {
     /// A refresh token or an access token.
     #[schema(min_length = 1)]
     token: String,
-    /// Not needed: the two are told apart without.
+    /// Ignored: the service recognises both kinds of token.
     token_type_hint: Option<String>,
-    /// Whatever the client calls itself; not looked at, since nobody is registered here (RFC 6749 §3.2.1).
+    /// Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
@@ -71,7 +71,7 @@ struct OAuthError<'a> {
     error_description: &'a str,
 }
 
-/// What is wrong.
+/// The error's name.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum OAuthErrorName {
@@ -80,7 +80,7 @@ enum OAuthErrorName {
     UnsupportedGrantType,
 }
 
-/// A failure: where RFC 6749 has a name for it, in the standard's form, else as a problem.
+/// A failure, in the standard's form if RFC 6749 has a name for it, else as a problem.
 #[derive(Debug)]
 struct Failure {
     name: Option<OAuthErrorName>,
@@ -131,13 +131,13 @@ impl<'r> Responder<'r, 'static> for Failure {
     }
 }
 
-/// What any client may be told beside the standard's errors.
+/// The errors that are answered as problems.
 type Elsewhere = (RateLimited<Refresh>, Db);
 
 /// Refresh, for standard clients
 ///
-/// The refresh as RFC 6749 §6 has it, for clients that configure themselves by `/.well-known/oauth-authorization-server`.
-/// It does what `POST /api/v1/auth/refresh` does.
+/// The refresh of RFC 6749 §6, for clients that configure themselves by `/.well-known/oauth-authorization-server`.
+/// It does the same as `POST /api/v1/auth/refresh`.
 #[utoipa::path(
     post,
     path = "/auth/token",
@@ -178,15 +178,15 @@ async fn token(
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
 }
 
-/// Nothing, that nobody may keep.
+/// An empty answer that must not be cached.
 #[derive(rocket::Responder)]
 struct Revoked((), Header<'static>);
 
-// 200 also for what has ended already: there is nothing that a client could do about it (RFC 7009 §2.2).
+// A session that has already ended answers 200, too: the client could do nothing about it (RFC 7009 §2.2).
 /// Sign out, for standard clients
 ///
-/// The revocation as RFC 7009 has it: ends the session of a refresh token or of an access token. A token that is
-/// unknown is no error. Services that only verify tokens take the access token until it expires.
+/// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is no error. Services that
+/// only verify tokens accept the access token until it expires.
 #[utoipa::path(
     post,
     path = "/auth/revoke",

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/refresh`: a refresh token for the next credential.
+//! `POST /api/v1/auth/refresh`: exchanges a refresh token for the next credential.
 
 use rocket::{Route, State, post, routes};
 use utoipa::{OpenApi, ToSchema};
@@ -23,15 +23,15 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(refresh))]
 pub(super) struct Described;
 
-/// A credential to renew.
+/// A refresh request.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what `refresh` reads by hand")]
 struct RefreshRequest {
-    /// The one of the latest answer.
+    /// The refresh token of the latest answer.
     refresh_token: String,
 }
 
-/// What a refresh can end with beside what its guards say.
+/// The errors of a refresh beside those of the guards.
 enum Refused {}
 
 impl Fails for Refused {
@@ -42,10 +42,10 @@ impl Fails for Refused {
 
 /// Exchange a refresh token for the next credential
 ///
-/// The token is used up, and the answer holds its successor: store that before anything else, and let one request
-/// at a time refresh. When the answer gets lost, repeat the request with the same token: within 30 seconds the answer is
-/// the same refresh token, and later, for a day unless the operator says otherwise, another one. Any other use of a token
-/// that is used up ends the session, because somebody else may have it.
+/// The token is used up, and the answer contains its successor: store that before anything else, and send one
+/// refresh at a time. If the answer is lost, repeat the request with the same token. Within 30 seconds the answer
+/// contains the same refresh token; later, for a day unless the operator says otherwise, it contains another one.
+/// Any other use of a used token ends the session, because the token may be stolen.
 #[utoipa::path(
     post,
     path = "/auth/refresh",

@@ -1,4 +1,4 @@
-//! `/api/v1/me/sessions`: where the user is signed in.
+//! `/api/v1/me/sessions`: the user's sessions.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(list, end))]
 pub(super) struct Described;
 
-/// What ending a session can end with beside what its guards say.
+/// The errors of ending a session beside those of the guards.
 enum EndFailures {}
 
 impl Fails for EndFailures {
@@ -38,26 +38,26 @@ impl Fails for EndFailures {
 /// A user's sessions.
 #[derive(Serialize, ToSchema)]
 struct Sessions {
-    /// The last used first.
+    /// The sessions, last used first.
     sessions: Vec<Session>,
 }
 
-/// Where a user is signed in.
+/// A session of the user.
 #[derive(Serialize, ToSchema)]
 struct Session {
-    /// End it by this. An access token's `sid`.
+    /// The session's id, for ending it. It is the access token's `sid`.
     id: Uuid,
-    /// Whether it is the session of this request.
+    /// True for the session of this request.
     current: bool,
-    /// What it was opened with.
+    /// The provider that it was opened with.
     provider: String,
-    /// When it was opened.
+    /// The time at which it was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// When it was last refreshed.
+    /// The time of its last refresh.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
-    /// IPv4 or IPv6 address that it was opened from.
+    /// The IPv4 or IPv6 address that it was opened from.
     #[schema(required = true, value_type = Option<String>)]
     ip: Option<IpAddr>,
     /// The `User-Agent` that opened it.
@@ -66,18 +66,18 @@ struct Session {
     device: Device,
 }
 
-/// What the sign-in said about its device.
+/// The device, as the sign-in described it.
 #[derive(Serialize, ToSchema)]
 struct Device {
-    /// What its owner calls it.
+    /// The owner's name for the device.
     #[schema(required = true)]
     name: Option<String>,
-    /// What it runs.
+    /// The platform that the device runs.
     #[schema(required = true)]
     platform: Option<String>,
 }
 
-/// Where the user is signed in
+/// List the user's sessions
 #[utoipa::path(
     get,
     path = "/me/sessions",
@@ -110,7 +110,7 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
 
 /// End one session
 ///
-/// For the phone that got lost. To end this one, sign out.
+/// Use it for a lost phone. To end the current session, sign out.
 #[utoipa::path(
     delete,
     path = "/me/sessions/{id}",

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/oauth/<provider>`: an identity provider's token for a credential of ours.
+//! `POST /api/v1/auth/oauth/<provider>`: exchanges an identity provider's token for a credential of the service.
 
 use rocket::{Route, State, post, routes};
 use utoipa::OpenApi;
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(sign_in))]
 pub(super) struct Described;
 
-/// What the rules about users refuse with.
+/// The errors of the rules about users.
 enum Rules {}
 
 impl Fails for Rules {
@@ -43,9 +43,9 @@ impl Fails for Rules {
 
 /// Sign in with an identity provider's token
 ///
-/// A known account at the provider is its user. An unknown one with a verified e-mail address is linked to the user
+/// A known identity signs in as its user. An unknown identity with a verified e-mail address is linked to the user
 /// who proved that address, or becomes a new user. An unverified address never leads to an existing user. A user who
-/// merely claims an address loses it to whoever proves it, and keeps everything else.
+/// only claims an address loses it to the user who proves it, and keeps everything else.
 ///
 /// The request can be repeated with the same token while that is fresh; each success opens a session.
 #[utoipa::path(

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/logout`: end this session, the others, or all.
+//! `POST /api/v1/auth/logout`: ends this session, the user's others, or all.
 
 use rocket::http::Status;
 use rocket::{Route, post, routes};
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(logout))]
 pub(super) struct Described;
 
-/// Which sessions to end.
+/// The sessions to end.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case", default = "local")]
 #[expect(dead_code, reason = "it describes what `logout` reads by hand")]
@@ -31,11 +31,11 @@ enum SignOutScope {
     Global,
 }
 
-// 204 also for what has ended already: there is nothing that an app could do about it (RFC 7009 §2.2).
+// A session that has already ended answers 204, too: the app could do nothing about it (RFC 7009 §2.2).
 /// Sign out
 ///
-/// Send the access token, or, when that has expired, the refresh token in the body. A session that has ended already
-/// is no error. Services that only verify tokens take the access token until it expires.
+/// Send the access token or, if that has expired, the refresh token in the body. A session that has already ended is
+/// no error. Services that only verify tokens accept the access token until it expires.
 #[utoipa::path(
     post,
     path = "/auth/logout",
@@ -51,7 +51,7 @@ enum SignOutScope {
         Problems<(RateLimited<Refresh>, Departing, Db)>,
     ),
 )]
-// A single one would be taken for absent when it is repeated.
+// Rocket would treat a repeated `scope` as absent if the parameter were not a `Vec`.
 #[post("/auth/logout?<scope>", data = "<departing>")]
 async fn logout(
     _limit: RateLimited<Refresh>,

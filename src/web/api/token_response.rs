@@ -1,4 +1,4 @@
-//! The answers that carry a credential (RFC 6749 §5.1).
+//! Answers with a credential (RFC 6749 §5.1).
 
 use rocket::http::Status;
 use rocket::request::Request;
@@ -18,18 +18,18 @@ use crate::web::metrics;
 /// A credential (RFC 6749 §5.1).
 #[derive(Serialize, ToSchema)]
 pub(super) struct Credential<'a> {
-    /// For `Authorization: Bearer …`, here and at every other service. A JWT, but none of the app's business.
+    /// For `Authorization: Bearer …`, here and at every other service. It is a JWT, but apps should not read it.
     access_token: &'a str,
     token_type: TokenType,
     /// Seconds from now until the access token expires.
     expires_in: u32,
-    /// For the next refresh, once. Replaces the one before: keep only this one, where no other app can read it.
+    /// For the next refresh, once. It replaces the one before: keep only this one, out of reach of other apps.
     refresh_token: &'a str,
     /// Seconds from now until the refresh token expires unless it is used.
     refresh_expires_in: u32,
 }
 
-/// How the access token is sent (RFC 6750).
+/// The type of the access token (RFC 6750).
 #[derive(Serialize, ToSchema)]
 enum TokenType {
     Bearer,
@@ -46,7 +46,7 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// A credential, and whose it is.
+/// A credential, with its user and identity.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SignedIn)]
 pub(super) struct SignInBody<'a> {
@@ -57,8 +57,8 @@ pub(super) struct SignInBody<'a> {
     identity: Identity,
 }
 
-/// How the identity found its user: `created` made a new one, `linked` added the identity to the one who has its
-/// verified e-mail address, `signed_in` knew it already.
+/// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
+/// e-mail address, `signed_in` found a known identity.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
@@ -67,17 +67,17 @@ enum Outcome {
     SignedIn,
 }
 
-/// The identity that was signed in with.
+/// The identity that signed in.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SignedInIdentity)]
 struct Identity {
-    /// Unlink it by this.
+    /// The identity's id, for unlinking it.
     id: Uuid,
-    /// As in the path.
+    /// The provider's name, as in the path.
     provider: String,
     /// The token's `sub`.
     subject: String,
-    /// The token's address, as the provider spells it.
+    /// The token's e-mail address, as the provider spells it.
     #[schema(required = true)]
     email: Option<String>,
 }
@@ -89,16 +89,15 @@ impl From<user::Identity> for Identity {
     }
 }
 
-/// A credential on its way to the client: 201 when a user was created, else 200.
+/// A response with a credential: 201 if a user was created, else 200.
 pub(super) struct TokenResponse {
     status: Status,
     body: Result<Vec<u8>, serde_json::Error>,
-    /// How a sign-in ended, for the metrics.
+    /// The outcome of a sign-in, for the metrics.
     outcome: Option<metrics::SignedIn>,
 }
 
 impl TokenResponse {
-    /// The answer to a sign-in.
     pub(super) fn signed_in(opened: Opened, lifetimes: config::Session) -> Self {
         let Opened { signed_in: SignedIn { outcome, user, identity }, access_token, refresh_token } = opened;
         let (status, outcome, counted) = match outcome {
@@ -107,7 +106,7 @@ impl TokenResponse {
             users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, metrics::SignedIn::KNOWN),
         };
         let body = serde_json::to_vec(&SignInBody {
-            // No token outlives a session that has just begun (`config::session`).
+            // No token outlives a new session (`config::session`).
             credential: Credential::new(
                 access_token.expose(),
                 lifetimes.access_token_ttl,
@@ -121,7 +120,6 @@ impl TokenResponse {
         Self { status, body, outcome: Some(counted) }
     }
 
-    /// The answer to a refresh.
     pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
         let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
         let expires_in = lifetimes.access_token_ttl;

@@ -1,4 +1,4 @@
-//! How things look on the wire, and the JSON that carries them.
+//! Users and identities as JSON, and the JSON responses.
 
 use rocket::http::{ContentType, Header, Status};
 use rocket::request::Request;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::domain::user;
 use crate::store::identities::IdentityRow;
 
-/// A JSON answer that nobody may keep.
+/// A JSON answer that must not be cached.
 pub(super) struct Json<T>(pub Status, pub T);
 
 impl<'r, T: Serialize> Responder<'r, 'static> for Json<T> {
@@ -21,7 +21,7 @@ impl<'r, T: Serialize> Responder<'r, 'static> for Json<T> {
     }
 }
 
-/// The same, already serialised.
+/// Like [`Json`], but already serialised.
 pub(super) struct Bytes(pub Status, pub Vec<u8>);
 
 impl<'r> Responder<'r, 'static> for Bytes {
@@ -35,19 +35,19 @@ impl<'r> Responder<'r, 'static> for Bytes {
     }
 }
 
-/// What a user signs in with: an account at an identity provider.
+/// An account at an identity provider with which a user signs in.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Identity {
-    /// Unlink it by this.
+    /// The identity's id, for unlinking it.
     id: Uuid,
-    /// As in the path of the sign-in.
+    /// The provider's name, as in the path of the sign-in.
     provider: String,
     /// The account's `sub` at the provider.
     subject: String,
-    /// The provider's latest address for the account.
+    /// The account's latest e-mail address at the provider.
     #[schema(required = true)]
     email: Option<String>,
-    /// When it was linked.
+    /// The time at which it was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }
@@ -62,20 +62,21 @@ impl From<IdentityRow> for Identity {
 /// A user.
 #[derive(Serialize, ToSchema)]
 pub(super) struct User {
-    /// Never reused: the only thing about a user that other services should keep. An access token's `sub`.
+    /// The user's id, never reused: the only data about a user that other services should store. An access token's
+    /// `sub`.
     id: Uuid,
-    /// In lower case, unique among users; `null` when no provider gave one.
+    /// The e-mail address in lower case, unique among users; `null` if no provider gave one.
     #[schema(required = true)]
     email: Option<String>,
-    /// Whether a provider vouches that the address is this person's.
+    /// True if a provider has verified that the address is the user's.
     email_verified: bool,
-    /// What the provider calls them.
+    /// The user's name at the provider.
     #[schema(required = true)]
     name: Option<String>,
-    /// Address of a picture.
+    /// The URL of a picture.
     #[schema(required = true)]
     picture: Option<String>,
-    /// When they first signed in.
+    /// The time of the first sign-in.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }
