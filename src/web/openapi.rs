@@ -1,8 +1,8 @@
-//! `GET /api/v1/openapi.json`: the API's description, made from the code that answers.
+//! `GET /api/v1/openapi.json`: the OpenAPI description, generated from the code that answers.
 //!
-//! Each resource describes its routes next to them, with the structs that it serialises and the errors of the
-//! guards that it uses. Here they are put together. Routes outside `/api/v1` join in [`description`], by
-//! `merge_from`, since their paths are whole already.
+//! Each resource describes its routes next to them, with the structs that it serialises and the errors of its
+//! guards. This module combines them. Routes outside `/api/v1` are added in [`description`] by `merge_from`, since
+//! their paths are already complete.
 
 pub mod examples;
 pub mod headers;
@@ -28,26 +28,26 @@ use self::problems::{Nothing, Problems};
 use super::api;
 use super::problem::{self, Problem};
 
-/// The name that routes call the security scheme by.
+/// The name of the security scheme in the descriptions of the routes.
 const ACCESS_TOKEN: &str = "access_token";
 
-/// Operations whose bodies can be left out, which utoipa knows only of bodies that may be `null`.
+/// The operations with optional bodies. utoipa treats a body as optional only if it may be `null`.
 const OPTIONAL_BODIES: [&str; 3] = ["deleteMe", "logout", "unlinkIdentity"];
 
-/// What reads before the table of errors.
+/// The text before the table of errors.
 const INTRODUCTION: &str = include_str!("openapi/description.md");
 
-/// The document never changes while the program runs.
+/// The document, which never changes while the program runs.
 static DOCUMENT: LazyLock<Result<String, String>> =
     LazyLock::new(|| description().to_json().map_err(|error| error.to_string()));
 
-/// The routes of the document and of its page, for `/api/v1`.
+/// Returns the routes of the document and of its page, to be mounted at `/api/v1`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     [routes![document], page::routes()].concat()
 }
 
-/// The description of the whole service.
+/// Returns the description of the whole service.
 #[must_use]
 pub fn description() -> OpenApi {
     let frame = OpenApiBuilder::new()
@@ -110,9 +110,9 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
 }
 
-/// Says what no route need mention, and what utoipa has no words for.
+/// Adds the parts that all routes share and those that utoipa cannot express.
 fn complete(operation: &mut Operation) {
-    // Without it, a document says nothing about who may send the request.
+    // Without this member, the document does not say who may send the request.
     operation.security.get_or_insert_default();
     let id = operation.operation_id.as_deref().unwrap_or_default();
     if let Some(RefOr::T(body)) = &mut operation.request_body
@@ -120,7 +120,7 @@ fn complete(operation: &mut Operation) {
     {
         body.required = Some(Required::False);
     }
-    // `RequestLog` gives the header to every answer.
+    // `RequestLog` adds the header to every answer.
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             let name = headers::REQUEST_ID_HEADER;
@@ -133,7 +133,7 @@ fn complete(operation: &mut Operation) {
 #[openapi(paths(document))]
 struct Itself;
 
-/// The document on its way out.
+/// The document as a response.
 struct Document(&'static str);
 
 impl<'r> Responder<'r, 'static> for Document {
@@ -146,9 +146,9 @@ impl<'r> Responder<'r, 'static> for Document {
     }
 }
 
-/// This document
+/// Get this document
 ///
-/// Made from the code that answers. Give it to a client generator, or read it in any viewer.
+/// It is generated from the code that answers. Use it with a client generator or a viewer.
 #[utoipa::path(
     get,
     path = "/openapi.json",

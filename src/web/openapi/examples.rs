@@ -1,8 +1,8 @@
-//! Examples of what is sent and answered. The tests hold them against the schemas.
+//! Example requests and answers. The tests check them against the schemas.
 
 use serde_json::{Value, json};
 
-/// A request's id.
+/// A request id.
 pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
 const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
 const IDENTITY: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e12";
@@ -10,30 +10,30 @@ const SESSION: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e13";
 const SUBJECT: &str = "110169484474386276334";
 const EMAIL: &str = "ada@example.com";
 const THEN: &str = "2026-01-31T09:26:53.589793Z";
-/// Shortened: a real one has some 800 bytes.
+/// A shortened token; a real one has some 800 bytes.
 const ID_TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMTAxIn0.c2lnbmF0dXJl";
 const CLIENT_ID: &str = "1234567890-android.apps.googleusercontent.com";
 const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 
-/// A sign-in, or the linking of an identity, with nothing that need not be.
+/// Returns a sign-in, or a request to link an identity, with the required members only.
 #[must_use]
 pub fn id_token() -> Value {
     json!({ "id_token": ID_TOKEN })
 }
 
-/// The same with a nonce.
+/// Like [`id_token`], with a nonce.
 #[must_use]
 pub fn id_token_and_nonce() -> Value {
     json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
 }
 
-/// A fresh token of an identity that is the user's.
+/// Returns a fresh token of one of the user's identities.
 #[must_use]
 pub fn reauthentication() -> Value {
     json!({ "reauthentication": { "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" } })
 }
 
-/// The linking of an identity in a session that is not fresh.
+/// Returns a request to link an identity in a session that is not fresh.
 #[must_use]
 pub fn whole_link() -> Value {
     let mut body = reauthentication();
@@ -41,7 +41,7 @@ pub fn whole_link() -> Value {
     body
 }
 
-/// A sign-in with all that can be said.
+/// Returns a sign-in with all members.
 #[must_use]
 pub fn whole_sign_in() -> Value {
     json!({
@@ -50,31 +50,31 @@ pub fn whole_sign_in() -> Value {
     })
 }
 
-/// A refresh, or a sign-out without an access token.
+/// Returns a refresh, or a sign-out without an access token.
 #[must_use]
 pub fn refresh_token() -> Value {
     json!({ "refresh_token": REFRESH_TOKEN })
 }
 
-/// The same for a standard client.
+/// Returns the refresh of a standard client.
 #[must_use]
 pub fn refresh_grant() -> Value {
     json!({ "grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID })
 }
 
-/// The revocation of a token.
+/// Returns the revocation of a token.
 #[must_use]
 pub fn revocation() -> Value {
     json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
 }
 
-/// An error as RFC 6749 has it.
+/// Returns an error in the form of RFC 6749.
 #[must_use]
 pub fn oauth_error() -> Value {
     json!({ "error": "invalid_grant", "error_description": "the refresh token is not one that can be exchanged" })
 }
 
-/// A credential.
+/// Returns a credential.
 #[must_use]
 pub fn credential() -> Value {
     json!({
@@ -84,7 +84,7 @@ pub fn credential() -> Value {
     })
 }
 
-/// A sign-in that ended so.
+/// Returns the answer to a sign-in with this outcome.
 #[must_use]
 pub fn signed_in(outcome: &str) -> Value {
     let mut body = credential();
@@ -101,19 +101,19 @@ fn user() -> Value {
     })
 }
 
-/// An identity in a list.
+/// Returns an identity in a list.
 #[must_use]
 pub fn identity() -> Value {
     json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN })
 }
 
-/// A user's identities.
+/// Returns a user's identities.
 #[must_use]
 pub fn identities() -> Value {
     json!({ "identities": [identity()] })
 }
 
-/// The user who is signed in.
+/// Returns the signed-in user.
 #[must_use]
 pub fn me() -> Value {
     let mut body = user();
@@ -121,7 +121,7 @@ pub fn me() -> Value {
     body
 }
 
-/// A user's sessions.
+/// Returns a user's sessions.
 #[must_use]
 pub fn sessions() -> Value {
     json!({ "sessions": [{
@@ -131,7 +131,7 @@ pub fn sessions() -> Value {
     }] })
 }
 
-/// The published keys.
+/// Returns the published keys.
 #[must_use]
 pub fn keys() -> Value {
     json!({ "keys": [{

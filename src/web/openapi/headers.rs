@@ -1,4 +1,4 @@
-//! The headers that answers have beside their bodies.
+//! The headers of answers.
 
 use serde_json::{Value, json};
 use utoipa::openapi::header::{Header, HeaderBuilder};
@@ -8,25 +8,25 @@ use utoipa::openapi::{Ref, RefOr};
 use super::examples::REQUEST_ID;
 use crate::web::problem::{Entry, Kind};
 
-/// Every answer's.
+/// The header of every answer.
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
 
-/// Those that every error of a status has, or may have.
+/// Returns the headers that the errors of a status have, or may have.
 pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
     let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
     let challenge = entries.iter().any(|entry| entry.error == Kind::InvalidAccessToken.entry().error);
     [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE)].into_iter().flatten()
 }
 
-/// A reference to the description of that header.
+/// Returns a reference to the header's description.
 #[must_use]
 pub fn reference(name: &str) -> RefOr<Header> {
     RefOr::Ref(Ref::new(format!("#/components/headers/{name}")))
 }
 
-/// The descriptions.
+/// Returns the descriptions of the headers.
 #[must_use]
 pub fn all() -> [(&'static str, Header); 3] {
     [

@@ -1,5 +1,5 @@
-//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is Swagger UI, out of this program:
-//! no other host is asked for anything, nor told.
+//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is an embedded Swagger UI, so no other
+//! host is contacted.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -14,11 +14,11 @@ use utoipa_swagger_ui::Config;
 use super::problems::{Missing, Nothing, Problems};
 use crate::web::problem::{Kind, Problem};
 
-/// The viewer makes styles as it goes, and draws its icons from `data:` addresses.
+/// The viewer adds styles at run time and draws its icons from `data:` URLs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
-/// The routes, for `/api/v1`.
+/// Returns the routes, to be mounted at `/api/v1`.
 pub(super) fn routes() -> Vec<Route> {
     routes![page, part]
 }
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[openapi(paths(page, part))]
 pub(super) struct Described;
 
-/// The page, or a part of it.
+/// The page, or one of its assets.
 struct Part {
     body: Cow<'static, [u8]>,
     content_type: ContentType,
@@ -57,9 +57,9 @@ impl<'r> Responder<'r, 'static> for Part {
     }
 }
 
-/// A page to read and try
+/// Read and try the API
 ///
-/// This document in Swagger UI.
+/// The page shows this document in Swagger UI.
 #[utoipa::path(
     get,
     path = "/docs",
@@ -76,7 +76,7 @@ const fn page() -> Part {
     Part::new(include_str!("../../../static/docs.html"), ContentType::HTML)
 }
 
-/// What the page is made of
+/// Get an asset of the page
 #[utoipa::path(
     get,
     path = "/docs/{part}",

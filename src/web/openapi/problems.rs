@@ -1,7 +1,7 @@
-//! Which errors a route can answer, gathered from what its guards and its handler fail with.
+//! The errors that a route can answer, collected from its guards and its handler.
 //!
-//! Each guard names its errors once, next to the code that fails; names, statuses and advice come from the
-//! catalogue. So a route's description grows when a guard of its does.
+//! Each guard lists its errors once, next to the code that fails. Names, statuses and advice come from the
+//! catalogue. So a route's description follows its guards.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -15,9 +15,9 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::headers;
 use crate::web::problem::{Entry, Kind};
 
-/// Something that fails a request: a guard, the database, or a handler's own rules.
+/// A guard, the database, or a handler's own rules: anything that can fail a request.
 pub trait Fails {
-    /// With what.
+    /// Returns the kinds of problems that it can cause.
     fn kinds() -> impl Iterator<Item = Kind>;
 }
 
@@ -33,7 +33,7 @@ impl<A: Fails, B: Fails, C: Fails> Fails for (A, B, C) {
     }
 }
 
-/// Nothing of its own: what is left is [`ANYWHERE`].
+/// No errors but those in [`ANYWHERE`].
 #[derive(Debug)]
 pub enum Nothing {}
 
@@ -43,7 +43,7 @@ impl Fails for Nothing {
     }
 }
 
-/// Nothing is there by the name that was asked for.
+/// The error that nothing has the requested name.
 #[derive(Debug)]
 pub enum Missing {}
 
@@ -53,10 +53,10 @@ impl Fails for Missing {
     }
 }
 
-/// What any route can answer, whatever its guards.
+/// The errors that any route can answer, whatever its guards.
 pub const ANYWHERE: [Kind; 1] = [Kind::InternalError];
 
-/// Says at a route's `#[utoipa::path]` which errors it answers: those of `T`, and those of any route.
+/// The responses of a route in `#[utoipa::path]`: the errors of `T`, and those of any route.
 #[derive(Debug)]
 pub struct Problems<T>(PhantomData<T>);
 
@@ -89,7 +89,7 @@ fn response(status: u16, entries: &[Entry]) -> Response {
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
     let known: Vec<_> = Kind::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
     let examples = entries.iter().map(|entry| {
-        // The others are of a second status.
+        // An error with a second status has no shared example for it.
         let example: RefOr<Example> = if known.contains(&(entry.error, entry.status)) {
             RefOr::Ref(Ref::new(format!("#/components/examples/{}", entry.error)))
         } else {
@@ -105,12 +105,12 @@ fn response(status: u16, entries: &[Entry]) -> Response {
     response
 }
 
-/// The names of these errors, as a schema.
+/// Returns the names of these errors as a schema.
 fn names(entries: impl Iterator<Item = Entry>) -> Object {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
 }
 
-/// `error`: one of the whole catalogue.
+/// Returns the schema of `error`: any name in the catalogue.
 pub fn any_name() -> Object {
     let mut schema = names(Kind::all().map(Kind::entry));
     schema.description = Some(
@@ -120,7 +120,7 @@ pub fn any_name() -> Object {
     schema
 }
 
-/// One example for each error, by its name.
+/// Returns one example for each error, by its name.
 pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
     Kind::all().map(Kind::entry).map(|entry| (entry.error, described(&entry)))
 }
@@ -136,7 +136,7 @@ fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {
     })
 }
 
-/// The catalogue as a table in Markdown.
+/// Returns the catalogue as a table in Markdown.
 #[must_use]
 pub fn table() -> String {
     let row = |Entry { status, error, title, .. }: Entry| {
