@@ -1,7 +1,7 @@
-//! RFC 9457 problem details: a closed catalogue of errors, and the one way they are answered.
+//! RFC 9457 problem details: a closed catalogue of errors, and one way to answer with them.
 //!
-//! Rocket's catchers never see why a guard failed. So a problem is kept with its request as soon
-//! as it is known, and whoever renders it, or logs it, finds it there.
+//! Rocket's catchers never see why a guard failed. So a problem is kept with its request as soon as it is known, and
+//! the catcher and the log read it from there.
 
 mod catalogue;
 
@@ -20,34 +20,34 @@ use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
 use crate::{provider, session, store};
 
-/// A problem on its way to the client, and to the log.
+/// An error on its way to the client and the log.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// What went wrong.
+    /// The kind of error.
     pub kind: Kind,
-    /// The check that failed. Never a token, a name or anything else that was sent.
+    /// The check that failed. It never contains a token, a name or anything else from the request.
     pub detail: Cow<'static, str>,
-    /// Seconds to wait before trying again.
+    /// The seconds to wait before a retry.
     pub retry_after: Option<u32>,
-    /// The `WWW-Authenticate` header.
+    /// The value of the `WWW-Authenticate` header.
     pub challenge: Option<&'static str>,
-    /// Methods that would have been allowed.
+    /// The value of the `Allow` header.
     pub allow: Option<String>,
-    /// For the log alone.
+    /// The cause, for the log only.
     pub log: Option<String>,
     /// Is true when the token may have caused it, though the provider gave no usable answer.
     pub no_verdict: bool,
 }
 
 impl Problem {
-    /// A problem of that kind.
+    /// Creates a problem of this kind.
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
         Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, no_verdict: false }
     }
 
-    /// The same, with the reason that only the log may know.
+    /// Adds the cause, which only the log may show.
     #[must_use]
     pub fn logged(self, log: impl Into<String>) -> Self {
         Self { log: Some(log.into()), ..self }
@@ -59,42 +59,42 @@ impl Problem {
         Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
     }
 
-    /// The same of a request whose credential is an access token: see [`Kind::beside_a_bearer`].
+    /// Returns the problem for a request whose credential is an access token: see [`Kind::beside_a_bearer`].
     #[must_use]
     pub fn beside_a_bearer(self) -> Self {
         Self { kind: self.kind.beside_a_bearer(), ..self }
     }
 
-    /// The status that answers it.
+    /// Returns the HTTP status.
     #[must_use]
     pub const fn status(&self) -> Status {
         Status { code: self.kind.entry().status }
     }
 
-    /// Keeps the problem with its request; the first one counts.
+    /// Keeps the problem with its request. If the request has a problem already, that one stays.
     pub fn keep<'r>(self, request: &'r Request<'_>) -> &'r Self {
         request.local_cache(|| self)
     }
 }
 
-/// An error, as RFC 9457 has it.
+/// An error (RFC 9457).
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct Body<'a> {
-    /// A page about this error, below the service's own address: its cause, and what to do.
+    /// The URL of a page about this error, relative to the service: its cause and its remedy.
     #[serde(rename = "type")]
     #[schema(format = "uri-reference")]
     type_: String,
-    /// The error in a few words, the same every time.
+    /// A short summary, the same for every error of this name.
     title: &'a str,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// The check that failed, for developers. It never repeats what was sent.
+    /// The check that failed, for developers. It never repeats the request's content.
     detail: &'a str,
     #[schema(schema_with = any_name)]
     error: &'a str,
-    /// Finds the request in the service's log; the same as `X-Request-Id`.
+    /// The id of the request in the service's log; the same as `X-Request-Id`.
     request_id: &'a str,
 }
 
@@ -117,7 +117,7 @@ impl<'r> Responder<'r, 'static> for Problem {
             .status(problem.status())
             .header(ContentType::new("application", "problem+json").with_params(("charset", "utf-8")))
             .header(Header::new("Cache-Control", "no-store"))
-            // Rocket runs no fairing for a request whose method or target it does not know.
+            // Rocket runs no fairing for a request whose method or target it does not understand.
             .header(Header::new("X-Content-Type-Options", "nosniff"))
             .header(Header::new("X-Request-Id", request_id.to_owned()))
             .sized_body(json.len(), std::io::Cursor::new(json));
@@ -203,7 +203,7 @@ impl From<session::refresh::Error> for Problem {
 }
 
 impl Problem {
-    /// Of an answer of which nobody has said why: below 500, whatever it is, it is no mistake of ours.
+    /// Returns the problem for a status that no code explained. Below 500, the request is at fault.
     #[must_use]
     pub fn unexplained(status: u16) -> Self {
         if status < 500 {
@@ -213,14 +213,14 @@ impl Problem {
         }
     }
 
-    /// A mistake of ours.
+    /// Returns an internal error.
     #[must_use]
     pub fn internal() -> Self {
         Self::new(Kind::InternalError, "the service made a mistake; nothing is wrong with the request")
     }
 }
 
-/// An error and what is behind it, in one line.
+/// Joins an error and its sources in one line.
 fn sources(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,4 @@
-//! `/problems/<error>`: what an error means and what to do about it, for the developer who reads
-//! it at midnight. A problem's `type` leads here.
+//! `/problems/<error>`: pages for developers about an error's cause and remedy. A problem's `type` links here.
 
 use rocket::{Route, get, routes};
 use serde::Serialize;
@@ -9,7 +8,7 @@ use super::openapi::problems::{Missing, Nothing, Problems};
 use super::problem::{Entry, Kind, Problem};
 use super::templates::{Html, html};
 
-/// The routes of the pages.
+/// Returns the routes of the pages.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     routes![index, page]
@@ -20,7 +19,7 @@ struct Context {
     entries: Vec<Entry>,
 }
 
-/// The description of the pages.
+/// Returns the description of the pages.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
     Described::openapi()
@@ -30,7 +29,7 @@ pub fn description() -> utoipa::openapi::OpenApi {
 #[openapi(paths(index, page))]
 struct Described;
 
-/// What each error means
+/// Explain every error
 #[utoipa::path(
     get,
     path = "/problems",
@@ -44,9 +43,9 @@ fn index() -> Html {
     html("problems", Context { entries: Kind::all().map(Kind::entry).collect() })
 }
 
-/// What one error means, and what to do about it
+/// Explain one error
 ///
-/// A problem's `type` leads here.
+/// The page gives the cause and the remedy. A problem's `type` links here.
 #[utoipa::path(
     get,
     path = "/problems/{name}",

@@ -1,17 +1,16 @@
-//! Every error there is: its name, its status, and what a developer who reads it at midnight should
-//! know.
+//! The catalogue of all errors: their names, statuses, causes and remedies.
 
 use serde::Serialize;
 
 use crate::domain::refusal::Reason;
 
-/// What went wrong, by the name on the wire.
+/// The kind of an error, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "`Kind::entry` holds each one's title, cause and remedy")]
 pub enum Kind {
     InvalidRequest,
     Refused(Reason),
-    /// The same of a token that comes beside an access token, which alone is what 401 is about.
+    /// A refused `id_token` beside an access token. It answers 422, since 401 is about the access token alone.
     RefusedBesideBearer(Reason),
     InvalidAccessToken,
     InvalidRefreshToken,
@@ -30,23 +29,23 @@ pub enum Kind {
     InternalError,
 }
 
-/// What the catalogue says of an error.
+/// The catalogue's entry for an error.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Entry {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
     /// The name on the wire.
     pub error: &'static str,
-    /// In a few words.
+    /// A short summary.
     pub title: &'static str,
-    /// What leads to it.
+    /// The cause.
     pub cause: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
 impl Kind {
-    /// The same of a request whose credential is an access token: what is wrong with an `id_token` in it is 422.
+    /// Returns the kind for a request whose credential is an access token: a refused `id_token` answers 422 there.
     #[must_use]
     pub fn beside_a_bearer(self) -> Self {
         match self {
@@ -55,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// Every kind of problem, once by each name.
+    /// Returns every kind of problem, once for each name.
     pub fn all() -> impl Iterator<Item = Self> {
         let refused = Reason::ALL.into_iter().map(Self::Refused);
         refused.chain([
@@ -78,7 +77,7 @@ impl Kind {
         ])
     }
 
-    /// The catalogue.
+    /// Returns the catalogue's entry.
     #[must_use]
     #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub const fn entry(self) -> Entry {
