@@ -1,6 +1,5 @@
-//! What the service counts, for Prometheus: requests, problems, sign-ins, refreshes, rate limits, and
-//! what providers, the signing keys and the pool of connections say of themselves. No label names a
-//! person or an address.
+//! The metrics for Prometheus: requests, problems, sign-ins, refreshes and rate limits, and readings of the
+//! providers, the signing keys and the connection pool. No label identifies a person or an IP address.
 
 mod readings;
 
@@ -27,9 +26,9 @@ use crate::session::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::telemetry::database::Times;
 
-/// Upper bounds of the histograms of requests, in seconds.
+/// The upper bounds of the request histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
-/// The outcome of a refresh that went well.
+/// The outcome of a successful refresh.
 const ROTATED: &str = "rotated";
 /// Is the outcome of a sign-in whose token may be why the provider gave no usable answer.
 const NO_VERDICT: &str = "no_verdict";
@@ -48,7 +47,7 @@ struct RouteLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SignInLabels {
-    /// Name of a configured provider; empty for any other.
+    /// The name of a configured provider; empty for any other.
     provider: String,
     outcome: &'static str,
 }
@@ -63,21 +62,21 @@ struct ErrorLabels {
     error: &'static str,
 }
 
-/// How a sign-in ended well, kept with its request.
+/// The outcome of a successful sign-in, kept with its request.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedIn(&'static str);
 
 impl SignedIn {
     /// A user was created.
     pub const CREATED: Self = Self("created");
-    /// The identity was linked to a user.
+    /// The identity was linked to an existing user.
     pub const LINKED: Self = Self("linked");
-    /// The identity was known.
+    /// The identity was already known.
     pub const KNOWN: Self = Self("signed_in");
     const ALL: [Self; 3] = [Self::CREATED, Self::LINKED, Self::KNOWN];
 }
 
-/// A request that has no answer yet, kept with it.
+/// A request without an answer yet, kept with that request.
 #[derive(Debug)]
 struct InFlight(Gauge);
 
@@ -87,7 +86,7 @@ impl Drop for InFlight {
     }
 }
 
-/// The counters.
+/// The service's metrics.
 pub struct Metrics {
     registry: Registry,
     in_flight: Gauge,
@@ -100,7 +99,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters that have counted nothing, beside the readings of what those know of themselves.
+    /// Creates the counters at zero and registers the readings.
     #[must_use]
     pub fn new(
         pools: [(&'static str, PgPool); 2],
@@ -110,7 +109,7 @@ impl Metrics {
         refusals: &Refusals,
     ) -> Self {
         let mut whole = Registry::default();
-        // By the name that it has wherever Prometheus looks.
+        // Prometheus expects this name without the prefix.
         let started: Gauge = Gauge::default();
         started.set(clock::now());
         whole.register_with_unit(
@@ -168,8 +167,8 @@ impl Metrics {
         metrics
     }
 
-    /// Writes down a zero for what is rare and matters: the first time is seen as a step only from there, and
-    /// no success at all as none of a hundred rather than as nothing to be seen.
+    /// Sets rare but important counters to zero. Prometheus then sees the first event as an increase, and a provider
+    /// without any success as a rate of zero instead of as missing data.
     fn begin(&self, providers: &[String]) {
         for error in Kind::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&ErrorLabels { error }));
@@ -184,7 +183,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that arrives as one without an answer, for as long as it is there.
+    /// Counts a request as in flight for as long as it exists.
     pub fn arrived(&self, request: &Request<'_>) {
         request.local_cache(|| {
             self.in_flight.inc();
@@ -192,7 +191,7 @@ impl Metrics {
         });
     }
 
-    /// Counts a request that is answered.
+    /// Counts an answered request.
     pub fn observe(&self, request: &Request<'_>, status: u16, took: Duration) {
         let route = request.route().map_or_else(|| "-".to_owned(), |route| route.uri.to_string());
         let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
@@ -204,7 +203,7 @@ impl Metrics {
             }
             _ => 0,
         };
-        // Not to be ready is what that one was asked for.
+        // 503 from `/readyz` is a regular answer.
         if let Some(problem) = problem
             && route != "/readyz"
         {
@@ -214,15 +213,15 @@ impl Metrics {
             self.limited.get_or_create(&RouteLabels { route: route.clone() }).inc();
         }
         self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
-        // Whatever else a client calls a method has no label of its own.
+        // Rocket's methods are a fixed set, so clients cannot add labels.
         let method = request.method().as_str();
         self.requests.get_or_create(&RequestLabels { method: method.into(), route, status }).inc();
     }
 
-    /// All of it, as `OpenMetrics` has it.
+    /// Returns all metrics in the `OpenMetrics` text format.
     ///
     /// # Errors
-    /// It cannot be written down.
+    /// The metrics cannot be encoded.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;

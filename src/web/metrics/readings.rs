@@ -1,4 +1,4 @@
-//! What is read off when somebody asks, and not counted before.
+//! Metrics that are read at each scrape instead of being counted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use sqlx::PgPool;
 use crate::provider::{BOUNDS, Breaker, Providers};
 use crate::session::KeyRing;
 
-/// The pools of connections to the database, by name.
+/// The connection pool of the database.
 #[derive(Debug)]
 pub(super) struct Pools(pub [(&'static str, PgPool); 2]);
 
@@ -76,7 +76,7 @@ impl Collector for Keys {
     }
 }
 
-/// Refused sign-ins that are in no list of events.
+/// Refused sign-ins that were not recorded as events.
 #[derive(Debug)]
 pub(super) struct Unrecorded(pub Arc<AtomicU64>);
 
