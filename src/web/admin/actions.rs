@@ -1,4 +1,4 @@
-//! What staff do about a person.
+//! Actions of staff on a user.
 
 use rocket::http::Status;
 use rocket::response::Redirect;
@@ -16,7 +16,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes![disable, enable, end_sessions]
 }
 
-/// What there is to say of an action of that name when it is done.
+/// Returns the message to show after the action of this name.
 pub(super) fn done(name: &str) -> Option<&'static str> {
     Action::from_name(name).map(Action::done).or_else(|| change::done(name))
 }

@@ -1,4 +1,4 @@
-//! The one stylesheet, the one script, which the pages do without, and the icon.
+//! The stylesheet, the script, which the pages work without, and the icon.
 
 use rocket::http::{ContentType, Header};
 use rocket::{Responder, Route, get, routes};

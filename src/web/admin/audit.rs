@@ -1,4 +1,4 @@
-//! The audit: everything that happened, as far as a filter leaves it.
+//! The audit: the events that match a filter.
 
 use rocket::{FromForm, Route, get, routes};
 use serde::Serialize;
@@ -21,11 +21,10 @@ use crate::web::guard::{ClientOrigin, Staff};
 use crate::web::problem::Kind;
 use crate::web::wire_time::rfc3339;
 
-/// Events on a page.
+/// The number of events on a page.
 const PAGE: usize = 100;
-/// Events that an export reads at a time.
+/// The number of events that an export reads at a time.
 const BATCH: usize = 2_000;
-/// The columns of an export.
 const HEADING: [&str; 13] = [
     "id",
     "at",
@@ -45,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
 }
 
-/// What is asked for, as it stands in the address.
+/// The filter as it is in the URL.
 #[derive(FromForm)]
 struct Query<'r> {
     what: Option<&'r str>,
@@ -58,7 +57,7 @@ struct Query<'r> {
     before: Option<&'r str>,
 }
 
-/// The same, tidied: what the form shows again.
+/// The filter after clean-up, as the form shows it again.
 #[derive(Default, Serialize)]
 struct Asked {
     what: &'static str,
@@ -84,7 +83,7 @@ impl Query<'_> {
     }
 }
 
-/// The choice's name in addresses.
+/// Returns the choice's name in URLs.
 const fn name(what: What) -> &'static str {
     match what {
         What::Everything => "everything",
@@ -96,7 +95,7 @@ const fn name(what: What) -> &'static str {
     }
 }
 
-/// The choice as the form names it.
+/// Returns the choice's label in the form.
 const fn label(what: What) -> &'static str {
     match what {
         What::Everything => "Everything but looks",
@@ -109,7 +108,6 @@ const fn label(what: What) -> &'static str {
 }
 
 impl Asked {
-    /// The filter.
     fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
         let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
         Ok(Filter {
@@ -123,7 +121,7 @@ impl Asked {
         })
     }
 
-    /// The fields that are not empty, as they stand in an address.
+    /// Returns the fields that are not empty, as a URL's query.
     fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in [
@@ -149,9 +147,9 @@ pub(super) struct Audit {
     whats: Vec<Choice>,
     reasons: Vec<Choice>,
     events: Vec<Happened>,
-    /// The last event's id, where more follow.
+    /// The id of the last event, if more follow.
     next: Option<Uuid>,
-    /// What is asked for, for further addresses.
+    /// The filter as a URL's query.
     query: String,
 }
 
@@ -191,7 +189,7 @@ impl View for Audit {
 #[get("/audit?<query..>")]
 async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
     let asked = query.tidy();
-    // A cursor that is none of ours begins at the beginning.
+    // An invalid cursor starts from the beginning.
     let before = query.before.and_then(|id| Uuid::parse_str(id).ok());
     let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
     let mut events = match asked.filter(staff.member.time_zone.as_deref()) {
@@ -215,10 +213,10 @@ async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -
     Ok(Csv::begin(events, &staff.member, db.pool()).await?)
 }
 
-/// The events of a filter, read from the latest on.
+/// The events that match a filter, newest first.
 struct Events {
     pool: PgPool,
-    /// None when nothing matches, or nothing is left.
+    /// `None` if nothing matches or nothing is left.
     filter: Option<Filter>,
     before: Option<Uuid>,
 }

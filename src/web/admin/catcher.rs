@@ -1,4 +1,4 @@
-//! Failures in the admin pages' own clothes.
+//! Error pages under `/admin`.
 
 use rocket::http::Status;
 use rocket::response::Redirect;
@@ -14,7 +14,7 @@ pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]
 }
 
-/// What went wrong.
+/// The content of an error page.
 #[derive(Serialize)]
 pub(super) struct Failed {
     pub title: &'static str,
@@ -39,7 +39,7 @@ enum Answer {
     Page(Page),
 }
 
-/// Whoever is not signed in is led there, and back; everyone else reads what went wrong.
+/// Redirects to the sign-in, and back afterwards, if nobody is signed in. Otherwise shows the failure.
 #[catch(default)]
 fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {

@@ -1,26 +1,26 @@
-//! Bar charts, drawn here: the geometry of an SVG that a template writes down.
+//! Bar charts: the geometry of an SVG that a template draws.
 
 use serde::Serialize;
 
-/// The drawing's size and the room for labels, in its own units.
+/// The size of the drawing and the room for labels, in its own units.
 const WIDTH: u64 = 380;
 const HEIGHT: u64 = 200;
 const LEFT: u64 = 44;
 const TOP: u64 = 10;
 const BOTTOM: u64 = 24;
-/// Room for a label below the bars; one that has less is left out.
+/// The room for a label below the bars; a label with less is left out.
 const LABEL: u64 = 64;
-/// Room between two bars, where there is some.
+/// The gap between two bars, if there is room.
 const GAP: u64 = 2;
 
-/// One bar: its name, and how high each of its parts is.
+/// One bar: its name, and the heights of its parts.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Column {
-    /// What it stands for, in whole.
+    /// The full name.
     pub name: String,
-    /// What stands below it; nothing below most.
+    /// The label below the bar; most bars have none.
     pub label: Option<String>,
-    /// A number for each series.
+    /// One value for each series.
     pub values: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Column {
 pub(super) struct Chart {
     id: &'static str,
     title: &'static str,
-    /// Names of the series, from the bottom.
+    /// The names of the series, from the bottom.
     series: Vec<&'static str>,
     columns: Vec<Column>,
     parts: Vec<Part>,
@@ -38,7 +38,7 @@ pub(super) struct Chart {
     width: u64,
     height: u64,
     left: u64,
-    /// Sum of all values.
+    /// The sum of all values.
     total: u64,
 }
 
@@ -48,7 +48,7 @@ struct Part {
     y: u64,
     width: u64,
     height: u64,
-    /// Number of the series.
+    /// The index of the series.
     series: usize,
     title: String,
 }
@@ -65,7 +65,7 @@ struct Label {
     text: String,
 }
 
-/// The least of 1, 2, 5, 10, 20, … that is no less.
+/// Returns the least of 1, 2, 5, 10, 20, … that is not below the value.
 fn round_up(value: u64) -> u64 {
     let mut step = 1;
     loop {
@@ -82,7 +82,7 @@ fn round_up(value: u64) -> u64 {
     }
 }
 
-/// A round number in little room: 2500 is `2.5k`.
+/// Formats a round number briefly: 2500 is `2.5k`.
 fn short(value: u64) -> String {
     let units = [(1_000_000_000, 'G'), (1_000_000, 'M'), (1_000, 'k')];
     match units.into_iter().find(|(unit, _)| value >= *unit) {
@@ -92,7 +92,7 @@ fn short(value: u64) -> String {
     }
 }
 
-/// How far down a value is drawn.
+/// Returns the vertical position of a value, from the top.
 fn level(value: u64, top: u64) -> u64 {
     let plot = HEIGHT - TOP - BOTTOM;
     let above = u128::from(plot) * u128::from(value) / u128::from(top.max(1));
@@ -113,7 +113,7 @@ impl Chart {
         for column in &columns {
             let mut below = 0;
             for (number, &value) in column.values.iter().enumerate().filter(|(_, value)| **value > 0) {
-                // From edge to edge, so that rounding leaves no crack between two parts.
+                // The parts share their edges, so that rounding leaves no gap between them.
                 let (from, to) = (level(below, top), level(below + value, top));
                 below += value;
                 let title = format!("{}: {value} {}", column.name, series[number]);

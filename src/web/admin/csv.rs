@@ -1,5 +1,4 @@
-//! Tables as files, made as they are sent: a batch of rows at a time, whatever the number of rows
-//! (RFC 4180).
+//! Tables as CSV files (RFC 4180), generated while they are sent: one batch of rows at a time.
 
 use std::pin::Pin;
 
@@ -17,31 +16,31 @@ use crate::store;
 use crate::store::deadline::in_time;
 use crate::store::staff::{self, StaffRow};
 
-/// What the file ends with when the rest of the rows cannot be read. HTTP has a way to say that a body broke
-/// off, but Rocket ends one that fails as if it were whole, so the file itself must not look it: the quote
-/// that is not closed is an error to a program, and what it opens is a sentence to a person.
+/// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were complete, so the
+/// file itself must show the failure: the unclosed quote is an error to a program, and its text is readable to a
+/// person.
 const BROKEN_OFF: &str = "\"The export broke off here. It is not complete; please try again.";
 
-/// The rows of a file, a batch at a time.
+/// The rows of a file, in batches.
 pub(super) trait Rows: Send + 'static {
-    /// What the file is called, before the date.
+    /// The file's name, before the date.
     const NAME: &'static str;
-    /// What the first line calls the columns.
+    /// The names of the columns, for the first line.
     const COLUMNS: &'static [&'static str];
 
-    /// The next rows; none when there are no more. No connection is held in between.
+    /// Returns the next rows; none at the end. No connection is held between calls.
     fn next(&mut self) -> impl Future<Output = Result<Vec<Vec<String>>, store::Error>> + Send;
 }
 
-/// A file on its way to the browser.
+/// A file as a response.
 pub(super) struct Csv {
     name: String,
     body: Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,
 }
 
 impl Csv {
-    /// Reads the first rows, so that a database that fails at once is told by a page. A file may take long: it breaks
-    /// off when the reader is no longer a member of staff.
+    /// Reads the first rows, so that an immediate failure of the database is shown as a page. The file breaks off
+    /// when the reader is no longer a member of staff.
     pub(super) async fn begin<R: Rows>(
         mut rows: R,
         reader: &StaffRow,
@@ -87,19 +86,18 @@ impl<'r> Responder<'r, 'r> for Csv {
     }
 }
 
-/// Rows as lines.
 fn lines(rows: Vec<Vec<String>>) -> Vec<u8> {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
-        // Writing to memory does not fail, and every row is as long as the first.
+        // Writing to memory does not fail, and all rows have the same length.
         let _ = writer.write_record(row.iter().map(|cell| defused(cell)));
     }
     writer.into_inner().unwrap_or_default()
 }
 
-/// A cell that no spreadsheet takes for a formula (OWASP, "CSV Injection"), whatever it would skip before one. Where
-/// the list separator is another than the comma, as in much of Europe, quotes hold nothing together, and a cell goes
-/// on as the next one behind each separator that it has in it.
+/// Returns a cell that no spreadsheet takes for a formula (OWASP, "CSV Injection"), even if it skips characters. If
+/// the list separator is not the comma, as in much of Europe, quotes do not protect a cell, and each separator in it
+/// begins a new one.
 fn defused(cell: &str) -> String {
     let mut defused = String::with_capacity(cell.len() + 1);
     if cell.starts_with(['\t', '\r', '\n']) {
@@ -114,15 +112,15 @@ fn defused(cell: &str) -> String {
     defused
 }
 
-/// Whether a formula begins with it.
+/// Returns `true` if a formula can begin with the character.
 const fn is_formula(c: char) -> bool {
     matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
 }
 
-/// Whether a spreadsheet, or whoever cleans the file up for one, may drop it before a formula: blanks, quotes, and all
-/// that is not seen.
+/// Returns `true` if a spreadsheet or a clean-up of the file may drop the character before a formula: blanks,
+/// quotes, and invisible characters.
 fn skipped(c: char) -> bool {
-    // Letters by their category, and blank (Unicode, Default_Ignorable_Code_Point).
+    // These are letters by category, but blank (Unicode, Default_Ignorable_Code_Point).
     let blank = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}');
     let other = !c.is_alphanumeric() && !c.is_ascii_graphic() && !is_formula(c);
     blank || other || matches!(c, '"' | '\'' | '`')

@@ -1,15 +1,15 @@
-//! Days as staff type them, in the zone in which they read.
+//! Days as staff type them, in their time zone.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use time::OffsetDateTime;
 
-/// When the day `YYYY-MM-DD` begins in the zone; none for what is no day of the years 1 to 9999.
+/// Returns the start of the day `YYYY-MM-DD` in the zone; `None` if it is not a day of the years 1 to 9999.
 pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     start(read(day)?, zone)
 }
 
-/// When the day is over; none for what is no day.
+/// Returns the end of the day; `None` if it is not a day.
 pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     start(read(day)?.tomorrow().ok()?, zone)
 }
@@ -32,7 +32,7 @@ mod tests {
     fn a_day_begins_and_ends_where_the_reader_is() {
         let seconds = |time: Option<OffsetDateTime>| time.map(OffsetDateTime::unix_timestamp);
         let utc = seconds(begin_of("2026-10-25", None)).unwrap();
-        // Clocks go back on that day: it has 25 hours.
+        // Clocks go back on that day, so it has 25 hours.
         assert_eq!(seconds(begin_of("2026-10-25", Some("Europe/Berlin"))), Some(utc - 2 * 3600));
         assert_eq!(seconds(end_of("2026-10-25", Some("Europe/Berlin"))), Some(utc + 23 * 3600));
         for text in [

@@ -1,5 +1,4 @@
-//! What a page's handler fails with: the catcher shows it in the pages' clothes, and the log tells
-//! the cause.
+//! Failures of a page's handler. The catcher shows them as a page, and the log gets the cause.
 
 use rocket::http::Status;
 use rocket::request::Request;
@@ -12,15 +11,15 @@ use crate::web::problem::{Kind, Problem};
 use crate::web::request_log::RequestId;
 use crate::{provider, store};
 
-/// A failure on its way to the catcher.
+/// A failure of a page's handler.
 pub(super) enum Failure {
-    /// One that the catcher has words for.
+    /// A status that the catcher explains.
     Status(Status),
-    /// One whose cause the log needs.
+    /// A problem whose cause the log needs.
     Problem(Problem),
-    /// What was asked for does not go with how things are: 409, and why.
+    /// A conflict with the current state (409), with its reason.
     Conflict(&'static str),
-    /// Nobody is signed in: what the page says of it, and what the log does.
+    /// A failed sign-in, with a text for the page and a problem for the log.
     NotSignedIn(Status, &'static str, Problem),
 }
 
@@ -81,7 +80,7 @@ impl<'r> Responder<'r, 'static> for Failure {
     }
 }
 
-/// A page of its own for a failure.
+/// Returns a failure's own page.
 fn told(
     request: &Request<'_>,
     status: Status,

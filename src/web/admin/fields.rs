@@ -1,29 +1,29 @@
-//! The fields of the forms that filter a list, as they stand in an address.
+//! The fields of the forms that filter a list, as they are in a URL.
 
 use serde::Serialize;
 
 use crate::domain::email::Email;
 
-/// Longest text in a field, in characters.
+/// The longest text in a field, in characters.
 const MAX_LENGTH: usize = Email::MAX_LENGTH;
 
-/// A choice of a form.
+/// A choice in a form.
 #[derive(Serialize)]
 pub(super) struct Choice {
     pub value: &'static str,
     pub label: &'static str,
 }
 
-/// A field holds what nothing has.
+/// The error that a field matches nothing.
 pub(super) struct NothingMatches;
 
-/// What a field holds, fit to be shown again.
+/// Returns a field's text, fit to be shown again.
 pub(super) fn tidy(field: Option<&str>) -> String {
     let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
     shown.take(MAX_LENGTH).collect::<String>().trim().to_owned()
 }
 
-/// What a field asks for: nothing where it is empty, something that there is not where it cannot be read.
+/// Parses a field: `None` if it is empty, [`NothingMatches`] if it cannot be parsed.
 pub(super) fn read<T>(
     field: &str,
     read: impl FnOnce(&str) -> Option<T>,

@@ -1,5 +1,4 @@
-//! The authorization-code flow as staff go through it (RFC 6749 §4.1): where it begins, where it
-//! comes back, and where it may lead.
+//! The authorization-code flow of staff (RFC 6749 §4.1): its start, its callback, and its targets.
 
 use std::sync::OnceLock;
 
@@ -11,24 +10,24 @@ use crate::provider::{self, Providers};
 use crate::session::staff::Begun;
 use crate::{clock, config};
 
-/// Longest page address that a sign-in leads to.
+/// The longest page URL to which a sign-in leads.
 const MAX_NEXT: usize = 512;
 
-/// What the pages need to know of the service.
+/// The settings of the admin pages.
 #[derive(Debug)]
 pub struct Admin {
     provider: String,
     public_url: String,
     client_id: String,
-    /// What the provider's tokens hold of a nonce.
+    /// The form in which the provider's tokens hold a nonce.
     nonce_form: NonceForm,
     complete: bool,
-    /// Set, or learnt from the provider when it is first needed.
+    /// The provider's authorization endpoint: configured, or fetched when it is first needed.
     authorization_url: OnceLock<Url>,
 }
 
 impl Admin {
-    /// Staff sign in with that provider, and come back to that address.
+    /// Creates the settings for staff who sign in with this provider and return to this URL.
     #[must_use]
     pub fn new(provider: &config::Provider, public_url: &str) -> Self {
         let endpoints = provider.authorization_url.is_some() && provider.token_url.is_some();
@@ -42,51 +41,50 @@ impl Admin {
         }
     }
 
-    /// Name of the provider.
     pub(super) fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// Whether staff can sign in: the flow needs a client secret and the provider's endpoints.
+    /// Returns `true` if staff can sign in: the flow needs a client secret and the provider's endpoints.
     pub(super) const fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Learns from the provider where its sign-in page is, when that is not set.
+    /// Fetches the provider's authorization endpoint if it is not configured.
     pub(super) async fn locate(&self, providers: &Providers) -> Result<(), provider::Error> {
         if self.complete
             && self.authorization_url.get().is_none()
             && let Some(provider) = providers.get(&self.provider)
         {
             let url = providers.authorization_url(provider, clock::now()).await?;
-            // Somebody else may have learnt the same meanwhile.
+            // Another request may have set it meanwhile.
             let _ = self.authorization_url.set(url);
         }
         Ok(())
     }
 
-    /// Whether browsers meet the service by https only.
+    /// Returns `true` if browsers reach the service over HTTPS only.
     pub(super) fn is_https(&self) -> bool {
         self.public_url.starts_with("https:")
     }
 
-    /// The service's own origin.
+    /// Returns the service's own origin.
     pub(crate) fn origin(&self) -> &str {
         &self.public_url
     }
 
-    /// The origin of the provider's sign-in page, which a form of ours leads to.
+    /// Returns the origin of the provider's sign-in page, to which a form redirects.
     pub(super) fn provider_origin(&self) -> Option<String> {
         let url = self.authorization_url.get().filter(|_| self.complete);
         url.map(|url| url.origin().ascii_serialization())
     }
 
-    /// Exactly one address, from the configuration: a `Host` header has no say in it.
+    /// Returns the redirect URI. It comes from the configuration only, never from a `Host` header.
     pub(crate) fn redirect_uri(&self) -> String {
         format!("{}/admin/sign-in/callback", self.public_url)
     }
 
-    /// The provider's sign-in page for a sign-in that has begun.
+    /// Returns the URL of the provider's sign-in page for a sign-in that has begun.
     pub(super) fn authorize(&self, begun: &Begun) -> Option<String> {
         let mut url = self.authorization_url.get().filter(|_| self.complete)?.clone();
         url.query_pairs_mut()
@@ -102,7 +100,7 @@ impl Admin {
     }
 }
 
-/// A page of ours to go to after signing in; the users, when the text is none.
+/// Returns the page to open after the sign-in: the text if it is an admin page, else the users.
 pub(super) fn next(text: Option<&str>) -> String {
     let sound = |text: &&str| {
         let plain = text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
@@ -117,7 +115,7 @@ pub(super) fn next(text: Option<&str>) -> String {
     text.filter(sound).unwrap_or("/admin/users").to_owned()
 }
 
-/// Whether a browser goes to the path as it is written, and not up by one of its segments (WHATWG URL, "path state").
+/// Returns `true` if a browser keeps the path as it is and resolves no dot segments (WHATWG URL, "path state").
 fn stays(text: &str) -> bool {
     let path = text.split('?').next().unwrap_or_default();
     Url::parse("https://vestibule.invalid")

@@ -1,4 +1,4 @@
-//! What happened, in words that a human understands.
+//! Events in words for staff.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -7,12 +7,12 @@ use crate::store::event_log::{EventRow, LOOKS};
 use crate::web::problem::Kind;
 use crate::web::wire_time::rfc3339;
 
-/// An event as it is told.
+/// An event as the pages show it.
 #[derive(Serialize)]
 pub(super) struct Happened {
     at: String,
     what: String,
-    /// For refusals, the catalogue's cause and remedy.
+    /// The catalogue's cause and remedy of a refusal.
     cause: Option<&'static str>,
     remedy: Option<&'static str>,
     provider: Option<String>,
@@ -20,16 +20,16 @@ pub(super) struct Happened {
     user_id: Option<Uuid>,
     ip: Option<String>,
     actor: Option<String>,
-    /// The member of staff whose access changed, how much an import brought, or the address of who was merged.
+    /// The member of staff whose access changed, the size of an import, or the merged user's e-mail address.
     about: Option<String>,
-    /// Another user whom it happened to as well.
+    /// The other user whom the event concerns.
     other: Option<Other>,
     remark: Option<String>,
     remark_label: &'static str,
     request_id: Option<String>,
 }
 
-/// Another user, and where to read of them.
+/// A link to another user.
 #[derive(Serialize)]
 struct Other {
     href: String,
@@ -41,7 +41,7 @@ impl Other {
         let read = |text: &Option<String>| Uuid::parse_str(text.as_deref()?).ok();
         let (from, to) = (read(&event.from_user), read(&event.to_user));
         match (event.kind.as_str(), from, to) {
-            // Who was merged away has no page any more.
+            // A user who was merged into another has no page any more.
             ("users_merged", Some(from), _) => Some(Self {
                 href: format!("/admin/audit?user={from}"),
                 text: "what happened to that user before",
@@ -80,7 +80,7 @@ impl From<EventRow> for Happened {
     }
 }
 
-/// What an event means. A kind that an older or newer version wrote is told by its name.
+/// Returns the event's meaning. A kind from an older or newer version is shown by its name.
 pub(super) fn what(event: &EventRow) -> &str {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
@@ -138,7 +138,7 @@ pub(super) fn what(event: &EventRow) -> &str {
 
 #[cfg(test)]
 impl Happened {
-    /// A refusal, and an event of which nothing is known but that it was.
+    /// Returns a refusal with all fields, and an event with as few as possible.
     pub(super) fn samples() -> Vec<Self> {
         use super::samples::{NASTY, TIME};
         let text = || Some(NASTY.to_owned());

@@ -1,4 +1,4 @@
-//! The admin pages under `/admin`, for support staff: rendered here, usable without scripts.
+//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
 
 mod actions;
 mod assets;
@@ -25,7 +25,7 @@ use rocket::{Catcher, Route};
 
 pub use self::flow::Admin;
 
-/// The routes, to be mounted at `/admin`.
+/// Returns the routes, to be mounted at `/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     let pages =
@@ -33,7 +33,7 @@ pub fn routes() -> Vec<Route> {
     [assets::routes(), sign_in::routes(), actions::routes(), change::routes(), pages].concat()
 }
 
-/// The catchers, to be registered at `/admin`.
+/// Returns the catchers, to be registered at `/admin`.
 #[must_use]
 pub fn catchers() -> Vec<Catcher> {
     catcher::catchers()

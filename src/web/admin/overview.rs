@@ -1,4 +1,4 @@
-//! The overview: what happened lately.
+//! The overview of recent sign-ins.
 
 use std::collections::BTreeMap;
 
@@ -18,47 +18,47 @@ use crate::web::database::Db;
 use crate::web::guard::Staff;
 use crate::web::problem::Kind;
 
-/// How a sign-in can end, as the charts stack it.
+/// The outcomes of a sign-in, in the order of the charts' series.
 const OUTCOMES: [&str; 4] = ["signed in", "created", "linked", "refused"];
-/// Hours of the one chart, days of the other.
+/// The hours in the first chart and the days in the second.
 const HOURS: i64 = 48;
 const DAYS: i64 = 30;
-/// Days that the lists look back.
+/// The days that the lists cover.
 const LATELY: i64 = 7;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![overview]
 }
 
-/// How often sign-ins were refused for a reason.
+/// The refused sign-ins for one reason.
 #[derive(Debug, Serialize)]
 struct Refusals {
     error: String,
     title: String,
     count: i64,
-    /// Of all refusals.
+    /// The percentage of all refusals.
     percent: i64,
 }
 
-/// How sign-ins with a provider went.
+/// The sign-ins with one provider.
 #[derive(Debug, Default, Serialize)]
 struct ProviderHealth {
     name: String,
     succeeded: i64,
     refused: i64,
-    /// Of the refused, those that were the provider's fault.
+    /// Refused sign-ins that were the provider's fault.
     unavailable: i64,
-    /// How it is to this instance, where it is asked at all.
+    /// The state of its endpoint, if this instance has one.
     now: Option<Now>,
 }
 
-/// How a provider's endpoint is to this instance.
+/// The state of a provider's endpoint, as this instance sees it.
 #[derive(Debug, Serialize)]
 struct Now {
-    /// Whether it is asked: it is left alone while it fails.
+    /// True if it is called: a failing endpoint is left alone.
     well: bool,
     breaker: &'static str,
-    /// Milliseconds that half of the calls since the start took at most, and nearly all.
+    /// The median and the 95th percentile of the calls since the start, in milliseconds.
     median: Option<u64>,
     slow: Option<u64>,
 }

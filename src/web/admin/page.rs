@@ -1,4 +1,4 @@
-//! A page on its way to the browser: what it shows, to whom, and the headers that every page has.
+//! Pages as responses: the content, the reader, and the headers that every page has.
 
 use rocket::http::{Header, Status};
 use rocket::request::Request;
@@ -11,12 +11,11 @@ use crate::domain::staff::Role;
 use crate::web::guard::Staff;
 use crate::web::templates::html;
 
-/// What a page shows: one struct for each page, which its template knows as `page`.
+/// The content of a page, which its template knows as `page`.
 pub(super) trait View: Serialize {
-    /// Name of the template.
     const TEMPLATE: &'static str;
 
-    /// The page in each of its states, for the test that renders them all.
+    /// Returns the page in each of its states, for the test that renders them all.
     #[cfg(test)]
     fn samples() -> Vec<Self>
     where
@@ -31,12 +30,12 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page that anyone may see.
+    /// Creates a page that anyone may see.
     pub(super) fn public<V: View>(status: Status, view: &V) -> Self {
         Self { status, template: V::TEMPLATE, context: json!({ "page": view, "zone": "UTC" }) }
     }
 
-    /// A page for a member of staff, whose forms carry the session's token.
+    /// Creates a page for a member of staff. Its forms carry the session's CSRF token.
     pub(super) fn new<V: View>(staff: &Staff, view: &V) -> Self {
         let member = &staff.member;
         let context = json!({
@@ -53,7 +52,7 @@ impl Page {
 }
 
 impl Page {
-    /// The same with another status than 200.
+    /// Returns the page with another status than 200.
     pub(super) fn with(self, status: Status) -> Self {
         Self { status, ..self }
     }
@@ -90,7 +89,7 @@ mod tests {
     use crate::web::admin::{audit, catcher, change, overview, person, sign_in, staff, users};
     use crate::web::templates::tests::{names, render};
 
-    /// Templates that are parts of pages.
+    /// The templates that are parts of pages.
     const PARTS: [&str; 3] = ["admin/layout", "admin/chart", "admin/events"];
 
     fn check<V: View>(rendered: &mut BTreeSet<&str>) {

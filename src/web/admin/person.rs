@@ -1,4 +1,4 @@
-//! One person: who they are, what they sign in with and on, and what happened to them.
+//! The page of one user: data, identities, sessions and events.
 
 use rocket::http::Status;
 use rocket::{Route, get, routes};
@@ -20,16 +20,16 @@ use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
 use crate::web::wire_time::rfc3339;
 
-/// Events on the page.
+/// The number of events on the page.
 const EVENTS: i64 = 100;
-/// Others' attempts on the page.
+/// The number of others' attempts on the page.
 const ATTEMPTS: i64 = 20;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![show]
 }
 
-/// A user, as pages tell of them.
+/// A user as the pages show them.
 #[derive(Serialize)]
 pub(super) struct Person {
     pub id: Uuid,
@@ -71,15 +71,15 @@ impl From<&look_after::Person> for Person {
 }
 
 impl Person {
-    /// What staff know them by.
+    /// Returns the user's e-mail address or name, or else the id.
     pub(super) fn called(&self) -> String {
         let own = self.email.as_deref().or(self.name.as_deref()).map(isolated);
         own.unwrap_or_else(|| format!("the user {}", self.id))
     }
 }
 
-/// Text of somebody's own for a sentence of ours. Letters written from right to left, and characters
-/// that turn text round, act in it alone (Unicode Standard Annex 9, FSI and PDI).
+/// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
+/// text (Unicode Standard Annex 9, FSI and PDI).
 pub(super) fn isolated(text: &str) -> String {
     if text.is_ascii() { text.to_owned() } else { format!("\u{2068}{text}\u{2069}") }
 }
@@ -108,7 +108,7 @@ impl From<IdentityRow> for Identity {
 #[derive(Serialize)]
 pub(super) struct Session {
     provider: String,
-    /// The device's name, or else what the client calls itself.
+    /// The device's name, or else the user agent.
     device: Option<String>,
     platform: Option<String>,
     ip: Option<String>,
@@ -135,9 +135,9 @@ pub(super) struct PersonPage {
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     events: Vec<Happened>,
-    /// What others tried with the address.
+    /// Others' attempts with the user's e-mail address.
     attempts: Vec<Happened>,
-    /// What there is to say of an action that was just done.
+    /// The message to show after an action.
     done: Option<&'static str>,
 }
 

@@ -1,16 +1,15 @@
-//! What the samples of the pages are made of.
+//! The values in the samples of the pages.
 
 use uuid::Uuid;
 
 use super::person::Person;
 
-/// A name that somebody gave themselves.
+/// A hostile name that a user may choose.
 pub(super) const NASTY: &str =
     "<script>alert(1)</script> \"'><img src=x onerror=1> <b>{{ 7*7 }} {% include \"x\" %} \u{202e}é🦀";
-/// A time.
 pub(super) const TIME: &str = "2026-07-01T22:30:05Z";
 
-/// A user with everything.
+/// Returns a user with all fields.
 pub(super) fn person(disabled: bool) -> Person {
     Person {
         id: Uuid::max(),
@@ -23,7 +22,7 @@ pub(super) fn person(disabled: bool) -> Person {
     }
 }
 
-/// A user of whom only the id is known.
+/// Returns a user of whom only the id is known.
 pub(super) fn nobody() -> Person {
     Person { email: None, email_verified: false, name: None, providers: Vec::new(), ..person(false) }
 }

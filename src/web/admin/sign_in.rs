@@ -1,4 +1,4 @@
-//! Staff sign in and out.
+//! The sign-in and sign-out of staff.
 
 use rocket::http::{Cookie, CookieJar, Status};
 use rocket::response::Redirect;
@@ -20,17 +20,17 @@ use crate::web::guard::staff::{COOKIE, cookie, same_origin};
 use crate::web::guard::{ClientOrigin, RateLimited, Staff, StaffForm};
 use crate::web::problem::{Kind, Problem};
 
-/// Binds a sign-in under way to the browser that began it.
+/// The cookie that binds a sign-in to the browser that began it.
 const BROWSER: &str = "__Host-vestibule-sign-in";
 
 pub(super) fn routes() -> Vec<Route> {
     routes![ask, begin, finish, sign_out]
 }
 
-/// The browser says that a page of ours sent the form. There is no session yet whose token it could
-/// carry; what is to be prevented is that somebody is signed in as somebody else.
+/// A form that, as the browser says, this site sent. There is no session yet whose CSRF token it could carry. The
+/// guard prevents an attacker from signing a member of staff in with another account.
 ///
-/// - **Succeeds** when no other site is named as the sender.
+/// - **Succeeds** when the browser names no other site as the sender.
 /// - **Fails** with 403 otherwise.
 struct SameOrigin;
 
@@ -51,10 +51,10 @@ impl<'r> rocket::request::FromRequest<'r> for SameOrigin {
 
 #[derive(Serialize)]
 pub(super) struct Ask {
-    /// Where to go afterwards.
+    /// The page to open afterwards.
     next: String,
     provider: String,
-    /// Whether signing in is set up.
+    /// True if the sign-in is configured.
     complete: bool,
 }
 
@@ -70,8 +70,7 @@ impl View for Ask {
 
 #[get("/sign-in?<next>")]
 async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Providers>) -> Page {
-    // Known now, the browser may follow the form there. A provider that does not answer is met
-    // when somebody signs in.
+    // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
     let _ = admin.locate(providers).await;
     let (next, provider) = (next_page(next), admin.provider().to_owned());
     Page::public(Status::Ok, &Ask { next, provider, complete: admin.is_complete() })
@@ -119,7 +118,7 @@ async fn finish(
     let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
     let provider = providers.get(admin.provider()).filter(|provider| provider.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
-    // RFC 9207: an answer that names another issuer is not this provider's.
+    // An answer that names another issuer is not this provider's (RFC 9207).
     if answer.iss.is_some_and(|iss| !provider.issuers.include(iss)) {
         return Err(out_of_date("the answer names another issuer"));
     }
@@ -183,8 +182,8 @@ async fn verify(
     providers.verify(provider, &id_token, Some(&pending.nonce), now).await
 }
 
-/// What comes back from the provider (RFC 6749 §4.1.2). Its `error` is logged and not shown, and its
-/// `error_description` is neither: it is whatever somebody put into a link.
+/// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a
+/// link.
 #[derive(rocket::FromForm)]
 struct Callback<'r> {
     code: Option<&'r str>,

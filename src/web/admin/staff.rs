@@ -1,4 +1,4 @@
-//! Staff: who has access to these pages, and in which zone one reads their times.
+//! The staff page: access to the admin pages, and the reader's time zone.
 
 use jiff::tz::{self, TimeZone};
 use rocket::http::Status;
@@ -30,9 +30,9 @@ struct Member {
     role: &'static str,
     created_at: String,
     last_seen_at: Option<String>,
-    /// Who they are at the provider: its name and the subject, once they have signed in.
+    /// The provider's name and the subject, once the member has signed in.
     identity: Option<(String, String)>,
-    /// Whether it is who looks.
+    /// True for the reader's own entry.
     oneself: bool,
 }
 
@@ -52,7 +52,7 @@ impl Member {
 #[derive(Serialize)]
 pub(super) struct StaffPage {
     members: Vec<Member>,
-    /// Names of time zones to choose from.
+    /// The names of the time zones to choose from.
     zones: Vec<String>,
     done: Option<&'static str>,
 }
@@ -75,7 +75,7 @@ impl View for StaffPage {
     }
 }
 
-/// Names of zones by place, and UTC.
+/// Returns the names of zones by place, and UTC.
 fn zones() -> Vec<String> {
     let names = tz::db().available().map(|name| name.to_string());
     names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/")).collect()
@@ -97,7 +97,7 @@ async fn list(staff: Staff, done: Option<&str>, db: &Db) -> Result<Page, Failure
     Ok(Page::new(&staff, &StaffPage { members, zones: zones(), done: self::done(done) }))
 }
 
-/// Whose access a form is about; never one's own.
+/// Returns the e-mail address of the member whom a form concerns; fails if it is the reader's own.
 fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Failure> {
     let email = form.get("email").and_then(Email::parse).ok_or(Status::BadRequest)?;
     if email.folded() == staff.member.email { Err(Failure::Conflict(ONESELF)) } else { Ok(email) }

@@ -1,4 +1,4 @@
-//! Users: who there is, as far as a search and filters leave them, on pages or as a file.
+//! The list of users, searched and filtered, on pages or as a file.
 
 mod asked;
 mod export;
@@ -20,14 +20,13 @@ use crate::store::listing::{self, Cursor, ListedUser, Sort, Status, count};
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, Staff};
 
-/// Users on a page.
+/// The number of users on a page.
 const PAGE: usize = 50;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, file]
 }
 
-/// A user in the list.
 #[derive(Serialize)]
 struct Listed {
     person: Person,
@@ -45,31 +44,31 @@ impl From<ListedUser> for Listed {
 #[derive(Serialize)]
 struct Column {
     label: &'static str,
-    /// What the address of the list ends with in the order of this column, or in its other direction.
+    /// The end of the list's URL in the order of this column, or in its other direction.
     link: Option<String>,
-    /// How it is ordered now, in the words of `aria-sort`.
+    /// The current direction, as in `aria-sort`.
     sorted: Option<&'static str>,
 }
 
 #[derive(Serialize)]
 pub(super) struct Users {
     asked: Asked,
-    /// Whether a field beside the search and the order is filled in.
+    /// True if a field beside the search and the order is filled in.
     filtered: bool,
     providers: Vec<String>,
     statuses: Vec<Choice>,
     sorts: Vec<Choice>,
     columns: Vec<Column>,
     people: Vec<Listed>,
-    /// How many there are, in words.
+    /// The number of users, in words.
     count: String,
-    /// What the addresses of the first page, the one before and the one after end with, where there are such.
+    /// The ends of the URLs of the first, the previous and the next page, if they exist.
     first: Option<String>,
     before: Option<String>,
     after: Option<String>,
-    /// What the address of the same as a file ends with.
+    /// The end of the URL of the same list as a file.
     file: String,
-    /// What was searched for, if refused attempts may have claimed it.
+    /// The e-mail address that was searched for, which refused attempts may have claimed.
     claimed: Option<String>,
 }
 
@@ -122,12 +121,12 @@ const fn sort_label(sort: Sort) -> &'static str {
     }
 }
 
-/// A search has an order of its own: the best match first.
+/// Returns the columns. A search has its own order, the best match first.
 fn columns(asked: &Asked) -> Vec<Column> {
     let now = asked.q.is_empty().then(|| asked.sort());
     let column = |label, sorted: &[(Sort, &'static str)]| {
         let at = sorted.iter().position(|(sort, _)| Some(*sort) == now);
-        // The order after the present one, where a column has two.
+        // The next order, if the column has two.
         let next = sorted.get(at.map_or(0, |at| (at + 1) % sorted.len().max(1)));
         Column {
             label,
@@ -145,9 +144,8 @@ fn columns(asked: &Asked) -> Vec<Column> {
     ]
 }
 
-/// A number of users as people write it.
 fn counted(exact: bool, number: u64) -> String {
-    // Of an estimate, three digits are enough.
+    // Three digits are enough for an estimate.
     let unit = if exact { 1 } else { 10_u64.pow(number.max(1).ilog10().saturating_sub(2)) };
     let digits = (number / unit * unit).to_string();
     let mut grouped = String::new();
@@ -209,7 +207,7 @@ async fn list(
     let view = match (&filters, asked.q.as_str()) {
         (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
         (Ok(filters), "") => {
-            // A cursor that is none of ours begins at the beginning.
+            // An invalid cursor starts from the beginning.
             let start = query.at.and_then(Cursor::decode);
             let page = listing::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
             let (shown, first) = (page.users.len() as u64, page.before.is_none());
@@ -250,7 +248,7 @@ async fn file(
     Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
 }
 
-/// The providers that are configured, and those that were.
+/// Returns the names of all configured and former providers.
 async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Failure> {
     let mut names = configured.names();
     names.extend(listing::providers(db.pool()).await?);

@@ -1,4 +1,4 @@
-//! Deleting a user: the preview, the deletion.
+//! Deleting a user, after a preview.
 
 use rocket::http::Status;
 use rocket::response::Redirect;
@@ -81,7 +81,7 @@ async fn delete(
     let reason = form.reason()?;
     let by = by(&staff, &reason, &origin);
     match deleting::delete(db.pool(), user, seen(&form), by).await? {
-        // What is left of them is in the audit.
+        // The audit shows what is left of the user.
         Outcome::Done => Ok(Answer::Done(Redirect::to(format!("/admin/audit?user={user}")))),
         Outcome::NotFound => Err(Status::NotFound.into()),
         Outcome::NotPermitted => Err(Status::Forbidden.into()),

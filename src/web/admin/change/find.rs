@@ -1,4 +1,4 @@
-//! Finding the other person whom a change concerns.
+//! The search for the second user of a change.
 
 use rocket::State;
 use rocket::http::Status;
@@ -16,38 +16,37 @@ use crate::web::admin::person::Person;
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin};
 
-/// People on the page.
+/// The number of users on the page.
 const PAGE: usize = 10;
-/// Longest text that is searched for, in characters.
+/// The longest search text, in characters.
 const MAX_QUERY: usize = 254;
 
-/// A way to go on.
+/// A link to the next step.
 #[derive(Serialize)]
 pub(super) struct Link {
     pub href: String,
     pub text: String,
 }
 
-/// Somebody who was found.
 #[derive(Serialize)]
 struct Match {
     person: Person,
     links: Vec<Link>,
 }
 
-/// The search for the other one.
+/// The page of the search.
 #[derive(Serialize)]
 pub(in crate::web::admin) struct Find {
     title: &'static str,
     lead: String,
-    /// Whose page this began at.
+    /// The user on whose page the change began.
     person: Uuid,
     name: String,
-    /// Where the search goes.
+    /// The path to which the search is sent.
     path: String,
     query: String,
     matches: Vec<Match>,
-    /// Whether there are more than these.
+    /// True if more users match.
     more: bool,
 }
 
@@ -87,7 +86,7 @@ impl View for Find {
     }
 }
 
-/// The person, what is searched for, who is found but for that person, and whether there are more.
+/// Returns the user, the search text, the other users found, and `true` if there are more.
 pub(super) async fn found(
     staff: &AdminStaff,
     user: Uuid,
@@ -103,7 +102,7 @@ pub(super) async fn found(
     if query.is_empty() {
         return Ok((person, query, Vec::new(), false));
     }
-    // One more, since the person may be among them.
+    // One more, since the user may be among the results.
     let found = search(db.pool(), &query, &providers.names(), &Filters::default(), PAGE + 1).await?;
     let mut users = found.users;
     record(db.pool(), &staff.0.member, &Look::Users { search: &query }, &origin.0).await?;

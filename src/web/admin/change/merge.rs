@@ -1,4 +1,4 @@
-//! Merging two users: choosing the other one, the preview, the merge.
+//! Merging two users: the choice of the second user, the preview, the merge.
 
 use rocket::http::Status;
 use rocket::response::Redirect;

@@ -1,5 +1,5 @@
-//! Changes to people that are shown before they are made: a page that says what will happen, and on it the form
-//! that does it. It does nothing when somebody has changed since: then the page is shown again.
+//! Changes to users that staff confirm in a preview. If a user has changed since, nothing is done and the preview is
+//! shown again.
 
 mod delete;
 pub(super) mod find;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
     [delete::routes(), merge::routes(), move_identity::routes(), unlink::routes()].concat()
 }
 
-/// What there is to say on a person's page when a change was made.
+/// Returns the message to show after a change.
 pub(super) fn done(change: &str) -> Option<&'static str> {
     match change {
         "merge" => Some("The users are one. Everything the other one signed in with is this one's now."),
@@ -38,14 +38,14 @@ pub(super) fn done(change: &str) -> Option<&'static str> {
     }
 }
 
-/// Somebody whom a change concerns.
+/// A user whom a change concerns.
 #[derive(Serialize)]
 struct Card {
-    /// Which part they have in it.
+    /// The user's part in the change.
     part: &'static str,
     person: Person,
     identities: Vec<Identity>,
-    /// How many are alive.
+    /// The number of live sessions.
     sessions: i64,
 }
 
@@ -54,7 +54,7 @@ struct Identity {
     provider: String,
     subject: String,
     email: Option<String>,
-    /// Whether it is the one that the change is about.
+    /// True for the identity that the change is about.
     concerned: bool,
 }
 
@@ -71,37 +71,37 @@ impl Card {
     }
 }
 
-/// What a change will do, in sentences.
+/// The effects of a change, in sentences.
 #[derive(Default)]
 struct Effects {
     changes: Vec<String>,
     warnings: Vec<String>,
 }
 
-/// A change that has yet to be made, as staff are asked to confirm it.
+/// A change that staff are asked to confirm.
 #[derive(Serialize)]
 pub(super) struct Preview {
     title: &'static str,
-    /// Whose page this began at.
+    /// The user on whose page the change began.
     person: Uuid,
     name: String,
     cards: Vec<Card>,
     changes: Vec<String>,
     warnings: Vec<String>,
-    /// Why it cannot be.
+    /// The reason that the change is not permitted.
     refused: Option<&'static str>,
-    /// Whether somebody has changed, so that what was confirmed was not done.
+    /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
-    /// Where the same is to be had the other way round.
+    /// The URL of the same change in the other direction.
     reverse: Option<String>,
-    /// Where the form goes.
+    /// The URL to which the form is sent.
     action: String,
-    /// Who else it concerns: the field's name, and the value.
+    /// The other user: the form field's name and value.
     other: Option<(&'static str, Uuid)>,
     fingerprint: String,
-    /// What was typed before.
+    /// The reason that was typed before.
     reason: String,
-    /// What there is to know about the reason.
+    /// A hint about the reason.
     hint: Option<&'static str>,
     button: &'static str,
 }
@@ -155,7 +155,7 @@ impl View for Preview {
 }
 
 impl Preview {
-    /// A change of that person, which may be.
+    /// Creates the preview of a permitted change.
     fn new(title: &'static str, person: &look_after::Person, cards: Vec<Card>, effects: Effects) -> Self {
         Self {
             title,
@@ -176,7 +176,7 @@ impl Preview {
         }
     }
 
-    /// The page that asks. Whoever is on it was looked at.
+    /// Shows the preview, after recording that its users were viewed.
     async fn ask(self, staff: &AdminStaff, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
         for card in &self.cards {
             record(db.pool(), &staff.0.member, &Look::Person(card.person.id), &origin.0).await?;
@@ -184,7 +184,7 @@ impl Preview {
         Ok(Page::new(&staff.0, &self))
     }
 
-    /// The page again, after nothing was done: somebody has changed, or it must not be.
+    /// Shows the preview again if nothing was done: a user has changed, or the change is not permitted.
     async fn again(
         self,
         form: &StaffForm,
@@ -199,7 +199,7 @@ impl Preview {
     }
 }
 
-/// What a confirmed change ends with.
+/// The answer to a confirmed change.
 #[derive(Responder)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
 enum Answer {
@@ -211,12 +211,12 @@ fn id(text: &str) -> Result<Uuid, Status> {
     Uuid::parse_str(text).map_err(|_| Status::NotFound)
 }
 
-/// Who acts, and why.
+/// Returns the acting member of staff and the reason.
 fn by<'a>(staff: &'a AdminStaff, reason: &'a str, origin: &'a ClientOrigin) -> By<'a> {
     By { actor: Actor::Staff(&staff.0.member.email), reason: Some(reason), origin: &origin.0 }
 }
 
-/// What the form says was seen.
+/// Returns the fingerprint of the preview that staff saw.
 fn seen(form: &StaffForm) -> &str {
     form.get("seen").unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Moving an identity: choosing whose it is, the preview, the move.
+//! Moving an identity: the choice of its user, the preview, the move.
 
 use rocket::http::Status;
 use rocket::response::Redirect;

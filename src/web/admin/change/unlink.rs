@@ -1,4 +1,4 @@
-//! Unlinking an identity: the preview, the unlinking.
+//! Unlinking an identity, after a preview.
 
 use rocket::http::Status;
 use rocket::response::Redirect;

@@ -1,4 +1,4 @@
-//! The sentences in which a change is told before it is made.
+//! The sentences that describe a change in its preview.
 
 use crate::domain::look_after::{LinkedIdentity, Person, Refused};
 use crate::web::admin::person::isolated;
@@ -17,7 +17,7 @@ pub(in crate::web::admin) const fn refused(why: Refused) -> &'static str {
     }
 }
 
-/// How a person is called: by what staff know them by.
+/// Returns the user's e-mail address or name, or else the id.
 pub(super) fn name(person: &Person) -> String {
     let user = &person.user;
     let own = user.email.as_deref().or(user.name.as_deref()).map(isolated);
@@ -29,13 +29,13 @@ pub(super) fn identity(linked: &LinkedIdentity) -> String {
     called(&identity.provider, &identity.subject, identity.email.as_deref())
 }
 
-/// How an identity is called.
+/// Describes an identity.
 pub(super) fn called(provider: &str, subject: &str, email: Option<&str>) -> String {
     let email = email.map(|email| format!(" ({email})")).unwrap_or_default();
     format!("the {provider} identity {subject}{email}")
 }
 
-/// What becomes of so many sessions: "of somebody", "opened with something".
+/// Describes the sessions that end: `which` is for example "of Ada" or "opened with it".
 pub(super) fn ending(count: i64, which: &str) -> String {
     let after = "Services that only check signatures take an access token until it expires.";
     match count {
@@ -45,7 +45,7 @@ pub(super) fn ending(count: i64, which: &str) -> String {
     }
 }
 
-/// Whoever proves an unverified address gets the user, without what was linked before.
+/// Warns that the owner of an unverified e-mail address gets the user without the identities linked before.
 pub(super) fn unproven(person: &Person) -> Option<String> {
     let address = person.user.email.as_ref().filter(|_| !person.user.email_verified)?;
     Some(format!(
@@ -54,7 +54,7 @@ pub(super) fn unproven(person: &Person) -> Option<String> {
     ))
 }
 
-/// A sentence that begins with a thing, or with somebody's name, which is spelt as it is.
+/// Capitalises a leading "the". A leading name keeps its spelling.
 pub(super) fn sentence(text: &str) -> String {
     text.strip_prefix("the ").map_or_else(|| text.to_owned(), |rest| format!("The {rest}"))
 }

@@ -1,4 +1,4 @@
-//! What is asked of the list of users, as it stands in the address and in the form.
+//! The filters of the list of users, as they are in the URL and in the form.
 
 use rocket::FromForm;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::store::listing::{Cursor, Days, Filters, Sort, Status, Times, day};
 use crate::web::admin::dates::{begin_of, end_of};
 use crate::web::admin::fields::{NothingMatches, read, tidy};
 
-/// As it came.
+/// The filters as they are in the URL.
 #[derive(FromForm)]
 pub(super) struct Query<'r> {
     q: Option<&'r str>,
@@ -19,11 +19,11 @@ pub(super) struct Query<'r> {
     seen_from: Option<&'r str>,
     seen_to: Option<&'r str>,
     sort: Option<&'r str>,
-    /// Where the page begins.
+    /// The cursor at which the page begins.
     pub at: Option<&'r str>,
 }
 
-/// The same, tidied: what the form shows again.
+/// The filters after clean-up, as the form shows them again.
 #[derive(Default, Serialize)]
 pub(super) struct Asked {
     pub q: String,
@@ -56,12 +56,11 @@ impl Asked {
         Sort::from_name(self.sort).unwrap_or_default()
     }
 
-    /// Whether a field beside the search and the order is filled in.
+    /// Returns `true` if a field beside the search and the order is filled in.
     pub fn is_filtered(&self) -> bool {
         self.fields().iter().any(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
     }
 
-    /// The filters.
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
         Ok(Filters {
             provider: read(&self.provider, |name| Some(name.to_owned()))?,
@@ -74,7 +73,7 @@ impl Asked {
         })
     }
 
-    /// What an address of it all ends with, in that order, from that place on.
+    /// Returns the end of the list's URL with these filters, in this order and from this cursor on.
     pub fn suffix(&self, sort: Sort, at: Option<&Cursor>) -> String {
         let mut query = self.fields_in(sort);
         let at = at.map(Cursor::encode);
@@ -85,13 +84,13 @@ impl Asked {
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
-    /// The same for the record of who looked at what.
+    /// Returns the search or the filters, for the record of the access.
     pub fn told(&self) -> String {
         let search = if self.is_filtered() { "" } else { self.q.as_str() };
         if search.is_empty() { self.query() } else { search.to_owned() }
     }
 
-    /// The fields that are not empty, as they stand in an address.
+    /// Returns the fields that are not empty, as a URL's query.
     fn query(&self) -> String {
         self.fields_in(self.sort()).finish()
     }

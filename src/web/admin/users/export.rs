@@ -11,19 +11,19 @@ use crate::web::admin::csv::Rows;
 use crate::web::admin::fields::NothingMatches;
 use crate::web::wire_time::rfc3339;
 
-/// Users that are read at once.
+/// The number of users that are read at a time.
 const BATCH: usize = 2_000;
 
-/// What is still to be read.
+/// An export with the rest to read.
 pub(super) struct Export {
     pool: PgPool,
     next: Next,
 }
 
 enum Next {
-    /// What a search finds: as many as the page shows.
+    /// The results of a search, as many as a page shows.
     Search { text: String, providers: Vec<String>, filters: Filters },
-    /// The list from there on.
+    /// The list from a cursor on.
     List { filters: Filters, sort: Sort, start: Option<Cursor> },
     /// Nothing.
     End,
