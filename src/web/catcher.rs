@@ -1,12 +1,11 @@
-//! What no handler answered: failed guards, unknown paths, wrong methods, panics. All of it
-//! becomes a problem.
+//! Turns everything that no handler answered into a problem: failed guards, unknown paths, wrong methods, panics.
 
 use rocket::http::Status;
 use rocket::{Catcher, Request, Route, catch, catchers};
 
 use super::problem::{Kind, Problem};
 
-/// The catchers.
+/// Returns the default catcher.
 #[must_use]
 pub fn catchers() -> Vec<Catcher> {
     catchers![default]
@@ -17,11 +16,11 @@ fn default(status: Status, request: &Request<'_>) -> Problem {
     from_status(status, request).keep(request).clone()
 }
 
-/// A problem for a failure that only Rocket saw.
+/// Returns the problem for a failure that only Rocket saw.
 fn from_status(status: Status, request: &Request<'_>) -> Problem {
     match status.code {
         404 | 405 => unrouted(request),
-        // Rocket's word on a method that it has not heard of, too.
+        // Rocket also answers 400 to a method that it does not know.
         400 if !allowed(request).is_empty() => unrouted(request),
         413 => Problem::new(Kind::PayloadTooLarge, "the request is larger than any valid one"),
         415 => Problem::new(Kind::UnsupportedMediaType, "the body must be `application/json`"),
@@ -33,7 +32,7 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
     }
 }
 
-/// Rocket answers 404 to a wrong method; clients are better served by 405 and `Allow`.
+/// Returns 405 with `Allow` if the path has other methods, else 404. Rocket answers 404 to both.
 fn unrouted(request: &Request<'_>) -> Problem {
     let allowed = allowed(request);
     if allowed.is_empty() {
@@ -45,7 +44,7 @@ fn unrouted(request: &Request<'_>) -> Problem {
     }
 }
 
-/// The methods of the routes that have the request's path.
+/// Returns the methods of the routes at the request's path.
 fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
     let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
     let mut allowed: Vec<&str> =
@@ -55,7 +54,7 @@ fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
     allowed
 }
 
-/// Whether a route's path, with its `<parameters>`, covers a request's.
+/// Returns `true` if a route's path, with its `<parameters>`, matches the request's path.
 fn covers(route: &str, path: &str) -> bool {
     let (mut segments, mut parts) = (route.split('/'), path.split('/'));
     loop {

@@ -1,5 +1,5 @@
-//! The managed PostgreSQL pool: `rocket_db_pools`' `Pool` over a current sqlx, since its own sqlx
-//! support pins a release with an advisory (RUSTSEC-2024-0363).
+//! The PostgreSQL connection pool that Rocket manages. It implements `rocket_db_pools`' `Pool` over a current sqlx,
+//! since that crate's own sqlx support pins a release with an advisory (RUSTSEC-2024-0363).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::openapi::problems::Fails;
 use super::problem::Kind;
 use crate::store::doubt;
 
-/// The service's database, `[default.databases.vestibule]`.
+/// The service's database, configured by `[default.databases.vestibule]`.
 #[derive(Debug, Database)]
 #[database("vestibule")]
 pub struct Db(PostgresPool);
 
 impl Db {
-    /// The pool. Take it late: whoever holds a connection while a provider is asked starves the
+    /// Returns the connection pool. Take a connection late: one that is held during a provider's call starves
     /// others.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
@@ -36,11 +36,11 @@ impl Fails for Db {
     }
 }
 
-/// The pool as `rocket_db_pools` wants it.
+/// The sqlx pool behind `rocket_db_pools`' `Pool` trait.
 #[derive(Debug)]
 pub struct PostgresPool(PgPool);
 
-/// Settings of the database; durations in seconds.
+/// The settings of the database. Durations are in seconds.
 #[derive(Debug, Deserialize)]
 pub struct Settings {
     url: String,
@@ -56,13 +56,13 @@ const fn two() -> u64 {
     2
 }
 
-/// The settings cannot be used.
+/// The settings cannot be used, or the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key is missing or of the wrong type.
+    /// A setting is missing or has the wrong type.
     #[error("the database's settings cannot be read: {0}")]
     Settings(#[source] Box<figment::Error>),
-    /// The URL cannot be understood.
+    /// The URL cannot be parsed.
     #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` cannot be used: {0}; correct it")]
     Url(#[source] sqlx::Error),
     /// The database failed.
@@ -74,34 +74,34 @@ impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
     ///
     /// # Errors
-    /// A key is missing or of the wrong type.
+    /// A setting is missing or has the wrong type.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         figment.extract().map_err(|error| Error::Settings(Box::new(error)))
     }
 
-    /// How to connect.
+    /// Returns the options for a connection.
     ///
     /// # Errors
-    /// The URL cannot be understood.
+    /// The URL cannot be parsed.
     pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(Error::Url)?
             .application_name("vestibule")
-            // No request waits for longer than a person would; see the store's errors.
+            // No request waits for longer than a user would. The store maps these timeouts to its errors.
             .options([
                 ("lock_timeout", "2s"),
                 ("statement_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "10s"),
             ]);
-        // Not for the log, which never has a statement: for `telemetry::database`.
+        // sqlx's events are for `telemetry::database` and never become log lines.
         let options = options.log_statements(LevelFilter::Trace);
         Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
     }
 
-    /// Whether the database is on this machine.
+    /// Returns `true` if the database runs on this machine.
     ///
     /// # Errors
-    /// The URL cannot be understood.
+    /// The URL cannot be parsed.
     pub fn is_here(&self) -> Result<bool, Error> {
         let options = self.connect_options()?;
         let host = options.get_host();
@@ -111,10 +111,10 @@ impl Settings {
             || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
     }
 
-    /// Says so in the log when what passes between here and the database may be read on the way.
+    /// Logs a warning if the connections to a remote database may be unencrypted.
     ///
     /// # Errors
-    /// The URL cannot be understood.
+    /// The URL cannot be parsed.
     pub fn warn_of_plain_text(&self) -> Result<(), Error> {
         let options = self.connect_options()?;
         let sealed = matches!(
@@ -129,14 +129,14 @@ impl Settings {
         Ok(())
     }
 
-    /// Opens a pool for the statements that sign-ins and refreshes share. They read arrays, for which planning anew would
-    /// cost more than a small batch, and look up each element by a key, whatever the planner thinks of the table's size.
+    /// Opens a connection pool for the statements that sign-ins and refreshes share. They read arrays, for which
+    /// planning each time would cost more than a small batch, and look up each element by a key instead of scanning.
     ///
     /// # Errors
     /// The settings cannot be used.
     pub fn lanes(&self, connections: u32) -> Result<PgPool, Error> {
         let options = self.connect_options()?.options([
-            // Whoever waits for a row waits by themselves, and not everybody with them.
+            // A batch must not wait long for one row's lock.
             ("lock_timeout", "50ms"),
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
@@ -160,8 +160,8 @@ impl Settings {
             .acquire_time_level(LevelFilter::Trace)
             .acquire_timeout(Duration::from_secs(self.connect_timeout))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
-            // To ask before each statement would be a round trip of its own. Only a connection that has rested, or
-            // is in doubt, is asked whether it is sound.
+            // A test before each statement would cost a round trip, so only a connection that was idle or is in
+            // doubt is tested.
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
                 Box::pin(async move {
@@ -188,7 +188,7 @@ impl Pool for PostgresPool {
         Ok(self.0.acquire().await?)
     }
 
-    /// Rocket calls this while requests are still in flight; closing waits for their connections
-    /// and refuses new ones, which would fail them. `service` closes the pool when all is done.
+    /// Does nothing. Rocket calls this while requests are still in flight, and closing the pool would fail them.
+    /// `service` closes it afterwards.
     async fn close(&self) {}
 }

@@ -1,4 +1,4 @@
-//! No request without an answer: whatever a handler waits for, the client has waited long enough at some time.
+//! A time limit for every request: a handler that exceeds it is stopped, and the client gets 503.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use rocket::{Data, Request, Route};
 use super::problem::{Kind, Problem};
 use crate::store::deadline::{self, LIMIT};
 
-/// Another limit than the usual one, where it is managed.
+/// The time limit that replaces [`LIMIT`] if Rocket manages one.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit(pub Duration);
 
-/// A route's own handler.
+/// A route's handler with a time limit.
 #[derive(Clone)]
 struct InTime(Box<dyn Handler>);
 
-/// The same routes, each with an answer within [`LIMIT`].
+/// Wraps each route's handler so that it answers within [`LIMIT`].
 #[must_use]
 pub fn routes(routes: Vec<Route>) -> Vec<Route> {
     let bounded = |mut route: Route| {

@@ -1,10 +1,10 @@
-//! Whether the service is about to stop. It answers as before, and `/readyz` says that nothing more
-//! should be sent here.
+//! The state of the shutdown. During the drain requests are still answered, and `/readyz` reports that no more
+//! should be sent to this instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by whoever is told to stop and whoever is asked.
+/// The state of the drain. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Drain {
     begun: Arc<AtomicBool>,
@@ -12,24 +12,24 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// One that takes so many seconds once it has begun.
+    /// Creates a drain that lasts `seconds` once it has begun.
     #[must_use]
     pub fn of(seconds: u32) -> Self {
         Self { seconds, ..Self::default() }
     }
 
-    /// For how long requests are answered while nothing more should be sent here.
+    /// Returns the seconds for which requests are still answered during the drain.
     #[must_use]
     pub const fn seconds(&self) -> u32 {
         self.seconds
     }
 
-    /// From now on the service is about to stop.
+    /// Begins the drain.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is.
+    /// Returns `true` once the drain has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A path and a method mean one thing, to us and to whatever stands in front of us.
+//! Refuses requests whose path or method a gateway in front of the service could read differently.
 
 use rocket::data::Data;
 use rocket::fairing::{self, Fairing, Info};
@@ -8,14 +8,14 @@ use rocket::uri;
 
 use super::problem::{Kind, Problem};
 
-/// As many bytes as Rocket looks at to find a method in them.
+/// The number of bytes in which Rocket looks for a form's `_method`.
 const DISGUISE: usize = "_method=delete".len();
 
-/// Lets through what a gateway's rules see as we do.
+/// Refuses requests that Rocket would route differently than a gateway's rules expect.
 ///
 /// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and `/%61pi/v1` would
-/// pass a gateway's rule for `/api/v1` and still arrive: such a path is found nowhere. And it takes the method of a
-/// form that begins with `_method` from there: such a form is refused.
+/// bypass a gateway's rule for `/api/v1`. Such a path is answered with 404. Rocket also takes the method from a form
+/// that begins with `_method`. Such a form is refused.
 #[derive(Debug)]
 pub struct ExactPath;
 
@@ -32,12 +32,12 @@ impl Fairing for ExactPath {
         } else if is_canonical(request.uri().path().as_str()) {
             return;
         }
-        // No route will ever be called so.
+        // No route has this path.
         request.set_uri(uri!("/:"));
     }
 }
 
-/// Whether the request is a form whose first field is `_method`. Its method may be another by now.
+/// Returns `true` if the request is a form whose first field is `_method`, which may have changed its method.
 async fn is_disguised(request: &Request<'_>, data: &mut Data<'_>) -> bool {
     if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
         return false;
@@ -46,7 +46,7 @@ async fn is_disguised(request: &Request<'_>, data: &mut Data<'_>) -> bool {
     Form::values(start).next().is_some_and(|field| field.name == "_method")
 }
 
-/// Whether no segment but the last is empty, and nothing is percent-encoded that need not be, or in lower case
+/// Returns `true` if no segment but the last is empty, and percent-encoding is in upper case and only used if needed
 /// (RFC 3986 §6.2.2).
 fn is_canonical(path: &str) -> bool {
     let needed = |rest: &str| {

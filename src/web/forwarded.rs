@@ -1,27 +1,26 @@
-//! Reading `X-Forwarded-For` and `Forwarded` (RFC 7239 §4) behind trusted proxies.
+//! Reads `X-Forwarded-For` and `Forwarded` (RFC 7239 §4) behind trusted proxies.
 //!
-//! Every proxy appends whom it saw, so the header is read from its right end: what stands left of the
-//! first address that is no proxy's was written by someone unknown. That holds for the syntax,
-//! too. An open quote on the left must not swallow what a proxy appended, so quoted strings are
-//! recognised from the right.
+//! Every proxy appends the IP address that it saw, so the header is read from its right end: anything left of the
+//! first untrusted address may be forged. The same holds for the syntax. An open quote on the left must not swallow
+//! an address that a proxy appended, so quoted strings are recognised from the right.
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::config::{ForwardedHeader, Proxies};
 
-/// The client behind a trusted peer, in canonical form.
+/// Returns the IP address of the client behind a trusted peer, in canonical form.
 ///
-/// The first address from the right that is no proxy's. If all are proxies', the furthest of them is
-/// the client: it asked on its own account. If a hop cannot be read (`unknown`, an obfuscated
-/// identifier, garbage), nothing left of it can be believed either, and the peer answers for it.
+/// The client is the first hop from the right that is not a trusted proxy. If all hops are proxies, the leftmost one
+/// is the client. If a hop cannot be read (`unknown`, an obfuscated identifier, garbage), nothing left of it can be
+/// trusted, and the peer counts as the client.
 #[must_use]
 pub fn client(peer: IpAddr, lines: &[&str], proxies: &Proxies) -> IpAddr {
     let mut client = peer;
-    // Lines of one name are one list (RFC 9110 §5.3).
+    // Header lines of one name form one list (RFC 9110 §5.3).
     for element in lines.iter().rev().flat_map(|line| from_right(line, b',')) {
         let hop = match proxies.header {
-            // Empty elements are legal and mean nothing (RFC 9110 §5.6.1.2).
+            // Empty elements are legal and have no meaning (RFC 9110 §5.6.1.2).
             _ if element.is_empty() => continue,
             ForwardedHeader::XForwardedFor => node(element),
             ForwardedHeader::Forwarded => forwarded_for(element),
@@ -35,7 +34,7 @@ pub fn client(peer: IpAddr, lines: &[&str], proxies: &Proxies) -> IpAddr {
     client
 }
 
-/// The trimmed pieces between separators outside of quoted strings, the last one first.
+/// Returns the trimmed pieces between separators outside quoted strings, the last one first.
 fn from_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     iter::from_fn(move || {
@@ -54,12 +53,12 @@ fn from_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether what follows is the second half of a quoted-pair (RFC 9110 §5.6.4).
+/// Returns `true` if the next byte is the second half of a quoted-pair (RFC 9110 §5.6.4).
 fn is_escaped(before: &[u8]) -> bool {
     before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// The `for` of a forwarded-element; it must not occur twice (RFC 7239 §4).
+/// Returns the `for` of a forwarded-element, which must not occur twice (RFC 7239 §4).
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let mut found = None;
     for pair in from_right(element, b';').filter(|pair| !pair.is_empty()) {
@@ -71,7 +70,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     found
 }
 
-/// A token as it is, or a quoted-string's content.
+/// Returns a token unchanged, or the content of a quoted-string.
 fn unquoted(value: &str) -> Option<String> {
     let Some(rest) = value.strip_prefix('"') else { return Some(value.to_owned()) };
     let mut content = String::with_capacity(rest.len());
@@ -82,8 +81,8 @@ fn unquoted(value: &str) -> Option<String> {
     Some(content)
 }
 
-/// An address with or without brackets and port (RFC 7239 §6). Bare IPv6 is illegal in `Forwarded`
-/// and usual in `X-Forwarded-For`; it can mean nothing else in either.
+/// Parses an IP address with or without brackets and port (RFC 7239 §6). Bare IPv6 is illegal in `Forwarded` and
+/// usual in `X-Forwarded-For`, and it is unambiguous in both.
 fn node(text: &str) -> Option<IpAddr> {
     let (address, port) = if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']')?;
@@ -97,7 +96,7 @@ fn node(text: &str) -> Option<IpAddr> {
     (port.is_empty() || is_port(port.strip_prefix(':')?)).then(|| address.to_canonical())
 }
 
-/// node-port (RFC 7239 §6).
+/// Returns `true` for a node-port (RFC 7239 §6).
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(name) => {

@@ -1,5 +1,5 @@
-//! Answering HTTP: the only place, beside `service` and `dev`, that names Rocket. Guards read and handlers
-//! call one `session` verb; nothing here decides.
+//! Answers HTTP. Only this module, `service` and `dev` name Rocket. Guards read requests and handlers call one
+//! `session` verb; nothing here decides.
 
 pub mod admin;
 pub mod api;

@@ -1,4 +1,4 @@
-//! What operators and their machines ask: is it alive, is it ready, and what has it counted.
+//! Endpoints for operators and their monitoring: liveness, readiness and metrics.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use crate::session::KeyRing;
 use crate::store::deadline::within;
 use crate::store::migrations::{self, Standing};
 
-/// Longest wait for the database. Whoever asks does so every few seconds.
+/// The longest wait for the database. Probes come every few seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The routes, to be mounted at `/`.
+/// Returns the routes, to be mounted at `/`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     routes![livez, readyz, metrics]
 }
 
-/// The description of the routes.
+/// Returns the description of the routes.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
     Described::openapi()
@@ -41,7 +41,7 @@ pub fn description() -> utoipa::openapi::OpenApi {
 #[openapi(paths(livez, readyz, metrics))]
 struct Described;
 
-/// Whether the process answers
+/// Check that the process answers
 #[utoipa::path(
     get,
     path = "/livez",
@@ -55,7 +55,7 @@ const fn livez() -> &'static str {
     "ok\n"
 }
 
-/// What the service needs, and whether it has it: `ok`, or what is wrong.
+/// The state of the service and of its dependencies: `ok`, or the error.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
     service: &'static str,
@@ -70,7 +70,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
         let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
         let mut status = Status::Ok;
         if !ready {
-            // Nobody made a mistake, and the log and the metrics are to say so.
+            // This is no internal error, and the log and the metrics must not report one.
             let problem = Problem::new(Kind::ServiceUnavailable, "the service is not ready");
             let why =
                 format!("service: {service}, database: {database}, migrations: {migrations}, keys: {keys}");
@@ -80,7 +80,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
     }
 }
 
-/// Whether the service can sign people in, and will for a while
+/// Check that the service can sign users in and is not shutting down
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -116,11 +116,10 @@ async fn standing(db: &Db) -> (&'static str, &'static str) {
     }
 }
 
-/// Somebody in a network that may read the metrics. They name nobody, but say how busy one is and
-/// what fails.
+/// A request from a network that may read the metrics. They identify no user, but show the load and the failures.
 ///
-/// - **Succeeds** when the client's address is one of `metrics.networks`.
-/// - **Fails** with 404 otherwise: there is nothing to see.
+/// - **Succeeds** when the client's IP address is in `metrics.networks`.
+/// - **Fails** with 404 otherwise.
 /// - **Forwards** never.
 struct Observer;
 
@@ -146,9 +145,9 @@ impl Fails for Observer {
     }
 }
 
-/// What was counted since the start
+/// Read the metrics
 ///
-/// `OpenMetrics` 1.0, for addresses in `metrics.networks` only.
+/// The format is `OpenMetrics` 1.0. Only IP addresses in `metrics.networks` may read them.
 #[utoipa::path(
     get,
     path = "/metrics",

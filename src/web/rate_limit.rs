@@ -1,12 +1,12 @@
-//! How often one caller may ask: counters in memory, each instance its own.
+//! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to whoever asks, to an address or a session, never to the account that is asked
-//! for: nobody can use up what another has. The algorithm is GCRA, a bucket that refills steadily; a
-//! refused request takes nothing from it, so that waiting always ends.
+//! A counter belongs to the client's IP address or session and never to the account that is asked for, so nobody can
+//! use up another user's limit. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
+//! nothing from the bucket, so waiting always helps.
 //!
-//! The memory is bounded by the traffic. A key is forgotten once its bucket is full again, and each
-//! admitted request keeps it for one share of a minute; so ten thousand requests a second from as
-//! many addresses leave some hundred thousand keys of about 50 bytes between two sweeps.
+//! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request
+//! keeps it for one share of a minute. Ten thousand requests a second from as many addresses leave some hundred
+//! thousand keys of about 50 bytes between two sweeps.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -23,85 +23,85 @@ use uuid::Uuid;
 
 use crate::config;
 
-/// Keys of one /48 that may use up their limits at once.
+/// The number of keys in one /48 that may use up their limits at once.
 const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
-/// Between two sweeps.
+/// The time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(10);
-/// Refusals that get a line each in the log between two sweeps.
+/// The number of refusals between two sweeps that get their own log line.
 const LOGGED: u32 = 100;
 
-/// What is limited, each on its own.
+/// The limits, each counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Sign-ins from an address.
+    /// Sign-ins from an IP address.
     SignIn,
-    /// Refreshes from an address.
+    /// Refreshes from an IP address.
     Refresh,
     /// Requests of a session.
     Session,
-    /// Requests for admin pages from an address, whoever makes them: each costs a statement.
+    /// Requests for admin pages from an IP address, signed in or not: each costs a query.
     StaffPages,
-    /// Sign-ins of staff from an address.
+    /// Sign-ins of staff from an IP address.
     StaffSignIn,
 }
 
 impl Policy {
-    /// Every policy, in the order of their counters.
+    /// All policies, in the order of their counters.
     pub const ALL: [Self; 5] =
         [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages, Self::StaffSignIn];
 }
 
-/// Whose requests are counted together.
+/// The key under which requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(u128);
 
 impl Key {
-    /// A network address in canonical form. An IPv6 subscriber has at least a /64 and a new address
-    /// in it for every request (RFC 8981), so its first 64 bits are what counts.
+    /// Returns the key of an IP address in canonical form. An IPv6 subscriber has at least a /64 and a new address
+    /// in it for every request (RFC 8981), so only the first 64 bits count.
     #[must_use]
     pub fn address(address: Option<IpAddr>) -> Self {
         match address {
-            // In IPv4-mapped form (RFC 4291 §2.5.5.2), whose last 64 bits are never zero.
+            // The last 64 bits are never zero in IPv4-mapped form (RFC 4291 §2.5.5.2).
             Some(IpAddr::V4(v4)) => Self(v4.to_ipv6_mapped().to_bits()),
             Some(IpAddr::V6(v6)) => Self(v6.to_bits() & !u128::from(u64::MAX)),
             None => Self(0),
         }
     }
 
-    /// The /48 that the address is in, if it is one of IPv6. Nothing else has 64 zeros at its end: sessions are
-    /// numbered by random bits (RFC 9562 §5.7).
+    /// Returns the /48 of an IPv6 address, or `None` for any other key. No other key ends with 64 zero bits, since
+    /// session ids end with random bits (RFC 9562 §5.7).
     const fn site(self) -> Option<Self> {
         let is_v6 = self.0 & u64::MAX as u128 == 0 && self.0 != 0;
         if is_v6 { Some(Self(self.0 >> 80 << 80)) } else { None }
     }
 
-    /// A session.
+    /// Returns the key of a session.
     #[must_use]
     pub const fn session(id: Uuid) -> Self {
         Self(id.as_u128())
     }
 }
 
-/// Where a key stands with a policy after a request.
+/// The state of a key under a policy after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether the request is within the limit.
+    /// True if the request is within the limit.
     pub admitted: bool,
-    /// Requests that may follow at once.
+    /// The number of requests that may follow at once.
     pub remaining: u32,
-    /// Seconds until there may be one more.
+    /// The seconds until one more request is allowed.
     pub seconds: u32,
 }
 
-/// All limits, managed by Rocket.
+/// All rate limits, managed by Rocket.
 #[derive(Debug)]
 pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>);
 
 #[derive(Debug)]
 struct Limiters<C: Clock + Clone> {
-    /// In the order of [`Policy`].
+    /// One limiter for each [`Policy`], in its order.
     by_policy: [Limiter<C>; Policy::ALL.len()],
-    /// Refusals since the last sweep.
+    /// The number of refusals since the last sweep.
     refused: AtomicU32,
 }
 
@@ -110,16 +110,16 @@ type Buckets<C> = RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMi
 #[derive(Debug)]
 struct Limiter<C: Clock + Clone> {
     buckets: Buckets<C>,
-    /// The same for each /48, which a subscriber may have, and in it 65,536 keys: as much as some keys get.
+    /// The buckets of each /48, with a larger limit. One subscriber may have a /48, and so 65,536 keys.
     sites: Buckets<C>,
-    /// Seconds in which a used request comes back.
+    /// The seconds until one used request is available again.
     share: u32,
-    /// The policy as a structured field.
+    /// The policy's item of the `RateLimit-Policy` header.
     field: String,
 }
 
 impl RateLimits {
-    /// Opens the counters and the task that forgets stale ones; the task ends with this value.
+    /// Opens the counters and the task that drops stale keys. The task ends with this value.
     #[must_use]
     pub fn open(settings: &config::RateLimit) -> Self {
         let limits = Self::with_clock(settings, &DefaultClock::default());
@@ -140,7 +140,7 @@ impl RateLimits {
 }
 
 impl<C: Clock + Clone> RateLimits<C> {
-    /// The counters alone, by that clock.
+    /// Opens the counters without the task, on this clock.
     #[must_use]
     pub fn with_clock(settings: &config::RateLimit, clock: &C) -> Self {
         let buckets = |per_minute| {
@@ -165,7 +165,7 @@ impl<C: Clock + Clone> RateLimits<C> {
         Self(settings.enabled.then(|| Arc::new(limiters())))
     }
 
-    /// Counts a request; `None` when the limits are switched off.
+    /// Counts a request. Returns `None` if the limits are switched off.
     #[must_use]
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
         let limiters = self.0.as_ref()?;
@@ -176,26 +176,26 @@ impl<C: Clock + Clone> RateLimits<C> {
         Some(standing)
     }
 
-    /// The policy's item in `RateLimit-Policy`; `None` when the limits are switched off.
+    /// Returns the policy's item of `RateLimit-Policy`, or `None` if the limits are switched off.
     #[must_use]
     pub fn field(&self, policy: Policy) -> Option<&str> {
         Some(&self.0.as_ref()?.by_policy[policy as usize].field)
     }
 
-    /// Whether another refusal gets its line in the log. A flood must not become one there.
+    /// Returns `true` if another refusal may have its own log line. A flood of requests must not flood the log.
     #[must_use]
     pub fn may_log(&self) -> bool {
         self.0.as_ref().is_none_or(|limiters| limiters.refused.load(Ordering::Relaxed) <= LOGGED)
     }
 
-    /// Forgets the keys whose buckets are full.
+    /// Drops the keys whose buckets are full.
     pub fn sweep(&self) {
         if let Some(limiters) = &self.0 {
             limiters.sweep();
         }
     }
 
-    /// Keys that are remembered.
+    /// Returns the number of keys in memory.
     #[must_use]
     pub fn keys(&self) -> usize {
         let limiters = self.0.iter().flat_map(|limiters| &limiters.by_policy);
@@ -222,7 +222,7 @@ impl<C: Clock + Clone> Limiter<C> {
     fn count(&self, key: Key) -> Standing {
         let standing = self.count_in(&self.buckets, key);
         match key.site().filter(|_| standing.admitted).map(|site| self.count_in(&self.sites, site)) {
-            // What its own key has used is as good as nothing beside what its site has.
+            // The key's own bucket has lost a request, too; that is negligible beside the whole /48.
             Some(of_site) if !of_site.admitted => of_site,
             Some(of_site) => Standing { remaining: standing.remaining.min(of_site.remaining), ..standing },
             None => standing,
@@ -237,7 +237,7 @@ impl<C: Clock + Clone> Limiter<C> {
             }
             Err(until) => {
                 let wait = until.wait_time_from(buckets.clock().now());
-                // Rounded up, or the caller would come too early; and never zero, as it was refused.
+                // Rounded up, or the client would retry too early; and never zero, since it was refused.
                 let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(self.share);
                 Standing { admitted: false, remaining: 0, seconds: seconds.max(1) }
             }

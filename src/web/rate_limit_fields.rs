@@ -1,8 +1,8 @@
 //! `RateLimit` and `RateLimit-Policy` on every answer of a limited route, refused or not
 //! (draft-ietf-httpapi-ratelimit-headers-11, §3 and §4).
 //!
-//! `t`, the time in which a client can use no more than `r`, is the time until the bucket has one more;
-//! so `Retry-After` never ends before it (§6). The partition key, the caller's address, stays out.
+//! `t`, during which a client can use no more than `r`, is the time until the bucket has one more request; so
+//! `Retry-After` never ends before it (§6). The partition key, the client's IP address, is left out.
 
 use std::sync::OnceLock;
 
@@ -11,17 +11,17 @@ use rocket::{Request, Response};
 
 use super::rate_limit::{Key, Policy, RateLimits, Standing};
 
-/// What a request counted as; kept with it for [`RateLimitFields`].
+/// The standing of a request under each policy, kept with it for [`RateLimitFields`].
 #[derive(Debug, Default)]
 struct Standings([OnceLock<Option<Standing>>; Policy::ALL.len()]);
 
-/// Counts a request under a policy, once however often it is asked; `None` when nothing is limited.
+/// Counts a request under a policy, but only once. Returns `None` if the limits are switched off.
 pub fn count(request: &Request<'_>, limits: &RateLimits, policy: Policy, key: Key) -> Option<Standing> {
     let Standings(standings) = request.local_cache(Standings::default);
     *standings[policy as usize].get_or_init(|| limits.count(policy, key))
 }
 
-/// Writes the fields.
+/// Adds the header fields to the answers.
 #[derive(Debug)]
 pub struct RateLimitFields;
 

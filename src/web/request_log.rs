@@ -1,4 +1,4 @@
-//! One line a request, and the id that ties the line, the answer and the event together.
+//! One log line for each request, and the id that connects the line, the answer and the event.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use super::metrics::Metrics;
 use super::problem::{Kind as ProblemKind, Problem};
 use super::rate_limit::RateLimits;
 
-/// Longest id that is taken over.
+/// The longest id that is accepted from a proxy.
 const MAX_ID: usize = 64;
 
-/// A request's id, as in `X-Request-Id`.
+/// The id of a request, as in `X-Request-Id`.
 #[derive(Debug)]
 pub struct RequestId {
     id: String,
@@ -24,7 +24,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// The id of that request.
+    /// Returns the id of the request.
     pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
         request.local_cache(|| {
             let id = given(request).map_or_else(fresh, str::to_owned);
@@ -32,13 +32,13 @@ impl RequestId {
         })
     }
 
-    /// When the request arrived.
+    /// Returns the time at which the request arrived.
     #[must_use]
     pub const fn started(&self) -> Instant {
         self.started
     }
 
-    /// 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens of a trusted
+    /// Returns 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens from a trusted
     /// proxy.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -46,13 +46,13 @@ impl RequestId {
     }
 }
 
-/// An id for a request that brings none. It is in each event, a thousand million times, and so it is short.
+/// Creates an id for a request without one. It is short, since every event stores one.
 fn fresh() -> String {
     format!("{:016x}", Uuid::new_v4().as_u64_pair().1)
 }
 
-/// The id that a trusted proxy gave. Whatever else could stand there would be written into the log,
-/// the answer and the events.
+/// Returns the id that a trusted proxy gave. Any other text is ignored, since the id goes into the log, the answer
+/// and the events.
 fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     client_address::trusted_proxies(request)?;
     let mut ids = request.headers().get("X-Request-Id");
@@ -61,10 +61,9 @@ fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
 }
 
-/// Gives every request its id, counts it and writes its line.
+/// Gives every request its id, counts it and writes its log line.
 ///
-/// The line names the route, not the path: whatever a caller puts into a path or query, a token
-/// for instance, stays out of the log.
+/// The line names the route and not the path, so that a token in the path or query stays out of the log.
 #[derive(Debug)]
 pub struct RequestLog;
 

@@ -1,4 +1,4 @@
-//! What is answered while the service starts: the port is open, and the database not there, or not ready yet.
+//! Answers 503 while the service starts: the port is open, but the database is not ready yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use rocket::{Data, Request, Route};
 
 use super::problem::{Kind, Problem};
 
-/// How far the start has come. Clones share it.
+/// The progress of the start. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Stage(Arc<Reached>);
 
@@ -19,35 +19,35 @@ struct Reached {
 }
 
 impl Stage {
-    /// The database answers.
+    /// Marks the database as reachable.
     pub fn reach_database(&self) {
         self.0.database.store(true, Ordering::Relaxed);
     }
 
-    /// The start is over: requests are served.
+    /// Marks the start as finished: requests are served.
     pub fn end(&self) {
         self.reach_database();
         self.0.end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is a database to be asked.
+    /// Returns `true` once the database is reachable.
     #[must_use]
     pub fn has_database(&self) -> bool {
         self.0.database.load(Ordering::Relaxed)
     }
 
-    /// Whether requests are served.
+    /// Returns `true` once requests are served.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.end.load(Ordering::Relaxed)
     }
 }
 
-/// A route's own handler.
+/// A route's handler, which runs once the start has finished.
 #[derive(Clone)]
 struct Started(Box<dyn Handler>);
 
-/// The same routes, each with 503 as its answer until the start is over.
+/// Wraps each route's handler so that it answers 503 until the start has finished.
 #[must_use]
 pub fn routes(routes: Vec<Route>) -> Vec<Route> {
     let gated = |mut route: Route| {

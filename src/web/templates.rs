@@ -1,5 +1,5 @@
-//! The Tera templates. They are embedded, so a deployed binary needs no folder of them; development
-//! reads them from the project's folder, and again whenever one changes.
+//! The Tera templates. They are embedded, so a deployed binary needs no folder. Development reads them from the
+//! project's folder and reloads them after each change.
 
 pub mod when;
 
@@ -11,7 +11,7 @@ use rocket::http::ContentType;
 use rocket_dyn_templates::Template;
 use serde::Serialize;
 
-/// The templates by name: the path below `templates/`, without `.html.tera`.
+/// The templates by name, which is the path below `templates/` without `.html.tera`.
 const TEMPLATES: &[(&str, &str)] = &[
     ("base", include_str!("../../templates/base.html.tera")),
     #[cfg(all(feature = "dev", debug_assertions))]
@@ -31,34 +31,34 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("problems", include_str!("../../templates/problems.html.tera")),
 ];
 
-/// A page made from a template.
+/// A page rendered from a template.
 pub type Html = (ContentType, Template);
 
-/// The template of that name, filled in.
+/// Returns the page of this template with this context.
 #[must_use]
 pub fn html(name: &'static str, context: impl Serialize) -> Html {
     (ContentType::HTML, Template::render(name, context))
 }
 
-/// Where Rocket should look for templates. It insists on a place that exists, so it gets one that
-/// always does and holds none: the program's own file.
+/// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets one that always
+/// does and holds no templates: the program's own file.
 #[must_use]
 pub fn dir() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "/dev/null".into())
 }
 
-/// The fairing that loads them.
+/// Returns the fairing that loads the templates.
 #[must_use]
 pub fn fairing() -> impl Fairing {
     Template::try_custom(|engines| Ok(prepare(&mut engines.tera)?))
 }
 
-/// Adds the embedded templates, unless there are some already, which then come from the folder.
+/// Adds the embedded templates, unless templates were loaded from the folder.
 fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
     if tera.get_template_names().next().is_none() {
         tera.add_raw_templates(TEMPLATES.iter().copied())?;
     }
-    // Every name ends with nothing, so every template escapes what it is given.
+    // Every name ends with the empty string, so every template escapes its values.
     tera.autoescape_on(vec![""]);
     tera.register_filter("when", when::When);
     Ok(())
@@ -74,12 +74,10 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Names of the templates.
     pub fn names() -> impl Iterator<Item = &'static str> {
         TEMPLATES.iter().map(|(name, _)| *name)
     }
 
-    /// What a template makes of a context.
     pub fn render(name: &str, context: &Context) -> String {
         let mut tera = Tera::default();
         prepare(&mut tera).unwrap();

@@ -1,5 +1,5 @@
-//! A span for each request, and within it one for the call to the identity provider, named and described as
-//! OpenTelemetry's semantic conventions for HTTP have it. No span names a person, a token or an address.
+//! A span for each request, and within it one for the call to the identity provider, as OpenTelemetry's semantic
+//! conventions for HTTP describe. No span identifies a person, a token, an e-mail address or an IP address.
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Status, TraceContextExt, TracerProvider};
@@ -32,8 +32,8 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// The trace that a request belongs to, by the word of a trusted proxy (W3C Trace Context): anybody else could
-/// join any trace, or have everything sampled.
+/// Returns the trace that a trusted proxy names (W3C Trace Context). Any other client could join any trace, or have
+/// every request sampled.
 fn parent(request: &Request<'_>) -> Context {
     let none = Context::new();
     if client_address::trusted_proxies(request).is_none() {

@@ -1,5 +1,5 @@
-//! `/.well-known`: what others need to verify our access tokens, the keys (RFC 7517 §5) and where
-//! things are (RFC 8414). Public, the same for everyone, and answered from memory.
+//! `/.well-known`: the keys (RFC 7517 §5) and the metadata (RFC 8414) that others need to verify access tokens. Both
+//! are public, the same for everyone, and answered from memory.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
@@ -18,13 +18,13 @@ use crate::config;
 use crate::session::KeyRing;
 use crate::session::signing_key::Jwk;
 
-/// The routes, to be mounted at `/.well-known`.
+/// Returns the routes, to be mounted at `/.well-known`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     routes![jwks, authorization_server]
 }
 
-/// The description of the routes.
+/// Returns the description of the routes.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
     Described::openapi()
@@ -40,10 +40,11 @@ struct JwkSet {
     keys: Vec<Jwk>,
 }
 
-/// The keys that verify access tokens
+/// Get the keys that verify access tokens
 ///
-/// All that are published: those that sign, will sign, or signed tokens that may still be valid. Choose by `kid`, keep
-/// the answer for as long as `Cache-Control` says, and ask again for a `kid` that is not in it.
+/// The answer contains all published keys: those that sign, will sign, or have signed tokens that may still be
+/// valid. Choose by `kid`, keep the answer for as long as `Cache-Control` says, and fetch it again for an unknown
+/// `kid`.
 #[utoipa::path(
     get,
     path = "/.well-known/jwks.json",
@@ -57,9 +58,9 @@ fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
     Document::new(&JwkSet { keys: keys.published() })
 }
 
-/// Where things are
+/// Get the server's metadata
 ///
-/// For whoever configures itself by RFC 8414.
+/// Clients configure themselves by it (RFC 8414).
 #[utoipa::path(
     get,
     path = "/.well-known/oauth-authorization-server",
@@ -73,11 +74,11 @@ fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem>
     Document::new(metadata.inner())
 }
 
-/// Where things are, by their names in RFC 8414 §2.
+/// The metadata of the authorization server (RFC 8414 §2).
 ///
-/// There is no authorization endpoint, and so no response type; a member without elements must be left out (§3.2),
-/// though `response_types_supported` is required of servers that have one. Clients are public: a token is all that
-/// they show.
+/// There is no authorization endpoint, and so no response type. `response_types_supported` is required of servers
+/// with such an endpoint, but a member without elements must be left out (§3.2). Clients are public: a token is
+/// their only credential.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,
@@ -91,7 +92,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The metadata of the issuer at that address.
+    /// Returns the metadata of the issuer at this URL.
     #[must_use]
     pub fn new(public_url: &str) -> Self {
         Self {
@@ -107,7 +108,7 @@ impl Metadata {
     }
 }
 
-/// A public document that may be kept for a while, and then asked for again by its `ETag`.
+/// A public document that clients may cache and then revalidate by its `ETag`.
 struct Document {
     json: Vec<u8>,
     etag: String,
@@ -120,7 +121,7 @@ impl Document {
         Ok(Self { json, etag })
     }
 
-    /// RFC 9110 §13.1.2: any of the listed tags, compared weakly.
+    /// Returns `true` if `If-None-Match` lists the document's tag, compared weakly (RFC 9110 §13.1.2).
     fn is_known_to(&self, request: &Request<'_>) -> bool {
         let mut tags = request.headers().get("If-None-Match").flat_map(|list| list.split(',')).map(str::trim);
         tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag)

@@ -1,7 +1,6 @@
-//! The `when` filter: an RFC 3339 time as the `<time>` that a person reads, in a time zone of the
-//! IANA database.
+//! The `when` filter: renders an RFC 3339 time as a `<time>` element in a time zone of the IANA database.
 //!
-//! `{{ person.created_at | when(zone=zone) }}`, to the minute; `precision="second"` or `"day"`.
+//! `{{ person.created_at | when(zone=zone) }}` shows minutes; `precision` can also be `"second"` or `"day"`.
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tera::{Filter, Value};
 
-/// The filter. What it makes is markup, of which nothing comes from outside.
+/// The filter. Its output is markup that contains nothing from outside.
 pub struct When;
 
 impl Filter for When {
