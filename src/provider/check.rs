@@ -231,7 +231,8 @@ impl Check<'_> {
             let response = attempt::reach(request).await;
             let response = response.map_err(|cause| {
                 let wrong = stuck(format!("cannot be reached ({cause})"));
-                let remedy = if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { wrong.remedy };
+                let remedy =
+                    if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { wrong.remedy };
                 Wrong { remedy, ..wrong }
             })?;
             ahead = freshness::told_time(response.headers()).map(|told| told.saturating_sub(self.time()));

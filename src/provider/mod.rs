@@ -176,7 +176,7 @@ impl Error {
                 let check = unavailable.check.iter().map(|field| provider.setting(field).into()).collect();
                 Self::Unavailable(Unavailable { check, ..unavailable })
             }
-            other => other,
+            refused @ Self::Refused(_) => refused,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::introspection;
 use crate::domain::json::Object;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// Why an endpoint for introspection may forbid us to ask.
+/// The likely reason for which an introspection endpoint forbids the request.
 pub(super) const CONFIDENTIAL: &str = "introspection takes a confidential client, with a secret of its own";
 
 /// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a

@@ -334,7 +334,10 @@ async fn a_nonce_that_the_app_hashed_where_the_raw_one_counts_is_told_to_the_log
             let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
             let log = refusal.log.unwrap_or_default();
             assert_eq!(log.contains("SHA-256") && log.contains("nonce_form"), hint, "{}: {log}", preset.name);
-            assert!(!refusal.detail.contains("SHA-256") && !log.contains(RAW) && !log.contains(held), "{log}");
+            assert!(
+                !refusal.detail.contains("SHA-256") && !log.contains(RAW) && !log.contains(held),
+                "{log}"
+            );
         }
     }
 }

@@ -131,7 +131,11 @@ async fn an_endpoint_that_forbids_us_to_ask_names_the_setting_and_what_kind_of_c
         let said = verdict.unwrap_err().to_string();
         let setting = if preset.discovers { "issuer" } else { "tokeninfo_url" };
         let expected = format!("check `providers.under-test.{setting}`");
-        assert!(said.contains("a confidential client") && said.ends_with(&expected), "{}: {said}", preset.name);
+        assert!(
+            said.contains("a confidential client") && said.ends_with(&expected),
+            "{}: {said}",
+            preset.name
+        );
     }
 }
 

@@ -201,7 +201,9 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
     ];
     let keys = [&[Signer::Rsa.jwk()], &unusable[..]].concat();
     let house = apple(&keys, &[("cache-control", "max-age=86400")]).await;
-    for (at, kid, alg) in [(NOW, "ed-448", "EdDSA"), (NOW + 1, "ed-448", "EdDSA"), (NOW + 11, "short", "RS256")] {
+    for (at, kid, alg) in
+        [(NOW, "ed-448", "EdDSA"), (NOW + 1, "ed-448", "EdDSA"), (NOW + 11, "short", "RS256")]
+    {
         let header = json!({ "alg": alg, "typ": "JWT", "kid": kid });
         let verdict = house.verify_at(&Signer::Ed.token_with(&header, &house.claims()), at).await;
         let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{kid}: {verdict:?}") };

@@ -58,7 +58,8 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
         assert_eq!(answer.status().as_u16(), status, "{} {}", answer.text().await.unwrap(), service.log());
     }
     let metrics = service.answers("/metrics", 200).await;
-    let counted = |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
+    let counted =
+        |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
     assert!(metrics.contains(&format!("{} 2\n", counted("no_verdict"))), "{metrics}");
     assert!(!metrics.contains(&counted("provider_unavailable")), "{metrics}");
     let log = service.log();
@@ -82,7 +83,8 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
     ] {
         let asked = browser.begin().await;
         let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
-        let answer = format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
+        let answer =
+            format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
         let another = Browser::new(&service.url).get(&answer).await;
         assert_eq!(another.status.as_u16(), 400);
         assert!(!service.log().contains(told), "anybody can make up a link: {}", service.log());
@@ -118,7 +120,8 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
         assert!(!page.text.contains("IDP_"), "{}", page.text);
     }
     let log = service.log();
-    let line = log.lines().find(|line| line.contains("client_authentication")).unwrap_or_else(|| panic!("{log}"));
+    let line =
+        log.lines().find(|line| line.contains("client_authentication")).unwrap_or_else(|| panic!("{log}"));
     for words in ["idp: no usable answer", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_TOKEN_AUTH"] {
         assert!(line.contains(words), "{words}: {line}");
     }
