@@ -191,7 +191,7 @@ impl Person {
             identities.push(identity(given.provider, given.subject, address, verified, rules)?);
         }
         let mut seen = HashSet::with_capacity(identities.len());
-        if identities.len() > 1 && !identities.iter().all(|i| seen.insert((&i.provider, &i.subject))) {
+        if !identities.iter().all(|i| seen.insert((&i.provider, &i.subject))) {
             return Err(Refused::TwiceAnIdentity);
         }
         if email.is_none() && identities.is_empty() {
@@ -373,11 +373,13 @@ mod tests {
             (EmailVerified, "TRUE"),
             (Name, " Ada\0\u{7} "),
             (Picture, "http://pictures.example/ada"),
-            (CreatedAt, "2027-01-15T09:00:59+01:00"),
+            (CreatedAt, "2027-01-15T09:01:00+01:00"),
         ];
         let ada = read(&ada).unwrap();
         assert_eq!((ada.name.as_deref(), ada.picture, ada.email_verified), (Some("Ada"), None, true));
-        assert_eq!(ada.created_at.unwrap().unix_timestamp(), 1_800_000_059);
+        assert_eq!(ada.created_at.unwrap().unix_timestamp(), 1_800_000_060);
+        let first = read(&[(Email, "ada@example.com"), (CreatedAt, "1970-01-01T00:00:00Z")]).unwrap();
+        assert_eq!(first.created_at, Some(OffsetDateTime::UNIX_EPOCH));
         let address = ada.email.unwrap();
         assert_eq!((address.folded(), address.as_given()), ("ada@example.com", "Ada@Example.com"));
         let nobody = read(&[(Provider, "idp"), (Subject, "1"), (EmailVerified, "true")]).unwrap();

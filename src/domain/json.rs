@@ -126,10 +126,6 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -166,6 +162,13 @@ mod tests {
     }
 
     #[test]
+    fn each_value_is_read_as_what_it_is() {
+        let text = r#"{"a":[null,true,-1,1,0.5,"x","\n",[],{"b":{}}]}"#;
+        let object = Object::parse(text.as_bytes()).unwrap();
+        assert_eq!(Value::Object(object.0), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
     fn what_is_not_one_object_is_refused() {
         let deep = "[".repeat(100_000);
         for text in ["", "null", "[]", "\"x\"", "1", "{", "{}{}", "{} x", "\u{feff}{}", "{\"a\":NaN}", &deep]
@@ -184,6 +187,7 @@ mod tests {
             (r#"{"a":"\ud83d\u0041"}"#, "\u{fffd}A"),
             (r#"{"a":"\\ud83d"}"#, r"\ud83d"),
             (r#"{"a":"\\\ud83d\n"}"#, "\\\u{fffd}\n"),
+            (r#"{"a":"\\ud83d\ud83d"}"#, "\\ud83d\u{fffd}"),
         ] {
             assert_eq!(Object::told(text.as_bytes()).unwrap().str("a"), Some(read), "{text}");
             assert_eq!(Object::parse(text.as_bytes()).is_err(), read.contains('\u{fffd}'), "{text}");

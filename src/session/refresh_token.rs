@@ -179,6 +179,23 @@ mod tests {
         {
             assert!(RefreshToken::parse(wrong).is_none(), "{wrong}");
         }
-        assert!(!format!("{token:?}").contains(&text[30..]));
+        assert_eq!(format!("{token:?}"), format!("RefreshToken({})", token.session()));
+    }
+
+    #[test]
+    fn each_hash_is_of_one_secret_and_of_nothing_else_since_sessions_outlive_this_program() {
+        let token = RefreshToken::first(Uuid::now_v7());
+        for (byte, of_family, of_token) in [
+            (0, false, false),
+            (16, true, false),
+            (16 + FAMILY - 1, true, false),
+            (16 + FAMILY, false, true),
+            (LENGTH - 1, false, true),
+        ] {
+            let mut other = RefreshToken(token.0);
+            other.0[byte] ^= 1;
+            assert_eq!(other.family_hash() != token.family_hash(), of_family, "byte {byte}");
+            assert_eq!(other.token_hash() != token.token_hash(), of_token, "byte {byte}");
+        }
     }
 }
