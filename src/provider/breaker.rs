@@ -324,6 +324,20 @@ mod tests {
     }
 
     #[test]
+    fn a_call_counts_for_half_a_minute() {
+        for (age, counts) in [(WINDOW, true), (WINDOW + Duration::from_millis(1), false)] {
+            let (breaker, start) = (Breaker::new(), Instant::now());
+            let judge = |call: usize, now| {
+                let verdict = if call.is_multiple_of(2) { Verdict::Answered } else { FAILED };
+                breaker.judge(breaker.admit(now).unwrap().era, verdict, now);
+            };
+            (0..SAMPLE - 1).for_each(|call| judge(call, start));
+            judge(SAMPLE - 1, start + age);
+            assert_eq!(breaker.admit(start + age).unwrap().probes, counts, "{age:?}");
+        }
+    }
+
+    #[test]
     fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
         let (breaker, start) = (Breaker::new(), Instant::now());
         let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap().era).collect();

@@ -232,3 +232,37 @@ impl<T> Held<T> {
         now < self.expires_at.saturating_add(STALE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::client;
+    use super::*;
+
+    const NOW: i64 = 2_000_000_000;
+
+    /// A document at an address where nobody answers.
+    fn document() -> (Arc<Document<u32>>, Url) {
+        let document = Document::new(client::build().unwrap(), "idp", "jwks_url", Box::new(|_| Ok(0)));
+        (document, Url::parse("http://127.0.0.1:1/").unwrap())
+    }
+
+    #[tokio::test]
+    async fn whoever_has_an_older_document_gets_the_newer_one_without_a_fetch() {
+        let (document, url) = document();
+        let held = |value| Arc::new(Held { value, url: url.clone(), refresh_at: NOW, expires_at: NOW });
+        document.state().held = Some(held(2));
+        let (newer, own) = document.renew(&url, NOW, &held(1)).await.unwrap();
+        assert_eq!((newer.value, own), (2, false));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_fetched_aside_after_a_fetch_of_somebody_elses_or_a_failure() {
+        let (document, url) = document();
+        document.state().fetched_at = Some(NOW);
+        for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {
+            document.state().failure = failed.then(|| Unavailable::new("connect"));
+            document.refresh_aside(&url, NOW, seen);
+            assert_eq!(document.turn.try_lock().is_err(), fetches, "{seen} {failed}");
+        }
+    }
+}

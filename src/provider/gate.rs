@@ -126,3 +126,18 @@ impl Drop for Pass<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn those_who_are_turned_away_come_back_in_different_seconds_and_none_too_early() {
+        for (wait, seconds) in [(Duration::from_millis(1), 1..=3), (Duration::from_millis(4_999), 5..=7)] {
+            let told: BTreeSet<u32> = (0..100_000).map(|_| open(wait).retry_after).collect();
+            assert!(told.into_iter().eq(seconds), "{wait:?}");
+        }
+    }
+}

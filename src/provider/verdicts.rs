@@ -105,7 +105,7 @@ mod tests {
         }
         assert_eq!(verdicts.lock().answers.len(), CAPACITY);
         assert_eq!(verdicts.get(&key(3 * CAPACITY - 1), 1_000), Some(3 * CAPACITY - 1));
-        verdicts.keep(key(0), 0, 10_000, 2_000);
+        verdicts.keep(key(0), 0, 10_000, 1_060);
         assert_eq!(verdicts.lock().answers.len(), 1);
         assert_eq!(verdicts.lock().order.len(), 1);
     }

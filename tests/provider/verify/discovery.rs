@@ -102,6 +102,19 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
 }
 
 #[tokio::test]
+async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
+    let endpoint = Provider::start().await;
+    endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
+    let settings = json!({
+        "client_secret": "hush", "token_url": endpoint.url(), "token_auth": "client_secret_post",
+    });
+    let house = House::with(preset("oidc"), &settings).await;
+    let provider = house.providers.get("under-test").unwrap();
+    let exchanged = house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+    assert_eq!((exchanged.unwrap().as_str(), house.metadata.calls()), ("e30.e30.c2ln", 0));
+}
+
+#[tokio::test]
 async fn a_wrong_secret_is_told_from_a_wrong_code() {
     let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
     let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
