@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use vestibule::domain::claims::LEEWAY;
 use vestibule::domain::email::Email;
+use vestibule::domain::refusal::Reason;
+use vestibule::provider::Error;
 
 use super::house::{House, NOW, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
@@ -148,7 +150,15 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
         date("nbf", NOW + LEEWAY, "accepted");
         date("nbf", NOW + HOUR, "invalid_token");
         for name in ["exp", "iat", "nbf"] {
-            for odd in [json!("soon"), json!("1e9"), json!(true), json!([NOW]), json!(""), json!(1e30)] {
+            for odd in [
+                json!("soon"),
+                json!("1e9"),
+                json!(format!("+{NOW}")),
+                json!(true),
+                json!([NOW]),
+                json!(""),
+                json!(1e30),
+            ] {
                 cases.push((house.changed(name, odd), "invalid_token"));
             }
         }
@@ -159,6 +169,16 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
         cases
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_date_that_is_none_is_named() {
+    let house = House::of(PRESETS[0]).await;
+    for name in ["exp", "iat", "nbf"] {
+        let verdict = house.says(&house.changed(name, "soon")).await;
+        let Err(Error::Refused(refusal)) = verdict else { panic!("{name}: {verdict:?}") };
+        assert_eq!(refusal.detail, format!("`{name}` is not a number of seconds"));
+    }
 }
 
 #[tokio::test]
@@ -540,7 +560,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                     assert_eq!(word(&verdict), "accepted", "{members}");
                     continue;
                 }
-                let Err(vestibule::provider::Error::Refused(refusal)) = verdict else {
+                let Err(Error::Refused(refusal)) = verdict else {
                     panic!("{} {members}: {verdict:?}", preset.name)
                 };
                 assert_eq!((refusal.reason.name(), refusal.detail), ("invalid_token", detail), "{members}");
@@ -555,11 +575,20 @@ async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let signer = preset.signer.unwrap_or(Signer::Rsa);
-        for typ in ["at+jwt", "application/at+jwt", "AT+JWT", "logout+jwt", "secevent+jwt", "dpop+jwt"] {
+        for (typ, kind) in [
+            ("at+jwt", "an access token"),
+            ("application/at+jwt", "an access token"),
+            ("AT+JWT", "an access token"),
+            ("logout+jwt", "a token of another kind"),
+            ("secevent+jwt", "a token of another kind"),
+            ("dpop+jwt", "a token of another kind"),
+        ] {
             let mut header = signer.header();
             header["typ"] = typ.into();
             let verdict = house.verify(&signer.token_with(&header, &house.claims())).await;
-            assert_eq!(word(&verdict), "invalid_token", "{} {typ}: {verdict:?}", preset.name);
+            let Err(Error::Refused(refusal)) = verdict else { panic!("{} {typ}: {verdict:?}", preset.name) };
+            let detail = format!("this is {kind}; send the id_token");
+            assert_eq!((refusal.reason, refusal.detail), (Reason::InvalidToken, &*detail), "{typ}");
         }
         assert_eq!(house.calls(), 0, "{}", preset.name);
     }

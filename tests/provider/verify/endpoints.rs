@@ -126,6 +126,21 @@ async fn every_other_status_is_the_providers_own_fault() {
     all_unavailable(&codes.map(|code| ("a status", Behaviour::status(code)))).await;
 }
 
+#[tokio::test]
+async fn a_status_is_told_by_its_class() {
+    let house = House::of(preset("google")).await;
+    for (code, expected) in [
+        (201, "status_other"),
+        (404, "status_4xx"),
+        (429, "status_429"),
+        (501, "status_5xx"),
+        (504, "status_5xx"),
+    ] {
+        house.endpoint.behave(Behaviour::status(code));
+        assert_eq!(class(&house.verify(&opaque_of(code.into())).await), expected, "{code}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
     let second = Duration::from_secs(1);
@@ -146,6 +161,18 @@ async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
         ("TLS", Behaviour::RawBytes(b"\x15\x03\x01\x00\x02\x02\x46".to_vec())),
     ])
     .await;
+}
+
+#[tokio::test]
+async fn an_answer_is_read_up_to_64_kib_and_a_longer_one_is_none() {
+    let house = House::of(preset("google")).await;
+    let claims = house.claims().to_string();
+    let padded =
+        |length| Behaviour::body("application/json", claims.clone() + &" ".repeat(length - claims.len()));
+    house.endpoint.behave(padded(64 * 1024));
+    assert_eq!(word(&house.verify(&opaque_of(1)).await), "accepted");
+    house.endpoint.behave(padded(64 * 1024 + 1));
+    assert_eq!(class(&house.verify(&opaque_of(2)).await), "too_large");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use vestibule::provider::{Breaker, Snapshot};
 
 use super::house::{House, NOW, class, opaque_of, word};
-use super::presets::PRESETS;
+use super::presets::{CLIENT_ID, PRESETS, preset};
 use super::signer::Signer;
 use crate::provider::Behaviour;
 
@@ -177,6 +177,38 @@ async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
         }
         assert!(longest < 8_000, "{}: {longest}", preset.name);
     }
+}
+
+#[tokio::test]
+async fn only_a_token_that_goes_in_a_query_is_bounded_by_it_and_to_the_byte() {
+    let house = house(json!({ "token_format": "any" })).await;
+    let others = "/tokeninfo?id_token=&client_id=".len() + CLIENT_ID.len();
+    for (length, expected) in [(8_000 - others, "accepted"), (8_001 - others, "invalid_token")] {
+        assert_eq!(word(&house.verify(&"t".repeat(length)).await), expected, "{length}");
+    }
+    assert_eq!(house.endpoint.calls(), 1);
+    for name in ["google by its keys", "line", "rfc7662", "keycloak by introspection"] {
+        let house = House::of(preset(name)).await;
+        let answer = (house.preset.answer)(&house.claims().to_string());
+        house.endpoint.behave(Behaviour::body("application/json", answer));
+        let mut claims = house.without("scope");
+        let mut token = |filler: usize| {
+            claims["filler"] = "x".repeat(filler).into();
+            house.preset.signer.unwrap_or(Signer::Rsa).token(&claims)
+        };
+        let room = 8_100 - token(0).len();
+        let token = token(room * 3 / 4);
+        assert!((8_001..=8_192).contains(&token.len()), "{name}: {}", token.len());
+        assert_eq!(word(&house.verify(&token).await), "accepted", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
+    let house = house(json!({})).await;
+    house.endpoint.behave(Behaviour::NeverAnswer);
+    assert_eq!(class(&house.verify(&opaque_of(0)).await), "timeout");
+    assert_eq!(health(&house).outcomes["timeout"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

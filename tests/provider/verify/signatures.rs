@@ -1,6 +1,7 @@
 //! Signatures (RFC 7515, RFC 8725), each wrong in one way, with every preset that looks at them.
 
 use serde_json::{Value, json};
+use vestibule::provider::Error;
 
 use super::house::{House, NOW, word};
 use super::presets::{PRESETS, Preset, preset};
@@ -62,6 +63,8 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 header["alg"] = alg.into();
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
                 assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
+                let Err(Error::Refused(refusal)) = verdict else { unreachable!() };
+                assert_eq!(refusal.detail, "`alg` is not the key's algorithm", "{signer:?} {alg}");
             }
         }
         assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
@@ -226,7 +229,12 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         jwk
     };
     let good = Signer::Ec.jwk();
+    let mut other_curve = Signer::OtherEc.jwk();
+    for (name, value) in [("crv", "secp256k1"), ("kid", "rsa-1")] {
+        other_curve[name] = value.into();
+    }
     for odd in [
+        other_curve,
         with("use", json!("enc")),
         with("use", json!(7)),
         with("key_ops", json!(["encrypt"])),
@@ -311,7 +319,7 @@ async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that
     let mut header = Signer::Rsa.header();
     header["alg"] = "RS512\n".into();
     let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
-    let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+    let Err(Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
     let log = refusal.log.unwrap();
     assert!(log.contains("RS512?") && log.contains("RS256, PS256, ES256 and EdDSA"), "{log}");
     assert!(!refusal.detail.contains("RS512"), "{}", refusal.detail);
