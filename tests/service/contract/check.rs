@@ -124,6 +124,18 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
         assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): does not take us"), "{wrong}");
         assert!(wrong.contains("IDP_CLIENT_SECRET") && wrong.contains("IDP_TOKEN_AUTH"), "{wrong}");
     }
+
+    for (behaviour, words) in [
+        (says(400, "unsupported_grant_type"), "exchanges no authorization codes"),
+        (Behaviour::Json(json!({ "id_token": "x" })), "accepts a code that was made up"),
+        (Behaviour::status(429), "answers 429: too many calls"),
+    ] {
+        app.provider.behave(behaviour);
+        // For the other endpoint, which is asked before.
+        app.provider.behave_once(says(400, "invalid_token"));
+        let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+        assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -362,6 +374,29 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
         assert!(line.contains(words) && line.contains("providers.other."), "{line}");
         assert_eq!(said.code, Some(1));
     }
+    for (behaviour, words) in [
+        (Behaviour::body("text/html", "<!doctype html>"), "answers with an HTML page"),
+        (Behaviour::body("application/json", "{"), "make no document (not_json)"),
+    ] {
+        app.provider.behave_once(behaviour);
+        let said = check(&app, &settings).await;
+        assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_for_staff_that_cannot_be_discovered_is_missed() {
+    let app = App::start().await;
+    let issuer = app.provider.url();
+    let providers = format!(
+        "{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"x\",client_secret=\"hush-hush\"}}}}"
+    );
+    let settings =
+        [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", &*providers), ("ROCKET_ADMIN", "{provider=other}")];
+    let said = check(&app, &settings).await;
+    let (state, line) = said.lines.last().unwrap();
+    let words = "provider other, staff sign-in (127.0.0.1): cannot be asked: ";
+    assert!(state == "wrong" && line.starts_with(words), "{:#?}", said.lines);
 }
 
 #[tokio::test(flavor = "multi_thread")]
