@@ -1,0 +1,235 @@
+//! What a sign-in, a refresh and other requests cost, and what their parts cost alone: tables and plots for
+//! `docs/performance.md`.
+//!
+//! `cargo bench --bench performance -- --rounds 3 --seconds 6 --growth 1000,100000,1000000`; without `--bench`, which
+//! `cargo bench` adds, it does nothing. Linux only; it wants `wrk`, PostgreSQL's programs, `pgbench` among them, and a
+//! machine that nobody else uses.
+
+#[cfg(not(all(feature = "dev", debug_assertions)))]
+compile_error!("it stands on the development parts: cargo bench --bench performance");
+
+#[allow(dead_code, unused_imports, reason = "the tests use the rest of it")]
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+mod load;
+mod machine;
+mod parts;
+mod plot;
+mod report;
+mod setting;
+mod stand_in;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, exit};
+use std::time::Duration;
+
+use clap::Parser;
+
+use self::load::{Figures, Lines, Load};
+use self::report::{Report, key};
+use self::setting::{REFRESH, SIGN_IN, Service, Setting, refresh};
+
+/// Users that are there before a measurement.
+const USERS: u32 = 5_000;
+/// Tokens of users who come back, each other than the others.
+const RETURNING: u32 = 60_000;
+/// Tokens of users who come for the first time, enough for a round.
+const NEW: u32 = 100_000;
+/// Members of staff who look at once.
+const STAFF: usize = 32;
+/// Sessions whose refreshes are weighed, and how often each is refreshed.
+const WEIGHED: u32 = 1_000;
+const REFRESHES: u32 = 20;
+/// Spreads users who come back over all there are: it has no factor in common with a number of users.
+const STRIDE: u32 = 7_919;
+
+#[derive(Parser)]
+struct Arguments {
+    /// Measurements of each kind; medians are told
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// Seconds of each
+    #[arg(long, default_value_t = 6)]
+    seconds: u32,
+    /// Numbers of users to sign in among; without a number, growth is not measured
+    #[arg(long, value_delimiter = ',', num_args = 0.., default_values_t = [1_000, 100_000, 1_000_000])]
+    growth: Vec<u32>,
+    /// A release binary that is there already, instead of one that is built now
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// The folder of `performance.md`
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/docs"))]
+    docs: PathBuf,
+    #[arg(long, hide = true)]
+    stand_in: Option<String>,
+    #[arg(long, hide = true, default_value_t)]
+    port: u16,
+    #[arg(long, hide = true, default_value_t)]
+    jwks: String,
+    /// What `cargo bench` says
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() {
+    // `cargo test --benches` and `--all-targets` run this, too, and mean no measurement.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads start");
+    runtime.block_on(async {
+        match &arguments.stand_in {
+            Some(name) => stand_in::run(name, arguments.port, &arguments.jwks).await,
+            None => measure(arguments).await,
+        }
+    });
+}
+
+async fn measure(arguments: Arguments) {
+    if Command::new("wrk").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        eprintln!("`wrk` is missing: apt-get install wrk");
+        exit(1);
+    }
+    let setting = Setting::start(arguments.binary.unwrap_or_else(build));
+    let mut report = Report::new(arguments.rounds, arguments.seconds);
+    let returning = returning(&setting, USERS);
+    let new = setting.lines("new", setting.sign_ins((0..NEW).map(|number| format!("n{number}"))));
+    setting.seed("seeded", USERS).await;
+    for _ in 0..arguments.rounds {
+        round(&setting, &mut report, [&returning, &new]).await;
+        for (name, figures) in parts::measure(&setting, arguments.seconds).await {
+            report.add(&name, figures);
+        }
+    }
+    weigh_refreshes(&setting, &mut report).await;
+    for users in arguments.growth {
+        grow(&setting, &mut report, users).await;
+    }
+    report.write(&setting, &arguments.docs).await;
+}
+
+/// The release binary.
+fn build() -> PathBuf {
+    let arguments = ["build", "--release", "--no-default-features", "--locked", "--bin", "vestibule"];
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let built = Command::new(env!("CARGO")).args(arguments).current_dir(folder).status().expect("cargo runs");
+    assert!(built.success(), "the release binary is built");
+    // The program that this one was built with lies where cargo puts the new one.
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_vestibule"));
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vestibule-release");
+    std::fs::copy(binary, &kept).expect("the folder can be written");
+    kept
+}
+
+/// Sign-ins of users of whom there are so many.
+fn returning(setting: &Setting, users: u32) -> PathBuf {
+    let users = (0..RETURNING).map(|number| format!("u{}", number * STRIDE % users));
+    setting.lines("returning", setting.sign_ins(users))
+}
+
+fn load<'a>(service: &Service, path: &str, lines: (Lines, &'a Path), marker: &'static str) -> Load<'a> {
+    Load { url: format!("{}{path}", service.url), lines, marker, pid: service.process.pid() }
+}
+
+/// Every request once, on a fresh database.
+async fn round(setting: &Setting, report: &mut Report, [returning, new]: [&Path; 2]) {
+    let seconds = report.seconds;
+    setting.create("round", "seeded").await;
+    let service = setting.service("round", "tokeninfo").await;
+    let mut whole = Figures::from([("cold_start_s", service.cold_start.as_secs_f64())]);
+    // This warms it up, too.
+    let everybody = setting.sign_ins((0..USERS).map(|user| format!("u{user}"))).collect();
+    let credentials = service.post_all(SIGN_IN, everybody).await;
+    let refreshes = setting.lines("refreshes", credentials.iter().map(refresh));
+    let bearer =
+        |credential: &serde_json::Value| Some(format!("Bearer {}", credential["access_token"].as_str()?));
+    let bearers = setting.lines("bearers", credentials.iter().filter_map(bearer));
+    let cookies = setting.lines("cookies", setting.staff("round", STAFF).await);
+
+    let sign_in = |lines| load(&service, SIGN_IN, lines, r#""access_token":""#);
+    let (back, first) = (sign_in((Lines::Bodies, returning)), sign_in((Lines::BodiesOnce, new)));
+    let figures = weigh(setting, "SELECT count(*) FROM sessions", back.run(setting, 32, seconds)).await;
+    report.add(&key("returning", "tokeninfo", 32), figures);
+    let figures = weigh(setting, "SELECT count(*) FROM users", first.run(setting, 32, seconds)).await;
+    report.add(&key("new", "tokeninfo", 32), figures);
+    for connections in [1, 128] {
+        let figures = back.run(setting, connections, seconds).await;
+        report.add(&key("returning", "tokeninfo", connections), figures);
+    }
+    let again = load(&service, REFRESH, (Lines::Refreshes, &refreshes), r#""refresh_token":""#);
+    for connections in [32, 1, 128] {
+        report.add(&key("refresh", "", connections), again.run(setting, connections, seconds).await);
+    }
+    let me = load(&service, "/api/v1/me", (Lines::Header("Authorization"), &bearers), "@example.test");
+    report.add(&key("me", "", 32), me.run(setting, 32, seconds).await);
+    let staff = load(&service, "/admin/users", (Lines::Header("Cookie"), &cookies), "@example.test");
+    report.add(&key("staff", "", 32), staff.run(setting, 32, seconds).await);
+    let (rss, pss) = machine::memory(service.process.pid());
+    let size = std::fs::metadata(&setting.binary).map_or(0, |binary| binary.len() / 1024);
+    let size = f64::from(u32::try_from(size).unwrap_or(0)) / 1024.0;
+    whole.extend([("rss_mib", rss), ("pss_mib", pss), ("binary_mib", size)]);
+    report.add("whole", whole);
+    drop(service);
+
+    setting.create("round", "seeded").await;
+    let service = setting.service("round", "jwks").await;
+    let some = setting.sign_ins((0..USERS / 5).map(|user| format!("u{user}"))).collect();
+    service.post_all(SIGN_IN, some).await;
+    let back = load(&service, SIGN_IN, (Lines::Bodies, returning), r#""access_token":""#);
+    report.add(&key("returning", "jwks", 32), back.run(setting, 32, seconds).await);
+}
+
+/// Adds to the figures of a load what each row that it wrote takes on disk, whatever else was written with it.
+async fn weigh(setting: &Setting, rows: &'static str, load: impl Future<Output = Figures>) -> Figures {
+    let (size, count) = (setting.size("round").await, setting.number("round", rows).await);
+    let mut figures = load.await;
+    let written = setting.number("round", rows).await - count;
+    figures.insert("bytes", (setting.size("round").await - size) / written);
+    figures
+}
+
+/// What refreshes leave on disk once it was vacuumed.
+async fn weigh_refreshes(setting: &Setting, report: &mut Report) {
+    setting.create("round", "seeded").await;
+    let service = setting.service("round", "tokeninfo").await;
+    let some = setting.sign_ins((0..WEIGHED).map(|user| format!("u{user}"))).collect();
+    let mut answers = service.post_all(SIGN_IN, some).await;
+    let mut sizes = Vec::new();
+    for pass in 1..=REFRESHES {
+        answers = service.post_all(REFRESH, answers.iter().map(refresh).collect()).await;
+        // The first leaves each page the room that the others use again.
+        if pass == 1 || pass == REFRESHES {
+            setting.execute("round", &["VACUUM"]).await;
+            sizes.push(setting.size("round").await);
+        }
+    }
+    drop(service);
+    // Its connections tell their counts when they end.
+    let open = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = 'round' AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    while setting.number("round", open).await > 0.0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let share =
+        "SELECT 100.0 * n_tup_hot_upd / n_tup_upd FROM pg_stat_user_tables WHERE relname = 'sessions'";
+    let hot = setting.number("round", share).await;
+    let bytes = (sizes[1] - sizes[0]) / f64::from(WEIGHED * (REFRESHES - 1));
+    report.add("refreshes", BTreeMap::from([("bytes", bytes), ("hot_percent", hot)]));
+}
+
+/// Sign-ins among so many users.
+async fn grow(setting: &Setting, report: &mut Report, users: u32) {
+    setting.seed("growth", users).await;
+    let lines = returning(setting, users);
+    let service = setting.service("growth", "tokeninfo").await;
+    let load = load(&service, SIGN_IN, (Lines::Bodies, &lines), r#""access_token":""#);
+    load.run(setting, 32, report.seconds).await;
+    for _ in 0..report.rounds {
+        report.add(&format!("growth {users}"), load.run(setting, 32, report.seconds).await);
+    }
+    drop(service);
+    setting.execute("postgres", &["DROP DATABASE growth WITH (FORCE)"]).await;
+}
