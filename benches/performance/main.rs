@@ -111,16 +111,20 @@ async fn measure(arguments: Arguments) {
     report.write(&setting, &arguments.docs).await;
 }
 
-/// The release binary.
+/// Builds the release binary and keeps a copy, since this program was built with another one of that name.
 fn build() -> PathBuf {
-    let arguments = ["build", "--release", "--no-default-features", "--locked", "--bin", "vestibule"];
-    let folder = env!("CARGO_MANIFEST_DIR");
-    let built = Command::new(env!("CARGO")).args(arguments).current_dir(folder).status().expect("cargo runs");
-    assert!(built.success(), "the release binary is built");
-    // The program that this one was built with lies where cargo puts the new one.
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_vestibule"));
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--no-default-features", "--locked", "--bin", "vestibule"]);
+    cargo.arg("--message-format=json-render-diagnostics").current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
+    assert!(output.status.success(), "the release binary is built");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let binary = messages.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(PathBuf::from)
+    });
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vestibule-release");
-    std::fs::copy(binary, &kept).expect("the folder can be written");
+    std::fs::copy(binary.expect("cargo tells where it is"), &kept).expect("the folder can be written");
     kept
 }
 

@@ -130,11 +130,11 @@ fn page(width: f64, height: f64, body: &str) -> String {
     )
 }
 
-/// A fifth of an axis: 1, 2, 5 or the like, so that all of it has room.
+/// A fifth of an axis, a round number, so that all of it has room.
 fn step(highest: f64) -> f64 {
     let fifth = (highest / 5.0).max(1e-6);
     let power = 10_f64.powf(fifth.log10().floor());
-    let factors = [1.0, 1.5, 2.0, 3.0, 5.0, 10.0];
+    let factors = [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
     power * factors.into_iter().find(|factor| factor * power >= fifth).unwrap_or(10.0)
 }
 
