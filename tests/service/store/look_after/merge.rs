@@ -68,6 +68,10 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
     let shown: Vec<_> = page.iter().filter(|event| event.kind == "users_merged").collect();
     assert_eq!(shown.len(), 1, "whoever stays was not merged into another user");
 
+    // The identity that came with the merge goes, so that nobody has the address.
+    let theirs = "DELETE FROM identities WHERE lower(email) = $1";
+    let gone = sqlx::query(theirs).bind(ADDRESS).execute(&app.database.pool).await.unwrap();
+    assert_eq!(gone.rows_affected(), 1);
     let next = app.sign_in_at("third", &at("third", "next", ADDRESS)).await;
     assert_eq!(next.outcome(), "created");
     assert_eq!(app.delete(&next.access_token(), "/api/v1/me").await.status.as_u16(), 204);
