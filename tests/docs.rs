@@ -52,7 +52,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&root().join("docs"), "md");
-    pages.extend(["README.md", "SECURITY.md"].map(|page| root().join(page)));
+    pages.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)));
     pages
 }
 
@@ -205,6 +205,37 @@ fn the_runbook_has_every_message_that_ends_the_start() {
     let pieces = messages.iter().flat_map(|message| pieces(message));
     let missing: BTreeSet<_> = pieces.filter(|piece| !runbook.contains(piece)).collect();
     assert!(missing.is_empty(), "{RUNBOOK} lacks: {missing:#?}");
+}
+
+#[test]
+fn every_setting_is_documented() {
+    let page = read("docs/configuration.md");
+    let sections = [
+        ("provider/keys", "idp"),
+        ("session", "session"),
+        ("rate_limit", "rate_limit"),
+        ("events", "events"),
+        ("keys", "keys"),
+        ("observers", "metrics"),
+        ("root", "admin"),
+    ];
+    for (file, section) in sections {
+        let code = read(format!("src/config/{file}.rs"));
+        let (_, fields) =
+            code.split_once("#[serde(deny_unknown_fields)]").expect("the settings as they are read");
+        let (fields, _) = fields.split_once("\n}").unwrap();
+        let lines = fields.lines().skip(2).map(|line| line.trim().trim_start_matches("pub "));
+        let names: Vec<_> = lines
+            .filter(|line| !line.starts_with(['#', '/']))
+            .filter_map(|line| line.split_once(": "))
+            .collect();
+        assert!(!names.is_empty(), "{file}");
+        for (name, _) in names {
+            let variable = format!("`{}_{}`", section.to_uppercase(), name.to_uppercase());
+            let documented = page.contains(&format!("`{section}.{name}")) || page.contains(&variable);
+            assert!(documented, "{section}.{name} is not in docs/configuration.md");
+        }
+    }
 }
 
 #[test]

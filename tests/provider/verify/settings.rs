@@ -8,9 +8,9 @@ use super::house::read;
 use super::presets::CLIENT_ID;
 
 #[test]
-fn the_readmes_example_is_accepted() {
-    let readme = include_str!("../../../README.md").lines();
-    let example: Vec<_> = readme
+fn the_documented_example_is_accepted() {
+    let page = include_str!("../../../docs/configuration.md").lines();
+    let example: Vec<_> = page
         .skip_while(|line| !line.starts_with("    [default.providers."))
         .take_while(|line| line.is_empty() || line.starts_with("    "))
         .collect();

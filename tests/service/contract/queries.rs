@@ -18,7 +18,7 @@ async fn every_committed_query_description_is_what_the_database_says() {
         let query = committed["query"].as_str().unwrap().to_owned();
         let described = connection.describe(AssertSqlSafe(query.clone()).into_sql_str()).await.unwrap();
         let described = serde_json::to_value(described).unwrap();
-        assert_eq!(committed["describe"], described, "{query}\nwrite .sqlx anew, see README.md");
+        assert_eq!(committed["describe"], described, "{query}\nwrite .sqlx anew, see CONTRIBUTING.md");
         seen += 1;
     }
     assert!(seen > 0);

@@ -52,8 +52,8 @@ async fn with_trigrams(by_operator: bool) -> Option<Database> {
         return None;
     }
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let statements: Vec<_> = readme
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operation.md")).unwrap();
+    let statements: Vec<_> = page
         .lines()
         .map(str::trim)
         .filter(|line| line.starts_with("CREATE EXTENSION") || line.starts_with("CREATE INDEX CONCURRENTLY"))
