@@ -68,21 +68,33 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+/// A service at which staff sign in with that provider.
+async fn with_staff(database: &Database, provider: &Provider) -> Process {
     let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
     let settings =
         [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
     service.answers("/readyz", 200).await;
+    service
+}
+
+/// Begins a sign-in, and returns its `state`.
+async fn begun(browser: &mut Browser) -> String {
+    let asked = browser.begin().await;
+    let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+    state.into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     for (error, told) in [
         ("invalid_scope", "idp: the provider answers with an error: invalid_scope"),
         ("%3Csvg%3E", "idp: the provider answers with an error: no reason that is told by name"),
     ] {
-        let asked = browser.begin().await;
-        let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+        let state = begun(&mut browser).await;
         let answer =
             format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
         let another = Browser::new(&service.url).get(&answer).await;
@@ -101,19 +113,14 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
-    let settings =
-        [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     for (behaviour, words) in [
         (Behaviour::status(401), "the operator has to correct them"),
         (Behaviour::ResetBeforeAnswer, "Try again in a moment"),
     ] {
         provider.behave(behaviour);
-        let asked = browser.begin().await;
-        let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+        let state = begun(&mut browser).await;
         let page = browser.get(&format!("/admin/sign-in/callback?code=a-code&state={state}")).await;
         assert_eq!(page.status.as_u16(), 503, "{}", page.text);
         assert!(page.text.contains(words) && page.text.contains("Number: "), "{}", page.text);
