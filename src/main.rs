@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Replaces the system's allocator, which takes a sixth of a sign-in's CPU time more.
+/// Replaces the system's allocator. With it, a returning sign-in takes a sixth less CPU time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

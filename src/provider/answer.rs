@@ -31,7 +31,7 @@ pub struct Unavailable {
     pub check: Vec<Cow<'static, str>>,
     /// Seconds to wait before a retry.
     pub retry_after: u32,
-    /// Is true when the token may have caused it, which then says nothing of the provider.
+    /// True if the token may have caused it. It then says nothing of the provider.
     pub by_token: bool,
 }
 

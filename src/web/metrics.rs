@@ -30,7 +30,7 @@ use crate::telemetry::database::Times;
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// The outcome of a successful refresh.
 const ROTATED: &str = "rotated";
-/// Is the outcome of a sign-in whose token may be why the provider gave no usable answer.
+/// The outcome of a sign-in whose token may be the reason for the provider's unusable answer.
 const NO_VERDICT: &str = "no_verdict";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -244,7 +244,7 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
     let known = request.rocket().state::<Providers>().is_some_and(|providers| providers.get(name).is_some());
     let provider = if known { name.to_owned() } else { String::new() };
     let outcome = match problem {
-        Some(problem) if problem.no_verdict => NO_VERDICT,
+        Some(problem) if problem.by_token => NO_VERDICT,
         Some(problem) => problem.kind.entry().error,
         None => request.local_cache(|| SignedIn::KNOWN).0,
     };

@@ -35,8 +35,8 @@ pub struct Problem {
     pub allow: Option<String>,
     /// The cause, for the log only.
     pub log: Option<String>,
-    /// Is true when the token may have caused it, though the provider gave no usable answer.
-    pub no_verdict: bool,
+    /// True if the token may have caused it. It then says nothing of the provider.
+    pub by_token: bool,
 }
 
 impl Problem {
@@ -44,7 +44,7 @@ impl Problem {
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
-        Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, no_verdict: false }
+        Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, by_token: false }
     }
 
     /// Adds the cause, which only the log may show.
@@ -152,7 +152,7 @@ impl From<provider::Error> for Problem {
             provider::Error::Refused(refusal) => refusal.into(),
             provider::Error::Unavailable(unavailable) => Self {
                 retry_after: Some(unavailable.retry_after),
-                no_verdict: unavailable.by_token,
+                by_token: unavailable.by_token,
                 ..Self::new(Kind::ProviderUnavailable, "the identity provider gave no usable answer")
                     .logged(unavailable.to_string())
             },

@@ -107,7 +107,7 @@ impl Fairing for RequestLog {
             return;
         }
         // A caller who may have caused it wakes nobody.
-        if status < 500 || problem.no_verdict {
+        if status < 500 || problem.by_token {
             tracing::info!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
         } else {
             tracing::warn!(request_id, method, route, status, ms, provider_ms, error, cause, "request");

@@ -14,7 +14,7 @@ use sqlx::PgPool;
 use crate::provider::{BOUNDS, Breaker, Providers};
 use crate::session::KeyRing;
 
-/// The connection pool of the database.
+/// The connection pools of the database, by name.
 #[derive(Debug)]
 pub(super) struct Pools(pub [(&'static str, PgPool); 2]);
 
