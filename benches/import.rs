@@ -14,10 +14,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use clap::Parser;
+use vestibule::app;
 use vestibule::config::{self, Maintenance};
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::dev::seed::Seed;
-use vestibule::service;
 
 const RUNS: usize = 3;
 const PEOPLE: &str = r#"SELECT u.id, u.email, u.email_verified, u.name, u.picture,
@@ -107,8 +107,8 @@ impl Bench {
         let settings = Maintenance::read(figment).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            service::migrate(&settings.figment).await.unwrap();
-            service::seed::fill(&settings.figment, Seed::new(self.rows, 7), |_| ()).await.unwrap();
+            app::migrate(&settings.figment).await.unwrap();
+            app::seed::fill(&settings.figment, Seed::new(self.rows, 7), |_| ()).await.unwrap();
         });
         let export = |name: &str, query: &str| {
             let path = self.directory.join(name);

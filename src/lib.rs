@@ -6,8 +6,8 @@
 //!
 //! # Structure
 //!
-//! `main` starts a [`service`]; the service mounts [`web`]; a guard in `web` turns each untrusted request into a
-//! [`domain`] value; [`session`] decides; [`store`] reads and writes the database; [`provider`] calls the identity
+//! `main` starts the [`app`]; the app mounts [`web`]; a guard in `web` turns each untrusted request into a
+//! [`domain`] value; a [`service`] decides; [`store`] reads and writes the database; [`provider`] calls the identity
 //! providers.
 //!
 //! One sign-in runs through five files, in this order:
@@ -15,14 +15,15 @@
 //! 1. `web/api/sign_in.rs`, the route
 //! 2. `web/guard/verified_identity.rs`, the guard behind the route's first argument
 //! 3. `provider/tokeninfo.rs`, the call to the provider (`domain/claims.rs` validates the answer)
-//! 4. `session/sign_in.rs`, the decision and the credential
+//! 4. `service/sign_in.rs`, the decision and the credential
 //! 5. `store/users.rs` with `store/sign_in_known.sql` and `store/sign_in_new.sql`, which handle concurrent sign-ins
 //!    as one batch (`store/batch.rs`), and `store/sign_in.sql`, which finds, creates or links the users that they
 //!    leave
 //!
-//! Imports point down: `web` → `session` → `store` → `domain`, and `web` → `provider` → `domain`.
+//! Imports point down: `web` → `service` → `store` → `domain`, and `web` → `provider` → `domain`.
 //! `tests/architecture.rs` enforces this.
 
+pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -32,7 +33,6 @@ pub mod domain;
 pub mod provider;
 pub mod secret;
 pub mod service;
-pub mod session;
 pub mod store;
 pub mod telemetry;
 pub mod web;

@@ -13,20 +13,20 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("config", &["domain", "secret"]),
     ("provider", &["clock", "config", "domain", "secret"]),
     ("store", &["clock", "domain", "secret"]),
-    ("session", &["clock", "config", "domain", "secret", "store"]),
-    ("web", &["clock", "config", "domain", "provider", "secret", "session", "store", "telemetry"]),
-    ("dev", &["clock", "config", "domain", "secret", "service", "session", "store", "web"]),
-    ("service", &["clock", "config", "domain", "provider", "secret", "session", "store", "telemetry", "web"]),
-    ("cli", &["config", "domain", "dev", "secret", "service", "telemetry"]),
+    ("service", &["clock", "config", "domain", "secret", "store"]),
+    ("web", &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry"]),
+    ("dev", &["clock", "config", "domain", "secret", "app", "service", "store", "web"]),
+    ("app", &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry", "web"]),
+    ("cli", &["config", "domain", "dev", "secret", "app", "telemetry"]),
 ];
 
 /// Which rooms may name a crate that the others must not depend on.
 const NAMED_IN: [(&str, &[&str]); 6] = [
-    ("rocket", &["config", "dev", "service", "web"]),
+    ("rocket", &["config", "dev", "app", "web"]),
     ("rocket_dyn_templates", &["web"]),
     ("jiff", &["web"]),
     ("tera", &["web"]),
-    ("sqlx", &["service", "session", "store", "telemetry", "web"]),
+    ("sqlx", &["app", "service", "store", "telemetry", "web"]),
     ("reqwest", &["cli", "dev", "provider"]),
 ];
 

@@ -11,14 +11,14 @@ use vestibule::web::problem::Kind;
 
 /// Where a message that ends the start is written down.
 const RUNBOOK: &str = "docs/runbook.md";
-/// Where it is made, beside all of `src/config`: the errors behind each variant of `service::Error`.
+/// Where it is made, beside all of `src/config`: the errors behind each variant of `app::Error`.
 const START: [(&str, &[&str]); 9] = [
-    ("", &["src/service.rs"]),
+    ("", &["src/app.rs"]),
     ("config::Error", &[]),
     ("database::Error", &["src/web/database.rs"]),
     ("MigrateError", &[]),
     ("store::Error", &["src/store/error.rs"]),
-    ("signing_key::Error", &["src/session/signing_key.rs", "src/session/sealed.rs"]),
+    ("signing_key::Error", &["src/service/signing_key.rs", "src/service/sealed.rs"]),
     ("ClientError", &["src/provider/client.rs"]),
     ("Box<rocket::Error>", &[]),
     // Somebody else's crate, whose words come after ours.
@@ -240,7 +240,7 @@ fn every_setting_is_documented() {
 
 #[test]
 fn the_files_that_end_the_start_are_all_known() {
-    let code = read("src/service.rs");
+    let code = read("src/app.rs");
     let behind: BTreeSet<_> =
         code.split("(#[from] ").skip(1).map(|rest| rest.split("),").next().unwrap()).collect();
     let known: BTreeSet<_> =

@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use tokio::task::JoinSet;
 use vestibule::dev::postgres::{Options, Postgres, ROLE};
-use vestibule::session::opaque_token::OpaqueToken;
+use vestibule::service::opaque_token::OpaqueToken;
 
 use super::stand_in::{self, Key};
 use super::support::process::free_port;

@@ -1,8 +1,8 @@
 //! `vestibule check`
 
 use super::Result;
+use crate::app::check::{self, Line, State};
 use crate::config::{self, Config};
-use crate::service::check::{self, Line, State};
 
 pub(super) const HELP: &str =
     "Each line is `ok`, `warn` or `wrong`, and says what to do. Nothing is changed, and \

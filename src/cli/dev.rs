@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::Result;
 use super::progress::Progress;
+use crate::app;
 use crate::config::{self, Maintenance};
 use crate::dev::identity_provider::remote;
 use crate::dev::{self, seed};
-use crate::service;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
@@ -86,11 +86,11 @@ fn fill(users: u32) -> Result {
     let settings = Maintenance::read(figment)?;
     let chance = Uuid::new_v4().as_u64_pair().0;
     super::block_on(1, async move {
-        service::migrate(&settings.figment).await?;
+        app::migrate(&settings.figment).await?;
         let mut progress = Progress::new("users", Some(u64::from(users)));
         let batches = seed::Seed::new(users, chance);
         let written =
-            service::seed::fill(&settings.figment, batches, |users| progress.add(users as u64, users as u64))
+            app::seed::fill(&settings.figment, batches, |users| progress.add(users as u64, users as u64))
                 .await?;
         let took = progress.finish();
         println!(

@@ -10,8 +10,8 @@ use clap::{Args, CommandFactory, ValueEnum};
 
 use super::progress::Progress;
 use super::{Arguments, Result};
+use crate::app::import::{Format, News, Summary, import};
 use crate::config::{self, Maintenance};
-use crate::service::import::{Format, News, Summary, import};
 
 /// The exit code if rows were refused.
 const REFUSED: u8 = 3;

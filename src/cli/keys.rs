@@ -5,8 +5,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
+use crate::app::keys::{self, Key, Rotate};
 use crate::config::{self, Maintenance};
-use crate::service::keys::{self, Key, Rotate};
 
 #[derive(Subcommand)]
 pub(super) enum Command {

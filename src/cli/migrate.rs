@@ -1,10 +1,10 @@
 //! `vestibule migrate`
 
 use super::Result;
+use crate::app;
 use crate::config::{self, Maintenance};
-use crate::service;
 
 pub(super) fn run() -> Result {
     let settings = Maintenance::read(config::figment())?;
-    super::block_on(1, async move { Ok(service::migrate(&settings.figment).await?) })
+    super::block_on(1, async move { Ok(app::migrate(&settings.figment).await?) })
 }

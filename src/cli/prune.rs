@@ -1,13 +1,13 @@
 //! `vestibule prune`
 
 use super::Result;
+use crate::app;
 use crate::config::{self, Maintenance};
-use crate::service;
 
 pub(super) fn run() -> Result {
     let settings = Maintenance::read(config::figment())?;
     super::block_on(1, async move {
-        let pruned = service::prune(&settings).await?;
+        let pruned = app::prune(&settings).await?;
         println!(
             "{} expired sessions, {} sessions of staff, {} old events deleted",
             pruned.sessions, pruned.staff_sessions, pruned.events

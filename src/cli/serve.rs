@@ -1,9 +1,9 @@
 //! `vestibule serve`
 
 use super::Result;
+use crate::app::drain::Stop;
 use crate::config::{self, Config, LogFormat};
-use crate::service::drain::Stop;
-use crate::{service, telemetry};
+use crate::{app, telemetry};
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
@@ -15,12 +15,12 @@ pub(super) fn run() -> Result {
         #[cfg(all(feature = "dev", debug_assertions))]
         let settings = config.figment.clone();
         let mut stop = Stop::listen()?;
-        let (rocket, start) = service::build(config).await?;
-        service::open_files::limit();
+        let (rocket, start) = app::build(config).await?;
+        app::open_files::limit();
         #[cfg(all(feature = "dev", debug_assertions))]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
         let prepared = async {
-            if !service::waiting::database_is_there(&start).await? {
+            if !app::waiting::database_is_there(&start).await? {
                 return Ok(Some(start));
             }
             start.finish().await?;
@@ -32,7 +32,7 @@ pub(super) fn run() -> Result {
             prepared = prepared => prepared?,
             () = stop.told() => return Ok(()),
         };
-        service::waiting::launch(rocket, waiting, stop, move |rocket| {
+        app::waiting::launch(rocket, waiting, stop, move |rocket| {
             let config = rocket.config();
             tracing::info!(address = %config.address, port = config.port, profile = %config.profile, "listening");
             #[cfg(all(feature = "dev", debug_assertions))]

@@ -3,10 +3,10 @@
 use clap::{Subcommand, ValueEnum};
 
 use super::Result;
+use crate::app::{self, staff::Changed};
 use crate::config::{self, Maintenance};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
-use crate::service::{self, staff::Changed};
 
 const LAST_ADMIN: &str = "nobody else is an admin; make another one first";
 
@@ -53,14 +53,12 @@ pub(super) fn run(command: Command) -> Result {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                if service::staff::add(&settings.figment, &address(&email)?, role).await?
-                    == Changed::LastAdmin
-                {
+                if app::staff::add(&settings.figment, &address(&email)?, role).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }
             }
             Command::Remove { email } => {
-                match service::staff::remove(&settings.figment, &address(&email)?).await? {
+                match app::staff::remove(&settings.figment, &address(&email)?).await? {
                     Changed::Already => return Err("there is no such member of staff".into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
                     // The command line may do everything, whatever the role.
@@ -68,12 +66,12 @@ pub(super) fn run(command: Command) -> Result {
                 }
             }
             Command::Reset { email } => {
-                if service::staff::reset(&settings.figment, &address(&email)?).await? != Changed::Done {
+                if app::staff::reset(&settings.figment, &address(&email)?).await? != Changed::Done {
                     return Err("there is no such member of staff".into());
                 }
             }
             Command::List => {
-                for member in service::staff::list(&settings.figment).await? {
+                for member in app::staff::list(&settings.figment).await? {
                     let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
                     println!("{}\t{}\t{}", member.email, member.role, identity.unwrap_or_default());
                 }

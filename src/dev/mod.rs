@@ -20,9 +20,9 @@ use rocket::{Build, Rocket};
 
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
+use crate::app;
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
-use crate::service;
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
@@ -183,10 +183,10 @@ impl Development {
     ///
     /// # Errors
     /// The database cannot be used.
-    pub async fn appoint(&self, figment: &Figment) -> Result<(), service::Error> {
+    pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {
         let all = self.identity_provider.is_some() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
-            service::staff::add(figment, &staff, Role::Admin).await?;
+            app::staff::add(figment, &staff, Role::Admin).await?;
         }
         Ok(())
     }

@@ -1,282 +1,116 @@
-//! Imports users from a file: one thread reads, and several connections write at the same time.
+//! Import of users from another system, batch by batch.
+//!
+//! Existing users are not changed, with two exceptions. A user whom an import created, and who has not signed in since,
+//! gets further identities from further rows. So does a user who has proved the e-mail address that a row marks as
+//! verified, as at a sign-in with it. So a row opens an account to an identity only if the file vouches for the e-mail
+//! address; an unverified one opens none.
 
-mod csv;
-mod dealer;
-mod json;
-
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 use sqlx::PgPool;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use self::csv::Csv;
-use self::dealer::{BATCH, Dealer, Job};
-use self::json::Json;
-use super::database;
-use crate::clock;
-use crate::config::Maintenance;
-use crate::domain::import::{Person, Refused, Rules};
-use crate::session::import::{Done, Import};
-use crate::store;
+use crate::domain::email::Email;
+use crate::domain::import::{Person, Refused};
+use crate::store::Error;
+use crate::store::error::retrying;
+use crate::store::import::{self, Arrival};
 
-/// The number of connections that write. A row's e-mail address selects its writer, so that rows with the same
-/// address are written in their order.
-const WRITERS: usize = 2;
-/// The number of batches that are read ahead for each writer.
-const AHEAD: usize = 2;
-/// The longest row, in bytes.
-const LONGEST: usize = 1 << 20;
-/// The size of the read buffer, in bytes.
-const BLOCK: usize = 1 << 18;
-/// The actor in the audit log.
-const ACTOR: &str = "the command line";
-
-/// The reason why an import stops. The rows reported before stay imported.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("the file cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// The list of refused rows cannot be written.
-    #[error("the refused rows cannot be written down: {0}")]
-    Tell(#[source] io::Error),
-    /// The header is missing or invalid.
-    #[error("the first line has to name the columns: {0}; see `vestibule import --help`")]
-    Header(String),
-    /// The database cannot be used.
-    #[error(transparent)]
-    Database(#[from] super::Error),
-    /// The database failed during the import.
-    #[error("{0}; what was imported until now stays, and the same command goes on from there")]
-    Store(#[from] store::Error),
-    /// A task panicked, which is a bug.
-    #[error("a part of the import stopped; what was imported until now stays")]
-    Stopped,
-}
-
-impl Error {
-    fn header(why: &str) -> Self {
-        Self::Header(why.to_owned())
-    }
-}
-
-/// The format of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// RFC 4180, with a header.
-    Csv,
-    /// One JSON object per line.
-    JsonLines,
-}
-
-/// A report during the import.
-#[derive(Debug)]
-pub enum News {
-    /// Columns or members that are unknown and ignored.
-    Ignored(Vec<String>),
-    /// A row that was not imported.
-    Refused {
-        /// The line on which the row begins, counted from 1.
-        line: u64,
-        /// The reason.
-        why: Refused,
-    },
-    /// Rows that were written or already existed.
-    Done {
-        /// The number of rows.
-        rows: u64,
-        /// The number of bytes of the file up to there.
-        position: u64,
-    },
-}
-
-/// The result of an import.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Summary {
-    /// Rows that were read.
-    pub read: u64,
-    /// Rows that were imported.
+/// The result of importing some rows.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Number of rows that wrote something.
     pub imported: u64,
-    /// Users that were created.
+    /// Number of users created.
     pub users: u64,
-    /// Identities that were created.
+    /// Number of identities created.
     pub identities: u64,
-    /// Rows that were already imported.
+    /// Number of rows whose data all existed.
     pub already: u64,
-    /// Rows that were refused.
-    pub refused: u64,
+    /// Refused rows, by line.
+    pub refused: Vec<(u64, Refused)>,
 }
 
-/// A row of a file.
-struct Row {
-    line: u64,
-    person: Result<Person, Refused>,
-    /// The number of bytes up to its end.
-    position: u64,
-}
-
-/// The rows of a file in their order.
-trait Rows {
-    fn next(&mut self) -> io::Result<Option<Row>>;
-
-    /// Returns the unknown columns or members, each once.
-    fn ignored(&mut self) -> Vec<String>;
-}
-
-/// A message from the reader or a writer.
-enum Heard {
-    Ignored(Vec<String>),
-    Refused(u64, Refused),
-    Done(Done, u64),
-}
-
-/// Imports a file.
-///
-/// # Errors
-/// See [`Error`]. A refused row is not an error.
-pub async fn import(
-    settings: &Maintenance,
-    input: impl Read + Send + 'static,
-    format: Format,
-    mut tell: impl FnMut(News) -> io::Result<()>,
-) -> Result<Summary, Error> {
-    super::migrate(&settings.figment).await?;
-    let pool = database(&settings.figment).await?;
-    let rules = Rules { providers: settings.providers.clone(), now: clock::now() };
-    let event = Uuid::now_v7();
-    let (heard, mut hear) = channel(1024);
-    let mut writers = JoinSet::new();
-    let mut queues = Vec::new();
-    for _ in 0..WRITERS {
-        let (queue, jobs) = channel(AHEAD);
-        queues.push(queue);
-        writers.spawn(write(pool.clone(), event, jobs, heard.clone()));
-    }
-    let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &queues, &heard));
-    let mut summary = Summary::default();
-    while let Some(heard) = hear.recv().await {
-        for news in summary.hear(heard) {
-            tell(news).map_err(Error::Tell)?;
-        }
-    }
-    while let Some(written) = writers.join_next().await {
-        written.map_err(|_| Error::Stopped)??;
-    }
-    summary.read = reader.await.map_err(|_| Error::Stopped)??;
-    if summary.imported > 0
-        && let Err(error) = store::import::analyze(&pool).await
-    {
-        // All rows are imported all the same, and autovacuum will analyze the tables later.
-        tracing::warn!(%error, "the planner does not know of the new users yet; run ANALYZE users, identities");
-    }
-    pool.close().await;
-    Ok(summary)
-}
-
-impl Summary {
-    /// Adds a message to the totals and returns the reports for the caller.
-    fn hear(&mut self, heard: Heard) -> Vec<News> {
-        match heard {
-            Heard::Ignored(names) => vec![News::Ignored(names)],
-            Heard::Refused(line, why) => {
-                self.refused += 1;
-                vec![News::Refused { line, why }]
-            }
-            Heard::Done(done, position) => {
-                self.imported += done.imported;
-                self.users += done.users;
-                self.identities += done.identities;
-                self.already += done.already;
-                self.refused += done.refused.len() as u64;
-                let rows = done.imported + done.already + done.refused.len() as u64;
-                let refused = done.refused.into_iter().map(|(line, why)| News::Refused { line, why });
-                refused.chain([News::Done { rows, position }]).collect()
-            }
-        }
-    }
-}
-
-/// Reads to the end of the file, or until the writers have stopped. Returns the number of rows.
-fn read(
-    input: impl Read,
-    format: Format,
-    rules: Rules,
-    queues: &[Sender<Job>],
-    heard: &Sender<Heard>,
-) -> Result<u64, Error> {
-    let input = without_mark(input)?;
-    match format {
-        Format::Csv => deal(&mut Csv::open(input, rules)?, queues, heard),
-        Format::JsonLines => deal(&mut Json::new(input, rules), queues, heard),
-    }
-}
-
-/// Removes the byte order mark that some programs write at the beginning.
-fn without_mark(mut input: impl Read) -> io::Result<impl BufRead> {
-    const MARK: &[u8] = "\u{feff}".as_bytes();
-    let mut first = Vec::new();
-    input.by_ref().take(MARK.len() as u64).read_to_end(&mut first)?;
-    if first == MARK {
-        first.clear();
-    }
-    Ok(BufReader::with_capacity(BLOCK, Cursor::new(first).chain(input)))
-}
-
-/// Reads all rows and passes them to the writers. Returns the number of rows.
-fn deal(rows: &mut impl Rows, queues: &[Sender<Job>], heard: &Sender<Heard>) -> Result<u64, Error> {
-    let mut dealer = Dealer::new(queues);
-    let mut read = 0;
-    loop {
-        let row = rows.next()?;
-        let ignored = rows.ignored();
-        // If the receiver is gone, the import has failed elsewhere and reports that error.
-        if !ignored.is_empty() && heard.blocking_send(Heard::Ignored(ignored)).is_err() {
-            break;
-        }
-        let Some(Row { line, person, position }) = row else {
-            let _ = dealer.flush();
-            break;
-        };
-        read += 1;
-        let gone = match person {
-            Ok(person) => dealer.add(line, person, position).is_err(),
-            Err(why) => heard.blocking_send(Heard::Refused(line, why)).is_err(),
-        };
-        if gone {
-            break;
-        }
-    }
-    Ok(read)
-}
-
-/// Writes batches until the queue is closed.
-async fn write(
-    pool: PgPool,
+/// An import in batches.
+#[derive(Debug)]
+pub struct Import<'a> {
+    pool: &'a PgPool,
     event: Uuid,
-    mut jobs: Receiver<Job>,
-    heard: Sender<Heard>,
-) -> Result<(), store::Error> {
-    let mut import = Import::new(&pool, event, ACTOR);
-    let mut reached = 0;
-    while let Some(job) = jobs.recv().await {
-        // At most one batch of deferred rows may stay for the next one. `Finish` leaves none.
-        let (rows, most, say) = match job {
-            Job::Write(batch) => {
-                reached = batch.position.max(reached);
-                (batch.rows, BATCH, None)
-            }
-            Job::Finish(say) => (Vec::new(), 0, Some(say)),
-        };
-        if !rows.is_empty() {
-            let _ = heard.send(Heard::Done(import.bring_in(rows).await?, reached)).await;
-        }
-        while import.waiting() > most {
-            let _ = heard.send(Heard::Done(import.bring_in(Vec::new()).await?, reached)).await;
-        }
-        // The receiver may be gone, which does not matter here.
-        let _ = say.map(|say| say.send(()));
+    actor: &'a str,
+    /// Rows that wait for those that they repeat.
+    waiting: Vec<(u64, Person)>,
+    /// True if all users of the last batch were new, so that those of the next may be, too.
+    unseen: bool,
+    hasher: RandomState,
+}
+
+impl<'a> Import<'a> {
+    /// Begins an import, which is counted in the event with that id.
+    #[must_use]
+    pub fn new(pool: &'a PgPool, event: Uuid, actor: &'a str) -> Self {
+        Self { pool, event, actor, waiting: Vec::new(), unseen: false, hasher: RandomState::new() }
     }
-    Ok(())
+
+    /// Imports rows, each with its line. Those that repeat earlier ones may wait for the next call.
+    ///
+    /// # Errors
+    /// Nothing of this batch was written, unless the connection broke: then all of it may have been.
+    pub async fn bring_in(&mut self, rows: Vec<(u64, Person)>) -> Result<Done, Error> {
+        let mut batch = std::mem::take(&mut self.waiting);
+        batch.extend(rows);
+        let (lines, arrivals) = self.arrivals(batch);
+        let (pool, event, actor) = (self.pool, self.event, self.actor);
+        // If it fails, nothing was written, or the next statement finds what was.
+        let guess =
+            if self.unseen { import::bring_in(pool, &arrivals, true, event, actor).await.ok() } else { None };
+        let judged = match guess {
+            Some(judged) => judged,
+            None => retrying!(import::bring_in(pool, &arrivals, false, event, actor))?,
+        };
+        self.unseen = judged.already + judged.linked == 0 && judged.refused.is_empty();
+        let mut later = judged.later.iter().copied().peekable();
+        for (number, (line, arrival)) in lines.iter().zip(arrivals).enumerate() {
+            if later.next_if_eq(&number).is_some() {
+                self.waiting.push((*line, arrival.person));
+            }
+        }
+        Ok(Done {
+            imported: judged.users + judged.linked,
+            users: judged.users,
+            identities: judged.identities,
+            already: judged.already,
+            refused: judged.refused.into_iter().map(|(number, why)| (lines[number], why)).collect(),
+        })
+    }
+
+    /// Returns the number of waiting rows. A call of [`Self::bring_in`] without further ones leaves fewer.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Marks rows that have something in common with an earlier one. It compares mere hashes: a row that is marked
+    /// wrongly only waits.
+    fn arrivals(&self, batch: Vec<(u64, Person)>) -> (Vec<u64>, Vec<Arrival>) {
+        let mut seen = HashSet::with_capacity(batch.len() * 3);
+        let mut lines = Vec::with_capacity(batch.len());
+        let arrivals = batch.into_iter().map(|(line, person)| {
+            lines.push(line);
+            let mut repeats = false;
+            let mut see = |hash| repeats |= !seen.insert(hash);
+            if let Some(id) = person.id {
+                see(self.hasher.hash_one(id));
+            }
+            if let Some(email) = &person.email {
+                see(self.hasher.hash_one(Email::folded(email)));
+            }
+            for identity in &person.identities {
+                see(self.hasher.hash_one((&identity.provider, &identity.subject)));
+            }
+            Arrival { person, repeats }
+        });
+        let arrivals = arrivals.collect();
+        (lines, arrivals)
+    }
 }

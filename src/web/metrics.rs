@@ -21,8 +21,8 @@ use self::readings::{Calls, Keys, Pools, Unrecorded};
 use super::problem::{Kind, Problem};
 use crate::clock;
 use crate::provider::Providers;
-use crate::session::KeyRing;
-use crate::session::refusals::Refusals;
+use crate::service::KeyRing;
+use crate::service::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::telemetry::database::Times;
 

@@ -1,5 +1,5 @@
 //! Answers HTTP. Only this module, `service` and `dev` name Rocket. Guards read requests and handlers call one
-//! `session` verb; nothing here decides.
+//! `service` verb; nothing here decides.
 
 pub mod admin;
 pub mod api;

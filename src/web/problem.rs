@@ -18,7 +18,7 @@ use super::openapi::problems::any_name;
 use super::request_log::RequestId;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
-use crate::{provider, session, store};
+use crate::{provider, service, store};
 
 /// An error on its way to the client and the log.
 #[derive(Debug, Clone)]
@@ -174,9 +174,9 @@ impl From<store::Error> for Problem {
     }
 }
 
-impl From<session::sign_in::Error> for Problem {
-    fn from(error: session::sign_in::Error) -> Self {
-        use session::sign_in::Error;
+impl From<service::sign_in::Error> for Problem {
+    fn from(error: service::sign_in::Error) -> Self {
+        use service::sign_in::Error;
         match error {
             Error::Refused(reason) => {
                 let kind = Kind::Refused(reason);
@@ -188,9 +188,9 @@ impl From<session::sign_in::Error> for Problem {
     }
 }
 
-impl From<session::refresh::Error> for Problem {
-    fn from(error: session::refresh::Error) -> Self {
-        use session::refresh::Error;
+impl From<service::refresh::Error> for Problem {
+    fn from(error: service::refresh::Error) -> Self {
+        use service::refresh::Error;
         match error {
             Error::Refused(why) => {
                 let detail = "the refresh token is not one that can be exchanged";

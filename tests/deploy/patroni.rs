@@ -16,7 +16,7 @@ use serde_json::Value;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinSet;
 use uuid::Uuid;
-use vestibule::session::refresh_token::RefreshToken;
+use vestibule::service::refresh_token::RefreshToken;
 
 use crate::phone;
 use crate::support::provider::Provider;

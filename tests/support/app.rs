@@ -8,10 +8,10 @@ use rocket::{Build, Rocket};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use vestibule::app;
+use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
-use vestibule::service;
-use vestibule::service::drain::Stop;
-use vestibule::session::KeyRing;
+use vestibule::service::KeyRing;
 
 use super::cluster::Database;
 use super::provider::Provider;
@@ -34,7 +34,7 @@ pub struct App {
     pub routes: Vec<(rocket::http::Method, String)>,
     client: reqwest::Client,
     shutdown: rocket::Shutdown,
-    served: Option<JoinHandle<Result<(), service::Error>>>,
+    served: Option<JoinHandle<Result<(), app::Error>>>,
 }
 
 /// What the service answered.
@@ -106,14 +106,14 @@ impl App {
         let provider = Provider::start().await;
         let figment = settings(figment(&database.url, &provider.tokeninfo_url()));
         let config = Config::read(figment).expect("the settings are sound");
-        service::migrate(&config.figment).await.expect("the schema is current");
-        let (rocket, start) = service::build(config).await.expect("the service builds");
+        app::migrate(&config.figment).await.expect("the schema is current");
+        let (rocket, start) = app::build(config).await.expect("the service builds");
         let rocket = alter(rocket);
         start.open().await.expect("the service starts");
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
         let routes = rocket.routes().map(|route| (route.method, route.uri.path().to_owned())).collect();
         let (lifted_off, running) = oneshot::channel();
-        let served = tokio::spawn(service::launch(rocket, Stop::listen().unwrap(), move |rocket| {
+        let served = tokio::spawn(app::launch(rocket, Stop::listen().unwrap(), move |rocket| {
             let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
         }));
         let Ok((address, port, shutdown)): Result<(IpAddr, u16, _), _> = running.await else {

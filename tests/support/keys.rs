@@ -1,6 +1,6 @@
 //! Signing keys of running services, and time that passes for them.
 
-use vestibule::session::{Issuer, KeyRing};
+use vestibule::service::{Issuer, KeyRing};
 
 use super::app::App;
 use super::cluster::Database;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::change;
 use super::failure::Failure;
-use crate::session::look_after::{self, Action, Outcome};
+use crate::service::look_after::{self, Action, Outcome};
 use crate::store::staff_access::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, Staff, StaffForm};

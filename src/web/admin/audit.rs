@@ -13,7 +13,7 @@ use super::fields::{Choice, NothingMatches, read, tidy};
 use super::happened::{self, Happened};
 use super::page::{Page, View};
 use crate::domain::email::Email;
-use crate::session::staff_looks::{Look, record};
+use crate::service::staff_looks::{Look, record};
 use crate::store;
 use crate::store::event_log::{EventRow, Filter, What, page};
 use crate::web::database::Db;

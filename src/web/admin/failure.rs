@@ -6,7 +6,7 @@ use rocket::response::{self, Responder};
 
 use super::catcher::Failed;
 use super::page::Page;
-use crate::session::staff_looks;
+use crate::service::staff_looks;
 use crate::web::problem::{Kind, Problem};
 use crate::web::request_log::RequestId;
 use crate::{provider, store};

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::domain::claims::NonceForm;
 use crate::provider::{self, Providers};
-use crate::session::staff::Begun;
+use crate::service::staff::Begun;
 use crate::{clock, config};
 
 /// The longest page URL to which a sign-in leads.

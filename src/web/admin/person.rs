@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::happened::Happened;
 use super::page::{Page, View};
 use crate::domain::look_after;
-use crate::session::staff_looks::{Look, record};
+use crate::service::staff_looks::{Look, record};
 use crate::store::directory;
 use crate::store::event_log;
 use crate::store::identities::{self, IdentityRow};

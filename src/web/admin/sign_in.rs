@@ -13,7 +13,7 @@ use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::provider::{self, Providers};
-use crate::session::staff::{self, Stranger};
+use crate::service::staff::{self, Stranger};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::staff::{COOKIE, cookie, same_origin};

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
-use crate::session::staff_access;
+use crate::service::staff_access;
 use crate::store::staff::{self, StaffRow};
 use crate::store::staff_access::{Actor, By, Changed};
 use crate::web::database::Db;

@@ -14,7 +14,7 @@ use super::page::{Page, View};
 use super::person::Person;
 use crate::domain::email::Email;
 use crate::provider::Providers;
-use crate::session::staff_looks::{Look, record};
+use crate::service::staff_looks::{Look, record};
 use crate::store::listing::search::{Found, search};
 use crate::store::listing::{self, Cursor, ListedUser, Sort, Status, count};
 use crate::web::database::Db;

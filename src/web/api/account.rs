@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
 use super::view::{Identity, Json, User};
-use crate::session::account;
+use crate::service::account;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::reauthenticated::RemovalRequest;

@@ -7,7 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
-use crate::session::account::{self, Linked, Unlinked};
+use crate::service::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;

@@ -11,9 +11,9 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::token_response::{Credential, TokenResponse};
 use super::view::Json;
-use crate::session::refresh::{self, refresh};
-use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
-use crate::session::{Issuer, SharedStatements};
+use crate::service::refresh::{self, refresh};
+use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
+use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, FormBody, RateLimited};

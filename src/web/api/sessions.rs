@@ -10,7 +10,7 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::Json;
-use crate::session::sign_out::end_session;
+use crate::service::sign_out::end_session;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};

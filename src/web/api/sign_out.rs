@@ -4,7 +4,7 @@ use rocket::http::Status;
 use rocket::{Route, post, routes};
 use utoipa::{OpenApi, ToSchema};
 
-use crate::session::sign_out::{Scope, sign_out, sign_out_by_token};
+use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
 use crate::web::guard::departing::SignOutRequest;
 use crate::web::guard::rate_limited::Refresh;

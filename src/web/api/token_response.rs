@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::view::{Bytes, User};
 use crate::config;
 use crate::domain::user;
-use crate::session::refresh::Refreshed;
-use crate::session::sign_in::Opened;
+use crate::service::refresh::Refreshed;
+use crate::service::sign_in::Opened;
 use crate::store::users::{self, SignedIn};
 use crate::web::metrics;
 

@@ -8,7 +8,7 @@ use url::form_urlencoded;
 
 use super::rate_limited::{StaffPages, admit_address};
 use crate::domain::staff::Role;
-use crate::session::staff::{authenticate, csrf_token};
+use crate::service::staff::{authenticate, csrf_token};
 use crate::store::staff::StaffRow;
 use crate::web::database::Db;
 use crate::web::problem::Problem;

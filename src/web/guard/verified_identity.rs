@@ -18,7 +18,7 @@ use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::Providers;
-use crate::session::refusals::Refusals;
+use crate::service::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
 use crate::web::openapi::problems::Fails;
 use crate::web::problem::{Kind, Problem};

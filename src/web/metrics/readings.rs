@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 use sqlx::PgPool;
 
 use crate::provider::{BOUNDS, Breaker, Providers};
-use crate::session::KeyRing;
+use crate::service::KeyRing;
 
 /// The connection pools of the database, by name.
 #[derive(Debug)]

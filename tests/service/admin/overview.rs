@@ -35,7 +35,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
         .execute(&desk.app.database.pool)
         .await
         .unwrap();
-    vestibule::session::event_counts::catch_up(&desk.app.database.pool).await.unwrap();
+    vestibule::service::event_counts::catch_up(&desk.app.database.pool).await.unwrap();
     let counted: i64 = sqlx::query_scalar("SELECT sum(count)::bigint FROM event_counts")
         .fetch_one(&desk.app.database.pool)
         .await

@@ -91,11 +91,11 @@ async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
             origin: &origin,
         };
         for email in [&ada, &grace] {
-            vestibule::session::staff_access::give(pool, email, Role::Admin, by).await.unwrap();
+            vestibule::service::staff_access::give(pool, email, Role::Admin, by).await.unwrap();
         }
         let (first, second) = tokio::join!(
-            vestibule::session::staff_access::take_away(pool, &ada, by),
-            vestibule::session::staff_access::take_away(pool, &grace, by),
+            vestibule::service::staff_access::take_away(pool, &ada, by),
+            vestibule::service::staff_access::take_away(pool, &grace, by),
         );
         assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
         assert_eq!(access(&desk).await.len(), 1, "round {round}");
@@ -129,8 +129,8 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let pool = &desk.app.database.pool;
     let member = vestibule::store::staff::all(pool).await.unwrap().remove(0);
     let look = async || {
-        let look = vestibule::session::staff_looks::Look::Users { search: "" };
-        vestibule::session::staff_looks::record(
+        let look = vestibule::service::staff_looks::Look::Users { search: "" };
+        vestibule::service::staff_looks::record(
             pool,
             &member,
             &look,

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use figment::Figment;
 use reqwest::Method;
 use serde_json::Value;
+use vestibule::app;
 use vestibule::config::Config;
-use vestibule::service;
 use vestibule::web::openapi::description;
 
 use self::document::Document;
@@ -36,7 +36,7 @@ async fn mounted() -> BTreeSet<(String, String)> {
     let database = Database::create().await;
     let figment: Figment = figment(&database.url, "http://127.0.0.1:9/tokeninfo");
     let config = Config::read(figment).expect("the settings are sound");
-    let (rocket, _) = service::build(config).await.expect("the service builds");
+    let (rocket, _) = app::build(config).await.expect("the service builds");
     rocket.routes().map(|route| (route.method.to_string(), anonymous(route.uri.path()))).collect()
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use time::OffsetDateTime;
-use vestibule::session::event_counts::catch_up;
+use vestibule::service::event_counts::catch_up;
 use vestibule::store::event_counts::since;
 
 use crate::support::cluster::Database;

@@ -2,8 +2,8 @@
 
 use url::form_urlencoded;
 use vestibule::domain::staff::Role;
-use vestibule::session::look_after::{Outcome, delete as deleting};
-use vestibule::session::prune::prune;
+use vestibule::service::look_after::{Outcome, delete as deleting};
+use vestibule::service::prune::prune;
 use vestibule::store::events::record_look;
 use vestibule::store::staff::{Admission, Candidate};
 use vestibule::store::staff_access::{self, Actor, By};

@@ -3,8 +3,8 @@
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use vestibule::app;
 use vestibule::config::Config;
-use vestibule::service;
 
 use crate::support::app::{App, figment};
 use crate::support::cluster::Database;
@@ -18,8 +18,8 @@ async fn instances_that_start_together_migrate_once_and_share_one_signing_key() 
         let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
         starts.spawn_blocking(move || {
             Handle::current().block_on(async {
-                service::migrate(&config.figment).await.unwrap();
-                service::build(config).await.unwrap().1.open().await.unwrap();
+                app::migrate(&config.figment).await.unwrap();
+                app::build(config).await.unwrap().1.open().await.unwrap();
             });
         });
     }
@@ -48,7 +48,7 @@ async fn another_secret_key_is_refused_at_the_start() {
     let settings = figment(&app.database.url, "http://127.0.0.1:1/");
     let config =
         Config::read(settings.merge(("secret_key", "another key, of more than 32 characters"))).unwrap();
-    let (_, start) = service::build(config).await.unwrap();
+    let (_, start) = app::build(config).await.unwrap();
     let error = start.open().await.unwrap_err().to_string();
     assert!(error.contains("secret_key") && !error.contains("another key"), "{error}");
     assert_eq!(app.sign_in(&json!({})).await.status.as_u16(), 401, "the first one goes on");
@@ -65,7 +65,7 @@ async fn a_schema_that_is_newer_than_the_program_is_refused() {
     .await
     .unwrap();
     let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
-    let error = service::migrate(&config.figment).await.unwrap_err().to_string();
+    let error = app::migrate(&config.figment).await.unwrap_err().to_string();
     assert!(error.contains("99991231235959") && error.contains("older than the database"), "{error}");
 }
 

@@ -7,9 +7,9 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::config::Config;
 use vestibule::secret::Secret;
-use vestibule::session::key_rotation::Rotation;
-use vestibule::session::signing_key::Error;
-use vestibule::session::{Issuer, KeyRing};
+use vestibule::service::key_rotation::Rotation;
+use vestibule::service::signing_key::Error;
+use vestibule::service::{Issuer, KeyRing};
 
 use crate::support::app::{App, figment};
 use crate::support::cluster::Database;

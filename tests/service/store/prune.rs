@@ -1,6 +1,6 @@
 //! What has served its time goes; what has not stays.
 
-use vestibule::session::prune::{Limits, Pruned, prune};
+use vestibule::service::prune::{Limits, Pruned, prune};
 
 use crate::support::app::App;
 use crate::support::token::claims;

@@ -1,7 +1,7 @@
 //! Made-up people are sound, various, and can be added to.
 
 use vestibule::dev::seed::Seed;
-use vestibule::session::prune::{Pruned, prune};
+use vestibule::service::prune::{Pruned, prune};
 use vestibule::store::seed::{Table, analyze, write};
 
 use super::prune::LIMITS;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::provider::Providers;
-use crate::session::staff_looks::{Look, record};
+use crate::service::staff_looks::{Look, record};
 use crate::store::directory;
 use crate::store::listing::Filters;
 use crate::store::listing::search::search;

@@ -19,7 +19,7 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use super::person::Person;
 use crate::domain::look_after;
-use crate::session::staff_looks::{Look, record};
+use crate::service::staff_looks::{Look, record};
 use crate::store::staff_access::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::{AdminStaff, ClientOrigin, StaffForm};

@@ -6,8 +6,8 @@ use rocket::{Route, get, post, routes};
 
 use super::words::{ending, identity as called, name, refused, sentence};
 use super::{Answer, Card, Effects, Preview, by, id, seen};
-use crate::session::look_after::Outcome;
-use crate::session::look_after::unlink::{self as unlinking, preview};
+use crate::service::look_after::Outcome;
+use crate::service::look_after::unlink::{self as unlinking, preview};
 use crate::web::admin::failure::Failure;
 use crate::web::admin::page::Page;
 use crate::web::database::Db;

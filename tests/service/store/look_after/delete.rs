@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 use vestibule::domain::look_after::Refused;
-use vestibule::session::look_after::{Action, Outcome, delete as deleting};
+use vestibule::service::look_after::{Action, Outcome, delete as deleting};
 
 use super::{STAFF, act, alive, by, events, everything, merge, user};
 use crate::support::app::App;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::look_after::Refused;
-use vestibule::session::look_after::{Action, Outcome, move_identity as moving, unlink as unlinking};
+use vestibule::service::look_after::{Action, Outcome, move_identity as moving, unlink as unlinking};
 
 use super::{STAFF, act, alive, at, by, events, everything, identity, link, move_identity, user};
 use crate::support::app::App;

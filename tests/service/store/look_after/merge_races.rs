@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::task::JoinSet;
 use uuid::Uuid;
-use vestibule::session::look_after::Outcome;
-use vestibule::session::look_after::merge as merging;
+use vestibule::service::look_after::Outcome;
+use vestibule::service::look_after::merge as merging;
 
 use super::{STAFF, alive, at, by, identity, link, user};
 use crate::support::app::{Answer, App};

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::session::look_after::{self, Action, Outcome};
+use vestibule::service::look_after::{self, Action, Outcome};
 use vestibule::store::staff_access::{Actor, By};
 use vestibule::store::users::Origin;
 

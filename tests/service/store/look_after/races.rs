@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::Barrier;
 use uuid::Uuid;
-use vestibule::session::look_after::{Outcome, delete, merge, move_identity};
+use vestibule::service::look_after::{Outcome, delete, merge, move_identity};
 
 use super::{STAFF, by};
 use crate::support::app::App;

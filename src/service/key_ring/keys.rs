@@ -5,8 +5,8 @@ use std::sync::Arc;
 use time::{Duration, OffsetDateTime};
 
 use crate::domain::key_life::KeyLife;
-use crate::session::key_rotation::Rotation;
-use crate::session::signing_key::{Error, Jwk, SigningKey};
+use crate::service::key_rotation::Rotation;
+use crate::service::signing_key::{Error, Jwk, SigningKey};
 use crate::store::signing_keys::StoredKeys;
 
 /// The published keys, the oldest first; never empty.

@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 
 use super::{Error, database};
 use crate::config::Maintenance;
-use crate::session::key_rotation::Rotation;
+use crate::service::key_rotation::Rotation;
 
 /// The public data of a key.
 #[derive(Debug, Clone)]

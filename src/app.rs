@@ -28,11 +28,11 @@ use tokio::time::timeout;
 use self::drain::Stop;
 use crate::config::{self, Config, Maintenance};
 use crate::provider::{ClientError, Providers};
-use crate::session;
-use crate::session::lanes::CONNECTIONS;
-use crate::session::prune::{Limits, Pruned};
-use crate::session::refusals::Refusals;
-use crate::session::{Issuer, KeyRing, SharedStatements, signing_key};
+use crate::service;
+use crate::service::lanes::CONNECTIONS;
+use crate::service::prune::{Limits, Pruned};
+use crate::service::refusals::Refusals;
+use crate::service::{Issuer, KeyRing, SharedStatements, signing_key};
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
@@ -155,7 +155,7 @@ fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
 pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
     let pool = database(&settings.figment).await?;
     let limits = limits(settings.events, &settings.session);
-    let pruned = session::prune::prune(&pool, limits).await?;
+    let pruned = service::prune::prune(&pool, limits).await?;
     pool.close().await;
     Ok(pruned)
 }
@@ -191,8 +191,8 @@ impl Start {
     /// See [`Error`].
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
-        tokio::spawn(session::event_counts::keep_counting(self.pool.clone()));
-        tokio::spawn(session::prune::keep_pruning(self.pool, self.limits));
+        tokio::spawn(service::event_counts::keep_counting(self.pool.clone()));
+        tokio::spawn(service::prune::keep_pruning(self.pool, self.limits));
         self.stage.end();
         Ok(())
     }

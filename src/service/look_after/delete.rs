@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Outcome, fingerprint, person, retrying};
 use crate::domain::look_after::{self, Person, Refused};
-use crate::session::forget;
+use crate::service::forget;
 use crate::store::staff_access::By;
 use crate::store::users::{self, DeletedBy, Deletion};
 
