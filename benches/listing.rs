@@ -12,10 +12,11 @@ use std::time::Instant;
 use sqlx::PgPool;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
-use vestibule::store::event_log::{Filter, What};
-use vestibule::store::listing::search::search;
-use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
-use vestibule::store::{directory, event_log, identities, sessions};
+use vestibule::admin::audit::store::{self as event_log, Filter, What};
+use vestibule::admin::person::store as directory;
+use vestibule::admin::users::store::search::search;
+use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
+use vestibule::store::{identities, sessions};
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;

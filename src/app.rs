@@ -8,7 +8,6 @@ pub mod keys;
 pub mod open_files;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
-pub mod staff;
 pub mod waiting;
 
 use std::io;
@@ -26,6 +25,8 @@ use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
 
 use self::drain::Stop;
+use crate::admin;
+use crate::admin::Admin;
 use crate::config::{self, Config, Maintenance};
 use crate::provider::{ClientError, Providers};
 use crate::service;
@@ -37,7 +38,6 @@ use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
-use crate::web::admin::Admin;
 use crate::web::database::{self, Db, PostgresPool};
 use crate::web::drain::Drain;
 use crate::web::exact_path::ExactPath;
@@ -48,7 +48,7 @@ use crate::web::request_log::RequestLog;
 use crate::web::starting::{self, Stage};
 #[cfg(feature = "otlp")]
 use crate::web::traces::RequestTraces;
-use crate::web::{admin, api, catcher, deadline, ops, problem_pages, templates, well_known};
+use crate::web::{api, catcher, deadline, ops, problem_pages, templates, well_known};
 
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
@@ -137,7 +137,11 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
 
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
 /// report that it got no connection in time.
-async fn database(figment: &Figment) -> Result<PgPool, Error> {
+/// Returns a pool on the database that the settings name.
+///
+/// # Errors
+/// The database cannot be used.
+pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)?;
     Ok(Db::from(PostgresPool::init(&figment.focus(DATABASE)).await?).pool().clone())

@@ -20,9 +20,13 @@
 //!    as one batch (`store/batch.rs`), and `store/sign_in.sql`, which finds, creates or links the users that they
 //!    leave
 //!
-//! Imports point down: `web` → `service` → `store` → `domain`, and `web` → `provider` → `domain`.
-//! `tests/architecture.rs` enforces this.
+//! What is not on that way is a feature with a folder of its own, which can be read, or skipped, whole: [`admin`], the
+//! pages of support staff, with its decisions and its SQL.
+//!
+//! Imports point down: `cli` → `app` → `admin` → `web` → `service` → `store` → `domain`, and `web` → `provider` →
+//! `domain`. SQL is in `store` and in the files named `store` of a feature. `tests/architecture.rs` enforces this.
 
+pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod clock;

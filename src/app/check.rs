@@ -8,6 +8,7 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
 use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database};
+use crate::admin::Admin;
 use crate::clock;
 use crate::config::{Config, Provider};
 use crate::provider::{Finding, Providers};
@@ -15,7 +16,6 @@ use crate::service::key_rotation::Rotation;
 use crate::service::signing_key;
 use crate::store::migrations::{self, Difference};
 use crate::store::{pooler, server};
-use crate::web::admin::Admin;
 use crate::web::database::Settings;
 
 /// The timeout of the connection to the database.

@@ -3,8 +3,12 @@
 use clap::{Subcommand, ValueEnum};
 
 use super::Result;
-use crate::app::{self, staff::Changed};
+use crate::admin::sign_in::store::all;
+use crate::admin::staff::access::{forget_identity, give, take_away};
+use crate::admin::staff::store::Changed;
+use crate::app::database;
 use crate::config::{self, Maintenance};
+use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 
@@ -47,18 +51,21 @@ pub(super) enum RoleName {
 pub(super) fn run(command: Command) -> Result {
     let settings = Maintenance::read(config::figment())?;
     super::block_on(1, async move {
+        let pool = database(&settings.figment).await?;
+        let origin = Origin::default();
+        let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
             Command::Add { email, role } => {
                 let role = match role {
                     RoleName::Support => Role::Support,
                     RoleName::Admin => Role::Admin,
                 };
-                if app::staff::add(&settings.figment, &address(&email)?, role).await? == Changed::LastAdmin {
+                if give(&pool, &address(&email)?, role, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }
             }
             Command::Remove { email } => {
-                match app::staff::remove(&settings.figment, &address(&email)?).await? {
+                match take_away(&pool, &address(&email)?, by).await? {
                     Changed::Already => return Err("there is no such member of staff".into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
                     // The command line may do everything, whatever the role.
@@ -66,12 +73,12 @@ pub(super) fn run(command: Command) -> Result {
                 }
             }
             Command::Reset { email } => {
-                if app::staff::reset(&settings.figment, &address(&email)?).await? != Changed::Done {
+                if forget_identity(&pool, &address(&email)?, by.actor.name()).await? != Changed::Done {
                     return Err("there is no such member of staff".into());
                 }
             }
             Command::List => {
-                for member in app::staff::list(&settings.figment).await? {
+                for member in all(&pool).await? {
                     let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
                     println!("{}\t{}\t{}", member.email, member.role, identity.unwrap_or_default());
                 }

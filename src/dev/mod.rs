@@ -20,7 +20,9 @@ use rocket::{Build, Rocket};
 
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
+use crate::admin::staff::access;
 use crate::app;
+use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 
@@ -186,7 +188,9 @@ impl Development {
     pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {
         let all = self.identity_provider.is_some() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
-            app::staff::add(figment, &staff, Role::Admin).await?;
+            let origin = Origin::default();
+            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
+            access::give(&app::database(figment).await?, &staff, Role::Admin, by).await?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no framework.
 
+pub mod actor;
 pub mod address;
 pub mod claims;
 pub mod email;
@@ -13,7 +14,6 @@ pub mod jws;
 pub mod key_life;
 mod kind;
 pub mod linking;
-pub mod look_after;
 pub mod metadata;
 pub mod refusal;
 pub mod staff;

@@ -5,11 +5,12 @@ use uuid::Uuid;
 
 use super::forget;
 use crate::config;
+use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::turns::in_turn;
-use crate::store::users::{DeletedBy, Deletion, Origin};
+use crate::store::users::{DeletedBy, Deletion};
 use crate::store::{Error, identities, users};
 
 /// Links a verified identity, with any e-mail address, to the user of a session.

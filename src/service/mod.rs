@@ -10,7 +10,6 @@ pub mod import;
 pub mod key_ring;
 pub mod key_rotation;
 pub mod lanes;
-pub mod look_after;
 pub mod opaque_token;
 pub mod prune;
 pub mod refresh;
@@ -20,9 +19,6 @@ pub mod sealed;
 pub mod sign_in;
 pub mod sign_out;
 pub mod signing_key;
-pub mod staff;
-pub mod staff_access;
-pub mod staff_looks;
 
 pub use self::access_token::Issuer;
 pub use self::key_ring::KeyRing;

@@ -8,12 +8,12 @@ use super::access_token::Issuer;
 use super::lanes::SharedStatements;
 use super::refresh_token::RefreshToken;
 use super::signing_key;
+use crate::domain::actor::Origin;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
 use crate::store::sessions::{Exchange, NotRefreshed};
 use crate::store::turns::in_turn;
-use crate::store::users::Origin;
 
 /// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
 /// it resumes, and another when the answer got lost.

@@ -10,13 +10,14 @@ use super::lanes::SharedStatements;
 use super::refresh_token::RefreshToken;
 use super::signing_key;
 use crate::config;
+use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::refusal::Reason;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
 use crate::store::turns::in_turn;
-use crate::store::users::{Origin, SignIn, SignedIn};
+use crate::store::users::{SignIn, SignedIn};
 
 /// A sign-in with a verified identity.
 #[derive(Debug)]

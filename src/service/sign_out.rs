@@ -5,11 +5,11 @@ use uuid::Uuid;
 
 use super::refresh::REPEAT;
 use super::refresh_token::RefreshToken;
+use crate::domain::actor::Origin;
 use crate::store::Error;
 use crate::store::error::retrying;
 pub use crate::store::sessions::Scope;
 use crate::store::sessions::{by_refresh_token, end, is_of};
-use crate::store::users::Origin;
 
 /// Ends sessions of the user of `session`. Those that have already ended stay as they are.
 ///

@@ -45,7 +45,7 @@ impl Error {
     }
 
     /// Returns the error for an outcome that no statement should have.
-    pub(super) fn unexpected(outcome: &str) -> Self {
+    pub(crate) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
     }
 }

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
-use super::users::Origin;
+use crate::domain::actor::Origin;
 
 /// A sign-in that was refused without a query.
 #[derive(Debug, Clone)]

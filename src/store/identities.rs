@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use super::users::Origin;
+use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
 

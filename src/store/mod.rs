@@ -5,18 +5,14 @@
 pub mod batch;
 mod copy;
 pub mod deadline;
-pub mod directory;
 pub mod doubt;
 pub mod error;
 pub mod event_counts;
-pub mod event_log;
 pub mod events;
-mod for_once;
+pub mod for_once;
 pub mod forget;
 pub mod identities;
 pub mod import;
-pub mod listing;
-pub mod look_after;
 pub mod migrations;
 pub mod partitions;
 pub mod pooler;
@@ -27,8 +23,6 @@ pub mod seed;
 pub mod server;
 pub mod sessions;
 pub mod signing_keys;
-pub mod staff;
-pub mod staff_access;
 pub mod turns;
 pub mod users;
 

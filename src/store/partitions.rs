@@ -6,9 +6,9 @@
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use time::{Date, Duration, Month, OffsetDateTime, Time};
+use uuid::Uuid;
 
 use super::Error;
-use super::event_log::first_id;
 
 /// Number of future months with a partition.
 const AHEAD: i32 = 2;
@@ -81,6 +81,13 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Returns the lowest id that may be generated at a time (UUID version 7, RFC 9562 §5.7).
+#[must_use]
+pub fn first_id(time: OffsetDateTime) -> Uuid {
+    let milliseconds = u128::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+    Uuid::from_u128((milliseconds & 0xffff_ffff_ffff) << 80)
 }
 
 #[cfg(test)]

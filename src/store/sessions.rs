@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use super::users::Origin;
+use crate::domain::actor::Origin;
 use crate::domain::user::User;
 
 /// Lifetimes and periods, in seconds.

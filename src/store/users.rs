@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Error;
 use super::sessions::{Hash, seconds};
-use super::staff_access::By;
+use crate::domain::actor::{By, Origin};
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
 use crate::domain::linking::Decision;
@@ -58,17 +58,6 @@ impl SignIn {
             identity: Identity { id, provider, subject: self.claims.subject.clone(), email },
         }
     }
-}
-
-/// The origin of a request, as sessions and events store it.
-#[derive(Debug, Clone, Default)]
-pub struct Origin {
-    /// The client's IP address.
-    pub ip: Option<std::net::IpAddr>,
-    /// The `User-Agent` header.
-    pub user_agent: Option<String>,
-    /// Id of the request.
-    pub request_id: String,
 }
 
 /// The kinds of successful sign-ins.

@@ -1,7 +1,6 @@
-//! Answers HTTP. Only this module, `service` and `dev` name Rocket. Guards read requests and handlers call one
+//! Answers HTTP. Beside this module only `admin`, `app` and `dev` name Rocket. Guards read requests and handlers call one
 //! `service` verb; nothing here decides.
 
-pub mod admin;
 pub mod api;
 pub mod catcher;
 pub mod database;

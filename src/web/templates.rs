@@ -65,7 +65,7 @@ fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;

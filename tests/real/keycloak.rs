@@ -8,9 +8,9 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::service::{at_provider, check, sign_in};
 use crate::installed::keycloak;
 use crate::person::{json as good, staff};
+use crate::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
 use crate::tools::{Running, eventually, folder, free_port};
 use crate::vestibule::Vestibule;

@@ -5,9 +5,9 @@ use std::path::Path;
 use reqwest::StatusCode;
 use serde_json::json;
 
-use crate::service::{at_provider, check, sign_in};
 use crate::installed::{node, project};
 use crate::person::{staff, tokens};
+use crate::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
 use crate::tools::{Running, eventually, folder, free_port};
 use crate::vestibule::Vestibule;

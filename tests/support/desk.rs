@@ -8,11 +8,12 @@ use reqwest::{Method, RequestBuilder};
 use rocket::{Build, Rocket};
 use serde_json::json;
 use url::Url;
+use vestibule::admin::staff::store::{self as access, Changed};
 use vestibule::dev::identity_provider::IdentityProvider;
+use vestibule::domain::actor::Origin;
+use vestibule::domain::actor::{Actor, By};
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
-use vestibule::store::staff_access::{self, Actor, By, Changed};
-use vestibule::store::users::Origin;
 
 use super::app::{Answer, App};
 use super::cluster::Database;
@@ -84,7 +85,7 @@ impl Desk {
     /// Makes somebody a member of staff.
     pub async fn appoint(&self, email: &str, role: Role) {
         let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-        let changed = staff_access::add(&self.app.database.pool, email, role, by).await.unwrap();
+        let changed = access::add(&self.app.database.pool, email, role, by).await.unwrap();
         assert_eq!(changed, Changed::Done);
     }
 

@@ -8,7 +8,6 @@ pub mod json_body;
 pub mod origin;
 pub mod rate_limited;
 pub mod reauthenticated;
-pub mod staff;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
@@ -18,5 +17,4 @@ pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
 pub use self::reauthenticated::{NewIdentity, Reauthenticated};
-pub use self::staff::{AdminStaff, Staff, StaffForm};
 pub use self::verified_identity::VerifiedIdentity;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use rocket::request::{FromRequest, Outcome, Request};
 
 use super::client_address;
-use crate::store::users::Origin;
+use crate::domain::actor::Origin;
 use crate::web::request_log::RequestId;
 
 /// The longest `User-Agent` that is stored, in characters.

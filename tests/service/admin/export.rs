@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::Value;
+use vestibule::admin::staff::store::{Changed, remove};
+use vestibule::domain::actor::Origin;
+use vestibule::domain::actor::{Actor, By};
 use vestibule::domain::staff::Role;
-use vestibule::store::staff_access::{Actor, By, Changed, remove};
-use vestibule::store::users::Origin;
 
 use super::desk_with;
 use crate::support::desk::{Browser, Desk};

@@ -2,11 +2,14 @@
 
 mod actions;
 mod audit;
+mod changes;
 mod export;
 mod list;
+mod listing;
 mod overview;
 mod pages;
 mod roles;
+mod search;
 mod sign_in;
 mod staff;
 mod users;

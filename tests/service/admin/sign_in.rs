@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::json;
+use vestibule::admin::sign_in::store::{self as staff, Admission, Candidate};
+use vestibule::admin::staff::store::{Changed, add, remove, reset};
+use vestibule::domain::actor::Origin;
+use vestibule::domain::actor::{Actor, By};
 use vestibule::domain::staff::Role;
-use vestibule::store::staff::{self, Admission, Candidate};
-use vestibule::store::staff_access::{Actor, By, Changed, add, remove, reset};
-use vestibule::store::users::Origin;
 
 use crate::support::desk::{Browser, Desk};
 

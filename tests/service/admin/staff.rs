@@ -81,21 +81,21 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
 async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
-    let origin = vestibule::store::users::Origin::default();
+    let origin = vestibule::domain::actor::Origin::default();
     let [ada, grace] = ["ada@example.com", "grace@example.com"]
         .map(|email| vestibule::domain::email::Email::parse(email).unwrap());
     for round in 0..1000 {
-        let by = vestibule::store::staff_access::By {
-            actor: vestibule::store::staff_access::Actor::Operator("the tests"),
+        let by = vestibule::domain::actor::By {
+            actor: vestibule::domain::actor::Actor::Operator("the tests"),
             reason: None,
             origin: &origin,
         };
         for email in [&ada, &grace] {
-            vestibule::service::staff_access::give(pool, email, Role::Admin, by).await.unwrap();
+            vestibule::admin::staff::access::give(pool, email, Role::Admin, by).await.unwrap();
         }
         let (first, second) = tokio::join!(
-            vestibule::service::staff_access::take_away(pool, &ada, by),
-            vestibule::service::staff_access::take_away(pool, &grace, by),
+            vestibule::admin::staff::access::take_away(pool, &ada, by),
+            vestibule::admin::staff::access::take_away(pool, &grace, by),
         );
         assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
         assert_eq!(access(&desk).await.len(), 1, "round {round}");
@@ -127,14 +127,14 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Support).await;
     let pool = &desk.app.database.pool;
-    let member = vestibule::store::staff::all(pool).await.unwrap().remove(0);
+    let member = vestibule::admin::sign_in::store::all(pool).await.unwrap().remove(0);
     let look = async || {
-        let look = vestibule::service::staff_looks::Look::Users { search: "" };
-        vestibule::service::staff_looks::record(
+        let look = vestibule::admin::access_log::Look::Users { search: "" };
+        vestibule::admin::access_log::record(
             pool,
             &member,
             &look,
-            &vestibule::store::users::Origin::default(),
+            &vestibule::domain::actor::Origin::default(),
         )
         .await
     };

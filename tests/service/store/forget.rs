@@ -1,14 +1,15 @@
 //! Of a deleted user's addresses nothing stays, however often others have used them.
 
 use url::form_urlencoded;
+use vestibule::admin::changes::{Outcome, delete as deleting};
+use vestibule::admin::sign_in::store::{self as staff, Admission, Candidate};
+use vestibule::admin::staff::store as access;
+use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;
-use vestibule::service::look_after::{Outcome, delete as deleting};
 use vestibule::service::prune::prune;
 use vestibule::store::events::record_look;
-use vestibule::store::staff::{Admission, Candidate};
-use vestibule::store::staff_access::{self, Actor, By};
-use vestibule::store::users::{self, DeletedBy, Deletion, Origin, Traces};
-use vestibule::store::{forget, staff};
+use vestibule::store::forget;
+use vestibule::store::users::{self, DeletedBy, Deletion, Traces};
 
 use super::prune::LIMITS;
 use crate::support::app::App;
@@ -128,7 +129,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             reason: Some("asked by phone"),
             origin: &origin,
         };
-        staff_access::add(pool, "staff@example.com", Role::Admin, by).await.unwrap();
+        access::add(pool, "staff@example.com", Role::Admin, by).await.unwrap();
         for (kind, search) in searches.iter().chain(&others) {
             assert!(record_look(pool, kind, "staff@example.com", None, Some(search), &origin).await.unwrap());
         }

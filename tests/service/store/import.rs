@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use vestibule::store::event_log::{self, Filter, What};
+use vestibule::admin::audit::store::{self as event_log, Filter, What};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;

@@ -6,11 +6,12 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::admin::audit::store::{self as event_log, Filter, What};
+use vestibule::admin::person::store as directory;
+use vestibule::admin::users::store::search::search;
+use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::dev::seed::Seed;
-use vestibule::store::event_log::{Filter, What};
-use vestibule::store::listing::search::search;
-use vestibule::store::listing::{self, Cursor, Days, Filters, Sort, Status, Times, count};
-use vestibule::store::{directory, event_counts, event_log, forget, identities, migrations, seed, sessions};
+use vestibule::store::{event_counts, forget, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
 

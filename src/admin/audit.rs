@@ -1,0 +1,263 @@
+//! The audit: the events that match a filter.
+
+pub mod store;
+
+use rocket::{FromForm, Route, get, routes};
+use serde::Serialize;
+use sqlx::PgPool;
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use self::store::{EventRow, Filter, What, page};
+use super::csv::{Csv, Rows};
+use super::dates::{begin_of, end_of};
+use super::failure::Failure;
+use super::fields::{Choice, NothingMatches, read, tidy};
+use super::happened::{self, Happened};
+use super::page::{Page, View};
+use crate::admin::access_log::{Look, record};
+use crate::admin::guard::Staff;
+use crate::domain::email::Email;
+use crate::store::Error;
+use crate::web::database::Db;
+use crate::web::guard::ClientOrigin;
+use crate::web::problem::Kind;
+use crate::web::wire_time::rfc3339;
+
+/// The number of events on a page.
+const PAGE: usize = 100;
+/// The number of events that an export reads at a time.
+const BATCH: usize = 2_000;
+const HEADING: [&str; 13] = [
+    "id",
+    "at",
+    "kind",
+    "what",
+    "reason",
+    "provider",
+    "claimed_email",
+    "user_id",
+    "actor",
+    "about",
+    "remark",
+    "ip",
+    "request_id",
+];
+pub(super) fn routes() -> Vec<Route> {
+    routes![audit, export]
+}
+
+/// The filter as it is in the URL.
+#[derive(FromForm)]
+struct Query<'r> {
+    what: Option<&'r str>,
+    email: Option<&'r str>,
+    user: Option<&'r str>,
+    actor: Option<&'r str>,
+    reason: Option<&'r str>,
+    from: Option<&'r str>,
+    to: Option<&'r str>,
+    before: Option<&'r str>,
+}
+
+/// The filter after clean-up, as the form shows it again.
+#[derive(Default, Serialize)]
+struct Asked {
+    what: &'static str,
+    email: String,
+    user: String,
+    actor: String,
+    reason: String,
+    from: String,
+    to: String,
+}
+
+impl Query<'_> {
+    fn tidy(&self) -> Asked {
+        Asked {
+            what: name(What::ALL.into_iter().find(|what| self.what == Some(name(*what))).unwrap_or_default()),
+            email: tidy(self.email),
+            user: tidy(self.user),
+            actor: tidy(self.actor),
+            reason: tidy(self.reason),
+            from: tidy(self.from),
+            to: tidy(self.to),
+        }
+    }
+}
+
+/// Returns the choice's name in URLs.
+const fn name(what: What) -> &'static str {
+    match what {
+        What::Everything => "everything",
+        What::Refused => "refused",
+        What::SignIns => "sign-ins",
+        What::Security => "security",
+        What::Staff => "staff",
+        What::Looks => "looks",
+    }
+}
+
+/// Returns the choice's label in the form.
+const fn label(what: What) -> &'static str {
+    match what {
+        What::Everything => "Everything but looks",
+        What::Refused => "Refused sign-ins and links",
+        What::SignIns => "What users did",
+        What::Security => "What may be an attack",
+        What::Staff => "What staff did",
+        What::Looks => "What staff looked at",
+    }
+}
+
+impl Asked {
+    fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
+        let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
+        Ok(Filter {
+            what: What::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
+            email: read(&self.email, address)?,
+            user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
+            actor: read(&self.actor, address)?,
+            reason: read(&self.reason, |text| Some(text.to_owned()))?,
+            from: read(&self.from, |day| begin_of(day, zone))?,
+            to: read(&self.to, |day| end_of(day, zone))?,
+        })
+    }
+
+    /// Returns the fields that are not empty, as a URL's query.
+    fn query(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in [
+            ("what", self.what),
+            ("email", &self.email),
+            ("user", &self.user),
+            ("actor", &self.actor),
+            ("reason", &self.reason),
+            ("from", &self.from),
+            ("to", &self.to),
+        ] {
+            if !value.is_empty() && (name, value) != ("what", "everything") {
+                query.append_pair(name, value);
+            }
+        }
+        query.finish()
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Audit {
+    asked: Asked,
+    whats: Vec<Choice>,
+    reasons: Vec<Choice>,
+    events: Vec<Happened>,
+    /// The id of the last event, if more follow.
+    next: Option<Uuid>,
+    /// The filter as a URL's query.
+    query: String,
+}
+
+impl Audit {
+    fn new(asked: Asked, events: Vec<Happened>, next: Option<Uuid>) -> Self {
+        let whats = What::ALL.map(|what| Choice { value: name(what), label: label(what) });
+        let reasons = Kind::all().map(Kind::entry);
+        let reasons = reasons.map(|entry| Choice { value: entry.error, label: entry.title });
+        let query = asked.query();
+        Self { asked, whats: whats.into(), reasons: reasons.collect(), events, next, query }
+    }
+}
+
+impl View for Audit {
+    const TEMPLATE: &'static str = "admin/audit";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let text = || super::samples::NASTY.to_owned();
+        let asked = Asked {
+            what: "staff",
+            email: text(),
+            user: text(),
+            actor: text(),
+            reason: text(),
+            from: text(),
+            to: text(),
+        };
+        vec![
+            Self::new(Asked::default(), Vec::new(), None),
+            Self::new(asked, Vec::new(), None),
+            Self::new(Asked::default(), Happened::samples(), Some(Uuid::max())),
+        ]
+    }
+}
+
+#[get("/audit?<query..>")]
+async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
+    let asked = query.tidy();
+    // An invalid cursor starts from the beginning.
+    let before = query.before.and_then(|id| Uuid::parse_str(id).ok());
+    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
+    let mut events = match asked.filter(staff.member.time_zone.as_deref()) {
+        Ok(filter) => page(db.pool(), &filter, before, limit).await?,
+        Err(NothingMatches) => Vec::new(),
+    };
+    record(db.pool(), &staff.member, &Look::Audit { search: &asked.query() }, &origin.0).await?;
+    let more = events.len() > PAGE;
+    events.truncate(PAGE);
+    let next = events.last().filter(|_| more).map(|event| event.id);
+    let events = events.into_iter().map(Happened::from).collect();
+    Ok(Page::new(&staff, &Audit::new(asked, events, next)))
+}
+
+#[get("/audit.csv?<query..>")]
+async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
+    let asked = query.tidy();
+    record(db.pool(), &staff.member, &Look::AuditExport { search: &asked.query() }, &origin.0).await?;
+    let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
+    let events = Events { pool: db.pool().clone(), filter, before: None };
+    Ok(Csv::begin(events, &staff.member, db.pool()).await?)
+}
+
+/// The events that match a filter, newest first.
+struct Events {
+    pool: PgPool,
+    /// `None` if nothing matches or nothing is left.
+    filter: Option<Filter>,
+    before: Option<Uuid>,
+}
+
+impl Rows for Events {
+    const NAME: &'static str = "audit";
+    const COLUMNS: &'static [&'static str] = &HEADING;
+
+    async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
+        let Some(filter) = &self.filter else { return Ok(Vec::new()) };
+        let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
+        let events = page(&self.pool, filter, self.before, limit).await?;
+        self.before = events.last().map(|event| event.id);
+        if events.len() < BATCH {
+            self.filter = None;
+        }
+        Ok(rows(events))
+    }
+}
+
+fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
+    let row = |event: EventRow| {
+        let what = happened::what(&event).to_owned();
+        vec![
+            event.id.to_string(),
+            rfc3339(event.created_at),
+            event.kind,
+            what,
+            event.reason.unwrap_or_default(),
+            event.provider.unwrap_or_default(),
+            event.email.unwrap_or_default(),
+            event.user_id.map(|id| id.to_string()).unwrap_or_default(),
+            event.actor.unwrap_or_default(),
+            event.about.unwrap_or_default(),
+            event.remark.unwrap_or_default(),
+            event.ip.unwrap_or_default(),
+            event.request_id.unwrap_or_default(),
+        ]
+    };
+    events.into_iter().map(row).collect()
+}

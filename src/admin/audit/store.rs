@@ -1,0 +1,279 @@
+//! Queries on events, of one user or with a filter, newest first.
+
+use sqlx::postgres::Postgres;
+use sqlx::{FromRow, PgPool, QueryBuilder};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::store::Error;
+use crate::store::for_once::for_once;
+use crate::store::partitions::first_id;
+
+/// Kinds that record that staff viewed data. They would bury the other events.
+pub const LOOKS: [&str; 5] =
+    ["user_viewed", "users_viewed", "users_exported", "audit_viewed", "audit_exported"];
+
+/// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
+const DAILY: [&str; 2] = ["signed_in", "user_created"];
+
+/// An event.
+#[derive(Debug, Clone, FromRow)]
+pub struct EventRow {
+    /// Id of the event; it grows with time.
+    pub id: Uuid,
+    /// Time of the event.
+    pub created_at: OffsetDateTime,
+    /// Kind of the event.
+    pub kind: String,
+    /// Reason of a refusal.
+    pub reason: Option<String>,
+    /// Name of the provider.
+    pub provider: Option<String>,
+    /// E-mail address that a refused token claimed.
+    pub email: Option<String>,
+    /// The user concerned.
+    pub user_id: Option<Uuid>,
+    /// IP address of the client.
+    pub ip: Option<String>,
+    /// Member of staff or operator who caused it.
+    pub actor: Option<String>,
+    /// The member of staff whose access changed, with the new role; the size of an import; or the e-mail address of a
+    /// merged user.
+    pub about: Option<String>,
+    /// Previous user of a moved identity, or the user who was merged.
+    pub from_user: Option<String>,
+    /// New user of a moved identity, or the user who took over a merged one.
+    pub to_user: Option<String>,
+    /// Reason given for it, or the text searched for.
+    pub remark: Option<String>,
+    /// Id of the request.
+    pub request_id: Option<String>,
+}
+
+/// A category of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum What {
+    /// All events except views of data.
+    #[default]
+    Everything,
+    /// Refused sign-ins and links.
+    Refused,
+    /// Actions of users.
+    SignIns,
+    /// Possible attacks.
+    Security,
+    /// Actions of staff.
+    Staff,
+    /// Views of data by staff.
+    Looks,
+}
+
+impl What {
+    /// All categories.
+    pub const ALL: [Self; 6] =
+        [Self::Everything, Self::Refused, Self::SignIns, Self::Security, Self::Staff, Self::Looks];
+
+    /// Returns the kinds that make up a category, or none if kinds do not define it.
+    const fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::Everything | Self::Staff => &[],
+            Self::Refused => &["sign_in_refused", "link_refused"],
+            Self::SignIns => &[
+                "signed_in",
+                "user_created",
+                "identity_linked",
+                "identity_unlinked",
+                "signed_out",
+                "user_deleted",
+            ],
+            Self::Security => {
+                &["refresh_token_replayed", "refresh_token_reissued", "email_lost", "staff_refused"]
+            }
+            Self::Looks => &LOOKS,
+        }
+    }
+}
+
+/// A filter on events.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// The category.
+    pub what: What,
+    /// E-mail address of the user concerned, of a merged user, or in a refused token.
+    pub email: Option<String>,
+    /// The user concerned.
+    pub user: Option<Uuid>,
+    /// Member of staff or operator who caused the event.
+    pub actor: Option<String>,
+    /// Reason of a refusal.
+    pub reason: Option<String>,
+    /// Start, inclusive.
+    pub from: Option<OffsetDateTime>,
+    /// End, exclusive.
+    pub to: Option<OffsetDateTime>,
+}
+
+/// A set of events that an index returns in order of time.
+enum Source<'a> {
+    Claimed(&'a str),
+    OfAddress(&'a str),
+    OfUser(Uuid),
+    Kind(&'static str),
+    Daily,
+    Actor(&'a str),
+    Reason(&'a str),
+    ByStaff,
+    All,
+}
+
+impl Filter {
+    fn sources(&self) -> Vec<Source<'_>> {
+        if let Some(email) = &self.email {
+            vec![Source::Claimed(email), Source::OfAddress(email)]
+        } else if let Some(user) = self.user {
+            vec![Source::OfUser(user)]
+        } else if let Some(actor) = &self.actor {
+            vec![Source::Actor(actor)]
+        } else if let Some(reason) = &self.reason {
+            vec![Source::Reason(reason)]
+        } else if self.what == What::Staff {
+            vec![Source::ByStaff]
+        } else if self.what == What::Everything {
+            vec![Source::All]
+        } else {
+            let kinds = self.what.kinds().iter().copied();
+            let (daily, rare): (Vec<_>, Vec<_>) = kinds.partition(|kind| DAILY.contains(kind));
+            let daily = (!daily.is_empty()).then_some(Source::Daily);
+            rare.into_iter().map(Source::Kind).chain(daily).collect()
+        }
+    }
+
+    /// Returns the query for the events before the event `before`.
+    #[must_use]
+    pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new(
+            "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
+                    CASE WHEN e.kind <> 'users_merged' THEN e.email END AS email, e.user_id, host(e.ip) AS ip, e.actor,
+                    coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                    nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
+                                     e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
+                                     (e.detail->>'identities') || ' identities'), '') AS about,
+                    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
+             FROM (",
+        );
+        for (number, source) in self.sources().into_iter().enumerate() {
+            query.push(if number == 0 {
+                "(SELECT * FROM events WHERE "
+            } else {
+                " UNION (SELECT * FROM events WHERE "
+            });
+            match source {
+                Source::Claimed(email) => query.push("email = ").push_bind(email.to_owned()),
+                Source::OfAddress(email) => query
+                    .push("user_id = (SELECT id FROM users WHERE email = ")
+                    .push_bind(email.to_owned())
+                    .push(")"),
+                Source::OfUser(user) => query.push("user_id = ").push_bind(user),
+                // The literal lets the planner see that the partial index holds them all.
+                Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
+                Source::Daily => query.push("kind = ANY(").push_bind(DAILY.as_slice()).push(")"),
+                Source::Actor(actor) => query.push("actor = ").push_bind(actor.to_owned()),
+                Source::Reason(reason) => query.push("reason = ").push_bind(reason.to_owned()),
+                Source::ByStaff => query.push("actor IS NOT NULL"),
+                Source::All => query.push("true"),
+            };
+            self.restrict(&mut query);
+            let before = before.unwrap_or(Uuid::max());
+            query
+                .push(" AND id < ")
+                .push_bind(before)
+                .push(" ORDER BY id DESC LIMIT ")
+                .push_bind(limit)
+                .push(")");
+        }
+        query.push(") AS e ORDER BY e.id DESC LIMIT ").push_bind(limit);
+        query
+    }
+
+    fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
+        match self.what {
+            What::Everything => query.push(" AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")"),
+            What::Staff => {
+                query.push(" AND actor IS NOT NULL AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")")
+            }
+            what => query.push(" AND kind = ANY(").push_bind(what.kinds()).push(")"),
+        };
+        if let Some(user) = self.user {
+            query.push(" AND user_id = ").push_bind(user);
+        }
+        if let Some(actor) = &self.actor {
+            query.push(" AND actor = ").push_bind(actor.clone());
+        }
+        if let Some(reason) = &self.reason {
+            query.push(" AND reason = ").push_bind(reason.clone());
+        }
+        // Ids grow with time (RFC 9562 §5.7), so a day is a range of ids.
+        if let Some(from) = self.from {
+            query.push(" AND id >= ").push_bind(first_id(from));
+        }
+        if let Some(to) = self.to {
+            query.push(" AND id < ").push_bind(first_id(to));
+        }
+    }
+}
+
+/// Returns the events that pass the filter, before the event `before`, newest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn page(
+    pool: &PgPool,
+    filter: &Filter,
+    before: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<EventRow>, Error> {
+    let mut query = filter.statement(before, limit);
+    // It is planned for its values each time: one value is rare where another is common.
+    Ok(query.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
+}
+
+/// Returns a user's events without views by staff, newest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+    let events = sqlx::query_as!(
+        EventRow,
+        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
+                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                  nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
+                  e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
+           FROM events e
+           WHERE e.user_id = $1 AND e.kind <> 'user_viewed'
+           ORDER BY e.id DESC LIMIT $2"#,
+        user,
+        limit,
+    );
+    Ok(events.fetch_all(pool).await?)
+}
+
+/// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
+/// number of them.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn claiming(pool: &PgPool, email: &str, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+    let events = sqlx::query_as!(
+        EventRow,
+        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
+                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
+                  NULL AS about, NULL AS from_user, NULL AS to_user, e.request_id
+           FROM events e
+           WHERE e.email = $1 AND e.user_id IS DISTINCT FROM $2 AND e.kind <> 'users_merged'
+           ORDER BY e.id DESC LIMIT $3"#,
+        email,
+        user,
+        limit,
+    );
+    Ok(events.fetch_all(pool).await?)
+}

@@ -1,0 +1,95 @@
+//! Failures of a page's handler. The catcher shows them as a page, and the log gets the cause.
+
+use rocket::http::Status;
+use rocket::request::Request;
+use rocket::response::{self, Responder};
+
+use super::catcher::Failed;
+use super::page::Page;
+use crate::admin::access_log;
+use crate::web::problem::{Kind, Problem};
+use crate::web::request_log::RequestId;
+use crate::{provider, store};
+
+/// A failure of a page's handler.
+pub(super) enum Failure {
+    /// A status that the catcher explains.
+    Status(Status),
+    /// A problem whose cause the log needs.
+    Problem(Problem),
+    /// A conflict with the current state (409), with its reason.
+    Conflict(&'static str),
+    /// A failed sign-in, with a text for the page and a problem for the log.
+    NotSignedIn(Status, &'static str, Problem),
+}
+
+impl From<access_log::Error> for Failure {
+    fn from(error: access_log::Error) -> Self {
+        match error {
+            access_log::Error::NotStaff => Self::Status(Status::Unauthorized),
+            access_log::Error::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+impl Failure {
+    /// Returns what signing in at that provider fails with.
+    pub fn at(provider: &str, error: provider::Error) -> Self {
+        let told = match &error {
+            provider::Error::Refused(_) => Some((Status::BadRequest, INVALID)),
+            provider::Error::Unavailable(unavailable) if unavailable.check.is_empty() => None,
+            provider::Error::Unavailable(_) => Some((Status::ServiceUnavailable, MISCONFIGURED)),
+        };
+        let problem = Problem::from(error).about(provider);
+        match told {
+            Some((status, text)) => Self::NotSignedIn(status, text, problem),
+            None => Self::Problem(problem),
+        }
+    }
+}
+
+const INVALID: &str = "The identity provider's answer is not valid. Begin again.";
+const MISCONFIGURED: &str = "The identity provider does not work with the settings of this service. Trying again does \
+     not help: the operator has to correct them, and the service's log names them.";
+
+impl<'r> Responder<'r, 'static> for Failure {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        match self {
+            Self::Status(status) => Err(status),
+            Self::Problem(problem) => Err(problem.keep(request).status()),
+            Self::Conflict(text) => {
+                let problem = Problem::new(Kind::InvalidRequest, text);
+                told(request, Status::Conflict, "That was not done", text, problem)
+            }
+            Self::NotSignedIn(status, text, problem) => {
+                told(request, status, "You are not signed in", text, problem)
+            }
+        }
+    }
+}
+
+/// Returns a failure's own page.
+fn told(
+    request: &Request<'_>,
+    status: Status,
+    title: &'static str,
+    text: &str,
+    problem: Problem,
+) -> response::Result<'static> {
+    problem.keep(request);
+    let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str().to_owned());
+    let view = Failed { title, text: text.to_owned(), request_id };
+    Page::public(status, &view).respond_to(request)
+}

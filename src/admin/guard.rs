@@ -1,0 +1,166 @@
+//! Guards of the admin pages: the member of staff, and the forms of the pages.
+
+use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
+use rocket::http::{Cookie, SameSite, Status};
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::{Ignite, Rocket, Sentinel};
+use url::form_urlencoded;
+
+use crate::admin::sign_in::session::{authenticate, csrf_token};
+use crate::admin::sign_in::store::StaffRow;
+use crate::domain::staff::Role;
+use crate::web::database::Db;
+use crate::web::guard::rate_limited::{StaffPages, admit_address};
+use crate::web::problem::Problem;
+
+/// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
+pub const COOKIE: &str = "__Host-vestibule-staff";
+
+/// The longest reason that is stored, in characters.
+const MAX_REASON: usize = 500;
+
+/// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
+/// identity provider begins on the provider's site.
+#[must_use]
+pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
+    Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
+}
+
+/// A signed-in member of staff.
+///
+/// - **Succeeds** when the cookie belongs to a live staff session.
+/// - **Fails** with 401 otherwise, and the catcher redirects to the sign-in. Fails with 429 when its IP address sent
+///   too many cookies, so that forged ones cannot keep the database busy.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct Staff {
+    /// The member of staff.
+    pub member: StaffRow,
+    /// The CSRF token of this session's forms.
+    pub csrf: String,
+}
+
+/// A signed-in member of staff with the role of admin.
+///
+/// - **Succeeds** when [`Staff`] does, and their role is [`Role::Admin`].
+/// - **Fails** as [`Staff`] does, and with 403 for any other role.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct AdminStaff(pub Staff);
+
+/// The fields of a form that a page of this session sent.
+///
+/// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.
+/// - **Fails** with 403 otherwise, and with 400 when the form cannot be read.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct StaffForm(Vec<(String, String)>);
+
+impl StaffForm {
+    /// Returns the first field of this name, trimmed; `None` if it is blank.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// Returns the reason that every action needs, on one line.
+    ///
+    /// # Errors
+    /// 400 if there is none.
+    pub fn reason(&self) -> Result<String, Status> {
+        let reason: String =
+            self.get("reason").unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+        let reason: String = reason.trim().chars().take(MAX_REASON).collect();
+        if reason.is_empty() { Err(Status::BadRequest) } else { Ok(reason) }
+    }
+}
+
+async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
+    let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
+    admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
+    let member = authenticate(db.pool(), cookie.value()).await.map_err(|error| {
+        let problem = Problem::from(error).keep(request);
+        problem.status()
+    })?;
+    let member = member.ok_or(Status::Unauthorized)?;
+    Ok(Staff { member, csrf: csrf_token(cookie.value()) })
+}
+
+/// Returns `true` unless the browser says that another site sent the request.
+#[must_use]
+pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
+    let headers = request.headers();
+    let site = headers.get_one("Sec-Fetch-Site").is_none_or(|site| site == "same-origin" || site == "none");
+    site && headers.get_one("Origin").is_none_or(|sender| sender == origin)
+}
+
+impl Sentinel for Staff {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        rocket.state::<Db>().is_none()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Staff {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match staff(request).await {
+            Ok(staff) => Outcome::Success(staff),
+            Err(status) => Outcome::Error((status, ())),
+        }
+    }
+}
+
+impl Sentinel for AdminStaff {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Staff::abort(rocket)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for AdminStaff {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match staff(request).await {
+            Ok(staff) if staff.member.role == Role::Admin => Outcome::Success(Self(staff)),
+            Ok(_) => Outcome::Error((Status::Forbidden, ())),
+            Err(status) => Outcome::Error((status, ())),
+        }
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for StaffForm {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> DataOutcome<'r, Self> {
+        match form(request, data).await {
+            Ok(form) => DataOutcome::Success(form),
+            Err(status) => DataOutcome::Error((status, ())),
+        }
+    }
+}
+
+async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
+    let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
+    if !same_origin(request, origin.origin()) {
+        return Err(Status::Forbidden);
+    }
+    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
+        return Err(Status::Forbidden);
+    }
+    let body = data.open(16.kibibytes()).into_string().await.map_err(|_| Status::BadRequest)?;
+    if !body.is_complete() {
+        return Err(Status::BadRequest);
+    }
+    let fields: Vec<_> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    let form = StaffForm(fields);
+    let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
+    // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
+    let genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
+    if genuine { Ok(form) } else { Err(Status::Forbidden) }
+}

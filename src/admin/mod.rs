@@ -1,0 +1,41 @@
+//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
+
+pub mod access_log;
+mod actions;
+mod assets;
+pub mod audit;
+mod catcher;
+pub mod changes;
+mod chart;
+mod csv;
+mod dates;
+mod failure;
+mod fields;
+pub mod guard;
+mod happened;
+mod overview;
+mod page;
+pub mod person;
+#[cfg(test)]
+mod samples;
+pub mod sign_in;
+pub mod staff;
+pub mod users;
+
+use rocket::{Catcher, Route};
+
+pub use self::sign_in::flow::Admin;
+
+/// Returns the routes, to be mounted at `/admin`.
+#[must_use]
+pub fn routes() -> Vec<Route> {
+    let pages =
+        [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
+    [assets::routes(), sign_in::routes(), actions::routes(), changes::pages::routes(), pages].concat()
+}
+
+/// Returns the catchers, to be registered at `/admin`.
+#[must_use]
+pub fn catchers() -> Vec<Catcher> {
+    catcher::catchers()
+}

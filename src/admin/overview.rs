@@ -1,0 +1,198 @@
+//! The overview of recent sign-ins.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan, Zoned};
+use rocket::{Route, State, get, routes};
+use serde::Serialize;
+use time::{Duration, OffsetDateTime};
+
+use super::chart::{Chart, Column};
+use super::failure::Failure;
+use super::page::{Page, View};
+use crate::admin::guard::Staff;
+use crate::clock;
+use crate::provider::{Breaker, Providers, Snapshot};
+use crate::store::event_counts::{CountRow, since};
+use crate::web::database::Db;
+use crate::web::problem::Kind;
+
+/// The outcomes of a sign-in, in the order of the charts' series.
+const OUTCOMES: [&str; 4] = ["signed in", "created", "linked", "refused"];
+/// The hours in the first chart and the days in the second.
+const HOURS: i64 = 48;
+const DAYS: i64 = 30;
+/// The days that the lists cover.
+const LATELY: i64 = 7;
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![overview]
+}
+
+/// The refused sign-ins for one reason.
+#[derive(Debug, Serialize)]
+struct Refusals {
+    error: String,
+    title: String,
+    count: i64,
+    /// The percentage of all refusals.
+    percent: i64,
+}
+
+/// The sign-ins with one provider.
+#[derive(Debug, Default, Serialize)]
+struct ProviderHealth {
+    name: String,
+    succeeded: i64,
+    refused: i64,
+    /// Refused sign-ins that were the provider's fault.
+    unavailable: i64,
+    /// The state of its endpoint, if this instance has one.
+    now: Option<Now>,
+}
+
+/// The state of a provider's endpoint, as this instance sees it.
+#[derive(Debug, Serialize)]
+struct Now {
+    /// True if it is called: a failing endpoint is left alone.
+    well: bool,
+    breaker: &'static str,
+    /// The median and the 95th percentile of the calls since the start, in milliseconds.
+    median: Option<u64>,
+    slow: Option<u64>,
+}
+
+impl From<&Snapshot> for Now {
+    fn from(snapshot: &Snapshot) -> Self {
+        Self {
+            well: snapshot.breaker == Breaker::Closed,
+            breaker: snapshot.breaker.name(),
+            median: snapshot.percentile(50),
+            slow: snapshot.percentile(95),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Overview {
+    hours: Chart,
+    days: Chart,
+    refusals: Vec<Refusals>,
+    providers: Vec<ProviderHealth>,
+    lately: i64,
+}
+
+impl View for Overview {
+    const TEMPLATE: &'static str = "admin/overview";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let row = |kind: &str, reason: &str, count| CountRow {
+            hour: OffsetDateTime::from_unix_timestamp(1_782_000_000).unwrap(),
+            kind: kind.into(),
+            reason: reason.into(),
+            provider: super::samples::NASTY.into(),
+            count,
+        };
+        let rows = [
+            row("signed_in", "", 3),
+            row("sign_in_refused", "token_expired", 2),
+            row("sign_in_refused", super::samples::NASTY, 1),
+        ];
+        let now: Timestamp = "2026-06-21T12:34:56Z".parse().unwrap();
+        let snapshot = |breaker| Snapshot { breaker, ..Snapshot::default() };
+        let providers = BTreeMap::from([
+            ("google", Snapshot { latency: [1; 12], ..snapshot(Breaker::Closed) }),
+            ("line", snapshot(Breaker::Open)),
+            (super::samples::NASTY, snapshot(Breaker::HalfOpen)),
+        ]);
+        [&rows[..], &[]].map(|rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC))).into()
+    }
+}
+
+fn outcome(kind: &str) -> Option<usize> {
+    ["signed_in", "user_created", "identity_linked", "sign_in_refused"]
+        .iter()
+        .position(|known| *known == kind)
+}
+
+impl Overview {
+    fn new(rows: &[CountRow], providers: &BTreeMap<&str, Snapshot>, now: &Zoned) -> Self {
+        let lately = now.timestamp().as_second() - LATELY * 86_400;
+        let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 4]>::new(), BTreeMap::<_, [u64; 4]>::new());
+        let mut reasons = BTreeMap::<&str, i64>::new();
+        let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
+        for (name, snapshot) in providers {
+            let now = Some(snapshot.into());
+            health
+                .insert(name, ProviderHealth { name: (*name).to_owned(), now, ..ProviderHealth::default() });
+        }
+        for row in rows {
+            let begin = row.hour.unix_timestamp();
+            let (Some(outcome), Ok(at)) = (outcome(&row.kind), Timestamp::from_second(begin)) else {
+                continue;
+            };
+            let count = u64::try_from(row.count).unwrap_or(0);
+            by_hour.entry(begin).or_default()[outcome] += count;
+            by_day.entry(at.to_zoned(now.time_zone().clone()).date()).or_default()[outcome] += count;
+            if begin < lately {
+                continue;
+            }
+            let provider = health.entry(&row.provider).or_default();
+            provider.name.clone_from(&row.provider);
+            if row.kind == "sign_in_refused" {
+                *reasons.entry(&row.reason).or_default() += row.count;
+                provider.refused += row.count;
+                provider.unavailable += if row.reason == "provider_unavailable" { row.count } else { 0 };
+            } else {
+                provider.succeeded += row.count;
+            }
+        }
+        let this_hour = now.timestamp().as_second().div_euclid(3600) * 3600;
+        let hours = (0..HOURS).rev().filter_map(|back| {
+            let begin = this_hour - back * 3600;
+            let at = Timestamp::from_second(begin).ok()?.to_zoned(now.time_zone().clone());
+            Some(Column {
+                name: at.strftime("%a %d %b %H:%M").to_string(),
+                label: (at.hour() % 12 == 0).then(|| at.strftime("%a %H:%M").to_string()),
+                values: by_hour.get(&begin).copied().unwrap_or_default().into(),
+            })
+        });
+        let days = (0..DAYS).rev().filter_map(|back| {
+            let day = now.date().checked_sub(back.days()).ok()?;
+            Some(Column {
+                name: day.strftime("%a %d %b").to_string(),
+                label: (back % 7 == 0).then(|| day.strftime("%d %b").to_string()),
+                values: by_day.get(&day).copied().unwrap_or_default().into(),
+            })
+        });
+        let all: i64 = reasons.values().sum();
+        let mut refusals: Vec<_> = reasons
+            .into_iter()
+            .map(|(error, count)| {
+                let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == error);
+                let title = entry.map_or(error, |entry| entry.title).to_owned();
+                Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
+            })
+            .collect();
+        refusals.sort_by_key(|refusals| -refusals.count);
+        Self {
+            hours: Chart::new("hours", "Sign-ins in the last 48 hours", &OUTCOMES, hours.collect()),
+            days: Chart::new("days", "Sign-ins in the last 30 days", &OUTCOMES, days.collect()),
+            refusals,
+            providers: health.into_values().collect(),
+            lately: LATELY,
+        }
+    }
+}
+
+#[get("/")]
+async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result<Page, Failure> {
+    let zone = staff.member.time_zone.as_deref().and_then(|name| TimeZone::get(name).ok());
+    let now =
+        Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
+    let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let rows = since(db.pool(), from - Duration::days(DAYS)).await?;
+    Ok(Page::new(&staff, &Overview::new(&rows, &providers.health(), &now)))
+}

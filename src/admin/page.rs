@@ -1,0 +1,133 @@
+//! Pages as responses: the content, the reader, and the headers that every page has.
+
+use rocket::http::{Header, Status};
+use rocket::request::Request;
+use rocket::response::{self, Responder};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::sign_in::flow::Admin;
+use crate::admin::guard::Staff;
+use crate::domain::staff::Role;
+use crate::web::templates::html;
+
+/// The content of a page, which its template knows as `page`.
+pub(super) trait View: Serialize {
+    const TEMPLATE: &'static str;
+
+    /// Returns the page in each of its states, for the test that renders them all.
+    #[cfg(test)]
+    fn samples() -> Vec<Self>
+    where
+        Self: Sized;
+}
+
+/// A rendered page.
+pub(super) struct Page {
+    status: Status,
+    template: &'static str,
+    context: Value,
+}
+
+impl Page {
+    /// Creates a page that anyone may see.
+    pub(super) fn public<V: View>(status: Status, view: &V) -> Self {
+        Self { status, template: V::TEMPLATE, context: json!({ "page": view, "zone": "UTC" }) }
+    }
+
+    /// Creates a page for a member of staff. Its forms carry the session's CSRF token.
+    pub(super) fn new<V: View>(staff: &Staff, view: &V) -> Self {
+        let member = &staff.member;
+        let context = json!({
+            "page": view,
+            "staff": {
+                "email": member.email, "role": member.role.name(), "is_admin": member.role == Role::Admin,
+                "time_zone": member.time_zone,
+            },
+            "csrf": staff.csrf,
+            "zone": member.time_zone.as_deref().unwrap_or("UTC"),
+        });
+        Self { status: Status::Ok, template: V::TEMPLATE, context }
+    }
+}
+
+impl Page {
+    /// Returns the page with another status than 200.
+    pub(super) fn with(self, status: Status) -> Self {
+        Self { status, ..self }
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Page {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let mut response = html(self.template, self.context).respond_to(request)?;
+        response.set_status(self.status);
+        let admin = request.rocket().state::<Admin>();
+        let form_target = admin.and_then(Admin::provider_origin).unwrap_or_default();
+        let policy = format!(
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self' {form_target}; \
+             frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
+        );
+        response.set_header(Header::new("Content-Security-Policy", policy));
+        response.set_header(Header::new("X-Frame-Options", "DENY"));
+        response.set_header(Header::new("Referrer-Policy", "same-origin"));
+        response.set_header(Header::new("Cache-Control", "no-store"));
+        if admin.is_some_and(Admin::is_https) {
+            response.set_header(Header::new("Strict-Transport-Security", "max-age=31536000"));
+        }
+        Ok(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tera::Context;
+
+    use super::*;
+    use crate::admin::{audit, catcher, changes::pages as change, overview, person, sign_in, staff, users};
+    use crate::web::templates::tests::{names, render};
+
+    /// The templates that are parts of pages.
+    const PARTS: [&str; 3] = ["admin/layout", "admin/chart", "admin/events"];
+
+    fn check<V: View>(rendered: &mut BTreeSet<&str>) {
+        let samples = V::samples();
+        assert!(!samples.is_empty(), "{} has no sample", V::TEMPLATE);
+        for sample in samples {
+            for (role, time_zone) in [("support", None), ("admin", Some("Europe/Berlin"))] {
+                let staff = json!({
+                    "email": "<b>grace@example.com", "role": role, "is_admin": role == "admin",
+                    "time_zone": time_zone,
+                });
+                let context = json!({
+                    "page": sample, "staff": staff, "csrf": "token", "zone": time_zone.unwrap_or("UTC"),
+                });
+                let page = render(V::TEMPLATE, &Context::from_value(context).unwrap());
+                assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+                for markup in ["<b>", "<script>alert", "<img", "{{", "{%", "{#"] {
+                    let text = page.replace("{{ 7*7 }}", "").replace("{% include &quot;x&quot; %}", "");
+                    assert!(!text.contains(markup), "{} lets {markup} through: {page}", V::TEMPLATE);
+                }
+            }
+        }
+        rendered.insert(V::TEMPLATE);
+    }
+
+    #[test]
+    fn every_sample_of_every_page_renders_and_no_name_becomes_markup() {
+        let mut rendered = BTreeSet::new();
+        check::<audit::Audit>(&mut rendered);
+        check::<catcher::Failed>(&mut rendered);
+        check::<overview::Overview>(&mut rendered);
+        check::<change::find::Find>(&mut rendered);
+        check::<change::Preview>(&mut rendered);
+        check::<person::PersonPage>(&mut rendered);
+        check::<sign_in::Ask>(&mut rendered);
+        check::<staff::StaffPage>(&mut rendered);
+        check::<users::Users>(&mut rendered);
+        let pages = names().filter(|name| name.starts_with("admin/") && !PARTS.contains(name));
+        assert_eq!(rendered, pages.collect());
+    }
+}

@@ -1,0 +1,214 @@
+//! The page of one user: data, identities, sessions and events.
+
+pub mod store;
+
+use rocket::http::Status;
+use rocket::{Route, get, routes};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::actions;
+use super::failure::Failure;
+use super::happened::Happened;
+use super::page::{Page, View};
+use crate::admin::access_log::{Look, record};
+use crate::admin::audit::store as events;
+use crate::admin::changes::decision;
+use crate::admin::guard::Staff;
+use crate::admin::users::store::ListedUser;
+use crate::store::identities::{self, IdentityRow};
+use crate::store::sessions::{self, SessionRow};
+use crate::web::database::Db;
+use crate::web::guard::ClientOrigin;
+use crate::web::wire_time::rfc3339;
+
+/// The number of events on the page.
+const EVENTS: i64 = 100;
+/// The number of others' attempts on the page.
+const ATTEMPTS: i64 = 20;
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![show]
+}
+
+/// A user as the pages show them.
+#[derive(Serialize)]
+pub(super) struct Person {
+    pub id: Uuid,
+    pub email: Option<String>,
+    pub email_verified: bool,
+    pub name: Option<String>,
+    pub created_at: String,
+    pub disabled_at: Option<String>,
+    pub providers: Vec<String>,
+}
+
+impl From<ListedUser> for Person {
+    fn from(user: ListedUser) -> Self {
+        Self {
+            id: user.id,
+            email: user.email,
+            email_verified: user.email_verified,
+            name: user.name,
+            created_at: rfc3339(user.created_at),
+            disabled_at: user.disabled_at.map(rfc3339),
+            providers: user.providers,
+        }
+    }
+}
+
+impl From<&decision::Person> for Person {
+    fn from(person: &decision::Person) -> Self {
+        let user = person.user.clone();
+        Self {
+            id: user.id,
+            email: user.email,
+            email_verified: user.email_verified,
+            name: user.name,
+            created_at: rfc3339(user.created_at),
+            disabled_at: person.disabled_at.map(rfc3339),
+            providers: person.identities.iter().map(|linked| linked.identity.provider.clone()).collect(),
+        }
+    }
+}
+
+impl Person {
+    /// Returns the user's e-mail address or name, or else the id.
+    pub(super) fn called(&self) -> String {
+        let own = self.email.as_deref().or(self.name.as_deref()).map(isolated);
+        own.unwrap_or_else(|| format!("the user {}", self.id))
+    }
+}
+
+/// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
+/// text (Unicode Standard Annex 9, FSI and PDI).
+pub(super) fn isolated(text: &str) -> String {
+    if text.is_ascii() { text.to_owned() } else { format!("\u{2068}{text}\u{2069}") }
+}
+
+#[derive(Serialize)]
+pub(super) struct Identity {
+    id: Uuid,
+    provider: String,
+    subject: String,
+    email: Option<String>,
+    created_at: String,
+}
+
+impl From<IdentityRow> for Identity {
+    fn from(row: IdentityRow) -> Self {
+        Self {
+            id: row.id,
+            provider: row.provider,
+            subject: row.subject,
+            email: row.email,
+            created_at: rfc3339(row.created_at),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Session {
+    provider: String,
+    /// The device's name, or else the user agent.
+    device: Option<String>,
+    platform: Option<String>,
+    ip: Option<String>,
+    created_at: String,
+    last_used_at: String,
+}
+
+impl From<SessionRow> for Session {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            provider: row.provider,
+            device: row.device_name.or(row.user_agent),
+            platform: row.device_platform,
+            ip: row.ip.map(|ip| ip.to_string()),
+            created_at: rfc3339(row.created_at),
+            last_used_at: rfc3339(row.last_used_at),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct PersonPage {
+    person: Person,
+    identities: Vec<Identity>,
+    sessions: Vec<Session>,
+    events: Vec<Happened>,
+    /// Others' attempts with the user's e-mail address.
+    attempts: Vec<Happened>,
+    /// The message to show after an action.
+    done: Option<&'static str>,
+}
+
+impl View for PersonPage {
+    const TEMPLATE: &'static str = "admin/person";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        use super::samples;
+        let bare = Self {
+            person: samples::nobody(),
+            identities: Vec::new(),
+            sessions: Vec::new(),
+            events: Vec::new(),
+            attempts: Vec::new(),
+            done: None,
+        };
+        let identity = |email: Option<&str>| Identity {
+            id: Uuid::max(),
+            provider: "google".into(),
+            subject: samples::NASTY.into(),
+            email: email.map(Into::into),
+            created_at: samples::TIME.into(),
+        };
+        let session = |text: Option<&str>| Session {
+            provider: "google".into(),
+            device: text.map(Into::into),
+            platform: text.map(Into::into),
+            ip: text.map(|_| "2001:db8::1".into()),
+            created_at: samples::TIME.into(),
+            last_used_at: samples::TIME.into(),
+        };
+        let full = |disabled: bool| Self {
+            person: samples::person(disabled),
+            identities: vec![identity(Some(samples::NASTY)), identity(None)],
+            sessions: vec![session(Some(samples::NASTY)), session(None)],
+            events: Happened::samples(),
+            attempts: Happened::samples(),
+            done: actions::done("merge"),
+        };
+        vec![bare, full(false), full(true)]
+    }
+}
+
+#[get("/users/<id>?<done>")]
+async fn show(
+    staff: Staff,
+    id: &str,
+    done: Option<&str>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Page, Failure> {
+    let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
+    let user = store::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
+    let identities = identities::of_user(db.pool(), id).await?;
+    let sessions = sessions::of_user(db.pool(), id).await?;
+    let events = events::of_user(db.pool(), id, EVENTS).await?;
+    let attempts = match &user.email {
+        Some(email) => events::claiming(db.pool(), email, id, ATTEMPTS).await?,
+        None => Vec::new(),
+    };
+    record(db.pool(), &staff.member, &Look::Person(id), &origin.0).await?;
+    let view = PersonPage {
+        person: user.into(),
+        identities: identities.into_iter().map(Identity::from).collect(),
+        sessions: sessions.into_iter().map(Session::from).collect(),
+        events: events.into_iter().map(Happened::from).collect(),
+        attempts: attempts.into_iter().map(Happened::from).collect(),
+        done: done.and_then(actions::done),
+    };
+    Ok(Page::new(&staff, &view))
+}

@@ -1,0 +1,217 @@
+//! The sign-in and sign-out of staff.
+
+pub mod flow;
+pub mod session;
+pub mod store;
+
+use rocket::http::{Cookie, CookieJar, Status};
+use rocket::response::Redirect;
+use rocket::{Request, Route, State, get, post, routes};
+use serde::Serialize;
+
+use self::flow::{Admin, next as next_page};
+use self::session::Stranger;
+use super::failure::Failure;
+use super::page::{Page, View};
+use crate::admin::guard::{COOKIE, cookie, same_origin};
+use crate::admin::guard::{Staff, StaffForm};
+use crate::clock;
+use crate::config::Provider;
+use crate::domain::claims::VerifiedClaims;
+use crate::domain::id_token::IdToken;
+use crate::provider::{self, Providers};
+use crate::web::database::Db;
+use crate::web::guard::rate_limited::StaffSignIn;
+use crate::web::guard::{ClientOrigin, RateLimited};
+use crate::web::problem::{Kind, Problem};
+
+/// The cookie that binds a sign-in to the browser that began it.
+const BROWSER: &str = "__Host-vestibule-sign-in";
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![ask, begin, finish, sign_out]
+}
+
+/// A form that, as the browser says, this site sent. There is no session yet whose CSRF token it could carry. The
+/// guard prevents an attacker from signing a member of staff in with another account.
+///
+/// - **Succeeds** when the browser names no other site as the sender.
+/// - **Fails** with 403 otherwise.
+struct SameOrigin;
+
+#[rocket::async_trait]
+impl<'r> rocket::request::FromRequest<'r> for SameOrigin {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> rocket::request::Outcome<Self, ()> {
+        let same =
+            request.rocket().state::<Admin>().is_some_and(|admin| same_origin(request, admin.origin()));
+        if same {
+            rocket::request::Outcome::Success(Self)
+        } else {
+            rocket::request::Outcome::Error((Status::Forbidden, ()))
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Ask {
+    /// The page to open afterwards.
+    next: String,
+    provider: String,
+    /// True if the sign-in is configured.
+    complete: bool,
+}
+
+impl View for Ask {
+    const TEMPLATE: &'static str = "admin/sign_in";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let ask = |complete| Self { next: "/admin/users?q=<b>".into(), provider: "<b>".into(), complete };
+        vec![ask(true), ask(false)]
+    }
+}
+
+#[get("/sign-in?<next>")]
+async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Providers>) -> Page {
+    // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
+    let _ = admin.locate(providers).await;
+    let (next, provider) = (next_page(next), admin.provider().to_owned());
+    Page::public(Status::Ok, &Ask { next, provider, complete: admin.is_complete() })
+}
+
+#[post("/sign-in?<next>")]
+async fn begin(
+    _limit: RateLimited<StaffSignIn>,
+    _same_origin: SameOrigin,
+    next: Option<&str>,
+    admin: &State<Admin>,
+    providers: &State<Providers>,
+    db: &Db,
+    cookies: &CookieJar<'_>,
+) -> Result<Redirect, Failure> {
+    admin.locate(providers).await.map_err(|error| Failure::at(admin.provider(), error))?;
+    let begun = session::begin(db.pool(), next_page(next)).await?;
+    let Some(address) = admin.authorize(&begun) else {
+        return Err(Failure::NotSignedIn(
+            Status::ServiceUnavailable,
+            "Signing in is not set up: the operator has to set IDP_CLIENT_SECRET.",
+            Problem::new(
+                Kind::ProviderDisabled,
+                "the provider of staff has no client secret or no endpoints",
+            ),
+        ));
+    };
+    cookies.add(cookie(BROWSER, begun.browser.expose().clone()));
+    Ok(Redirect::to(address))
+}
+
+#[get("/sign-in/callback?<answer..>")]
+async fn finish(
+    _limit: RateLimited<StaffSignIn>,
+    answer: Callback<'_>,
+    admin: &State<Admin>,
+    providers: &State<Providers>,
+    db: &Db,
+    cookies: &CookieJar<'_>,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
+    let browser = cookies.get(BROWSER).map(|cookie| cookie.value().to_owned()).unwrap_or_default();
+    cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
+    let pending = session::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
+    let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
+    let provider = providers.get(admin.provider()).filter(|provider| provider.enabled);
+    let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
+    // An answer that names another issuer is not this provider's (RFC 9207).
+    if answer.iss.is_some_and(|iss| !provider.issuers.include(iss)) {
+        return Err(out_of_date("the answer names another issuer"));
+    }
+    let Some(code) = answer.code else {
+        let problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        // It answers what this browser asked, or it would be whatever somebody put into a link.
+        let problem = match answer.error.map(provider::error_name) {
+            Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
+            None => problem,
+        };
+        let problem = problem.about(&provider.name);
+        let text = "The identity provider did not sign you in. Begin again.";
+        return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
+    };
+    let verified = verify(providers, provider, code, &pending, &admin.redirect_uri()).await;
+    let claims = verified.map_err(|error| Failure::at(&provider.name, error))?;
+    let before = cookies.get(COOKIE).map(Cookie::value);
+    match session::sign_in(db.pool(), provider, &claims, before, &origin.0).await? {
+        Ok(session) => {
+            cookies.add(cookie(COOKIE, session.expose().clone()));
+            Ok(Redirect::to(pending.next))
+        }
+        Err(stranger) => {
+            let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
+            let problem = Problem::new(Kind::InvalidRequest, text);
+            Err(Failure::NotSignedIn(Status::Forbidden, text, problem))
+        }
+    }
+}
+
+const NO_EMAIL: &str = "The identity provider did not say your e-mail address, by which staff are known. Its \
+     administrator has to put the claims `email` and `email_verified` into the id_token.";
+
+const fn refused(stranger: Stranger) -> &'static str {
+    match stranger {
+        Stranger::NotStaff => {
+            "This account is not on the list of staff. An admin can add it with `vestibule staff add`."
+        }
+        Stranger::NotAuthoritative => {
+            "Google has verified this address once, and does not run the mailbox: somebody else may have it by now. \
+             Sign in with an account of Gmail or of a Google Workspace."
+        }
+        Stranger::AnotherIdentity => {
+            "This is not the account that the member of staff with this address first signed in with. If it is theirs, \
+             the operator can let it in with `vestibule staff reset`."
+        }
+    }
+}
+
+async fn verify(
+    providers: &Providers,
+    provider: &Provider,
+    code: &str,
+    pending: &store::Pending,
+    redirect_uri: &str,
+) -> Result<VerifiedClaims, provider::Error> {
+    let now = clock::now();
+    let id_token = providers.exchange(provider, code, &pending.code_verifier, redirect_uri, now).await?;
+    let malformed = provider::Error::Unavailable(provider::Unavailable::malformed_token());
+    let id_token = IdToken::parse(&id_token, provider.token_format).map_err(|_| malformed)?;
+    providers.verify(provider, &id_token, Some(&pending.nonce), now).await
+}
+
+/// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a
+/// link.
+#[derive(rocket::FromForm)]
+struct Callback<'r> {
+    code: Option<&'r str>,
+    state: Option<&'r str>,
+    iss: Option<&'r str>,
+    error: Option<&'r str>,
+}
+
+fn out_of_date(why: &'static str) -> Failure {
+    let text = "This sign-in is out of date or was begun in another browser. Begin again.";
+    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(Kind::InvalidRequest, why))
+}
+
+#[post("/sign-out", data = "<form>")]
+async fn sign_out(
+    _staff: Staff,
+    form: StaffForm,
+    db: &Db,
+    cookies: &CookieJar<'_>,
+) -> Result<Redirect, Failure> {
+    if let Some(session) = cookies.get(COOKIE) {
+        session::sign_out(db.pool(), session.value(), form.get("everywhere").is_some()).await?;
+    }
+    cookies.remove(Cookie::build(COOKIE).path("/").secure(true));
+    Ok(Redirect::to("/admin/sign-in"))
+}

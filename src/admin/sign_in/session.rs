@@ -1,0 +1,127 @@
+//! Staff sign-in by the authorization code flow: the request to the provider, its answer, and the session that follows
+//! (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sqlx::PgPool;
+
+use super::store::{self, Admission, Candidate, Pending, StaffRow};
+use crate::config::Provider;
+use crate::domain::actor::Origin;
+use crate::domain::claims::VerifiedClaims;
+use crate::domain::refusal::Reason;
+use crate::secret::Secret;
+use crate::service::opaque_token::OpaqueToken;
+use crate::store::Error;
+
+/// A sign-in that has begun. Everything in it is random.
+#[derive(Debug)]
+pub struct Begun {
+    /// `state`.
+    pub state: Secret<String>,
+    /// Cookie of the browser, so that no other browser can finish.
+    pub browser: Secret<String>,
+    /// `nonce`.
+    pub nonce: String,
+    /// `code_challenge`, for the method S256.
+    pub code_challenge: String,
+}
+
+/// Begins a sign-in that leads to the page `next`.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
+    let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
+    let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
+    let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
+    store::begin(pool, &state.hash, &browser.hash, &Pending { nonce: nonce.clone(), code_verifier, next })
+        .await?;
+    Ok(Begun { state: state.text, browser: browser.text, nonce, code_challenge })
+}
+
+/// Takes the pending sign-in that a provider answers, if this browser began it.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
+    match (OpaqueToken::parse(state), OpaqueToken::parse(browser)) {
+        (Some(state), Some(browser)) => store::take(pool, &state, &browser).await,
+        _ => Ok(None),
+    }
+}
+
+/// The reason why a person whom the provider has authenticated does not see the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stranger {
+    /// The e-mail address belongs to no member, or the provider has not verified it.
+    NotStaff,
+    /// The provider has verified the e-mail address once, and does not run the mailbox.
+    NotAuthoritative,
+    /// The member with that e-mail address first signed in with another account.
+    AnotherIdentity,
+}
+
+/// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
+/// with, and refuses anyone else. The session of the cookie `before`, which the browser had, ends.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn sign_in(
+    pool: &PgPool,
+    provider: &Provider,
+    claims: &VerifiedClaims,
+    before: Option<&str>,
+    origin: &Origin,
+) -> Result<Result<Secret<String>, Stranger>, Error> {
+    let Some(email) = &claims.email else { return Ok(Err(Stranger::NotStaff)) };
+    let authoritative = provider.staff_link().admits(claims);
+    let before = before.and_then(OpaqueToken::parse);
+    let candidate = Candidate {
+        email: email.folded(),
+        provider: &provider.name,
+        subject: &claims.subject,
+        unproven: match (claims.email_verified, authoritative) {
+            (false, _) => Some(Reason::EmailNotVerified.name()),
+            (true, false) => Some("not_authoritative"),
+            (true, true) => None,
+        },
+        before: before.as_ref(),
+    };
+    let session = OpaqueToken::generate();
+    Ok(match store::open_session(pool, candidate, &session.hash, origin).await? {
+        Admission::Opened => Ok(session.text),
+        Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
+        Admission::NotStaff if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
+        Admission::NotStaff => Err(Stranger::NotStaff),
+    })
+}
+
+/// Returns the member of staff of a session, or `None` if it is not alive.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
+    match OpaqueToken::parse(session) {
+        Some(hash) => store::by_session(pool, &hash).await,
+        None => Ok(None),
+    }
+}
+
+/// Ends the session, or all sessions of its member.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
+    match OpaqueToken::parse(session) {
+        Some(hash) => store::end_sessions(pool, &hash, everywhere).await,
+        None => Ok(()),
+    }
+}
+
+/// Returns the token which proves that a form is from a page of this session.
+#[must_use]
+pub fn csrf_token(session: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, format!("csrf {session}").as_bytes()))
+}

@@ -1,0 +1,277 @@
+//! Members of staff, their sessions and pending sign-ins. `staff_access` adds and removes members.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::domain::actor::Origin;
+use crate::domain::staff::Role;
+use crate::store::Error;
+
+/// A member of staff.
+#[derive(Debug, Clone)]
+pub struct StaffRow {
+    /// Id of the member.
+    pub id: Uuid,
+    /// E-mail address, ASCII case-folded.
+    pub email: String,
+    /// The member's role.
+    pub role: Role,
+    /// Time when they became a member.
+    pub created_at: OffsetDateTime,
+    /// Time of their latest visit.
+    pub last_seen_at: Option<OffsetDateTime>,
+    /// Time zone for displayed times, by its name in the IANA database.
+    pub time_zone: Option<String>,
+    /// The identity that their first sign-in has pinned.
+    pub identity: Option<PinnedIdentity>,
+}
+
+/// The only identity with which a member may sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedIdentity {
+    /// Name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+}
+
+/// A row of the table.
+struct Stored {
+    id: Uuid,
+    email: String,
+    role: String,
+    created_at: OffsetDateTime,
+    last_seen_at: Option<OffsetDateTime>,
+    time_zone: Option<String>,
+    provider: Option<String>,
+    subject: Option<String>,
+}
+
+impl TryFrom<Stored> for StaffRow {
+    type Error = Error;
+
+    fn try_from(row: Stored) -> Result<Self, Error> {
+        let identity = row.provider.zip(row.subject);
+        Ok(Self {
+            id: row.id,
+            email: row.email,
+            role: Role::from_name(&row.role).ok_or_else(|| Error::unexpected(&row.role))?,
+            created_at: row.created_at,
+            last_seen_at: row.last_seen_at,
+            time_zone: row.time_zone,
+            identity: identity.map(|(provider, subject)| PinnedIdentity { provider, subject }),
+        })
+    }
+}
+
+/// Returns all members, ordered by e-mail address.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
+    let rows = sqlx::query_as!(
+        Stored,
+        "SELECT id, email, role, created_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email"
+    );
+    rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
+}
+
+/// Returns `true` if a member with that id exists.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn is_member(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM staff WHERE id = $1) AS "found!""#, id);
+    Ok(found.fetch_one(pool).await?)
+}
+
+/// A sign-in that waits for the identity provider's answer.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// `nonce` that the `id_token` must carry.
+    pub nonce: String,
+    /// PKCE verifier (RFC 7636).
+    pub code_verifier: String,
+    /// The page to show afterwards.
+    pub next: String,
+}
+
+/// Stores a pending sign-in, and deletes expired ones.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn begin(
+    pool: &PgPool,
+    state: &[u8; 32],
+    browser: &[u8; 32],
+    pending: &Pending,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "WITH forgotten AS (
+             DELETE FROM staff_sign_ins WHERE state_hash IN (
+                 SELECT state_hash FROM staff_sign_ins WHERE created_at < now() - interval '10 minutes'
+                 ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)
+         )
+         INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next) VALUES ($1, $2, $3, $4, $5)",
+        state.as_slice(),
+        browser.as_slice(),
+        pending.nonce,
+        pending.code_verifier,
+        pending.next,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that began it.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result<Option<Pending>, Error> {
+    let pending = sqlx::query_as!(
+        Pending,
+        "DELETE FROM staff_sign_ins
+         WHERE state_hash = $1 AND browser_hash = $2 AND created_at > now() - interval '10 minutes'
+         RETURNING nonce, code_verifier, next",
+        state.as_slice(),
+        browser.as_slice(),
+    );
+    Ok(pending.fetch_optional(pool).await?)
+}
+
+/// A person whom a provider has authenticated, and who asks for access to the pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Their e-mail address, ASCII case-folded.
+    pub email: &'a str,
+    /// Name of the provider.
+    pub provider: &'a str,
+    /// `sub` at that provider.
+    pub subject: &'a str,
+    /// The reason why the e-mail address counts as unproven, if it does.
+    pub unproven: Option<&'a str>,
+    /// SHA-256 of the session cookie that their browser already had.
+    pub before: Option<&'a [u8; 32]>,
+}
+
+/// The result of a candidate's sign-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// A session was opened.
+    Opened,
+    /// The e-mail address belongs to no member, or is not proven.
+    NotStaff,
+    /// The member with that e-mail address is pinned to another identity.
+    AnotherIdentity,
+}
+
+/// Maximum number of sessions of a member. The oldest ones end.
+const MAX_SESSIONS: i64 = 5;
+
+/// Opens a session for the member with that e-mail address, or refuses. Either is recorded. The first sign-in pins the
+/// member's identity. The session that the browser had before ends, even if it was another member's.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn open_session(
+    pool: &PgPool,
+    candidate: Candidate<'_>,
+    hash: &[u8; 32],
+    origin: &Origin,
+) -> Result<Admission, Error> {
+    let Candidate { email, provider, subject, unproven, before } = candidate;
+    // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
+    let row = sqlx::query!(
+        r#"WITH listed AS (SELECT FROM staff WHERE email = $1 AND $9::text IS NULL),
+         member AS (
+             UPDATE staff SET provider = $7, subject = $8
+             WHERE email = $1 AND $9::text IS NULL AND (subject IS NULL OR (provider, subject) = ($7, $8))
+             RETURNING id
+         ),
+         ended AS (
+             DELETE FROM staff_sessions WHERE EXISTS (SELECT FROM member) AND hash IN (
+                 SELECT $10::bytea
+                 UNION ALL
+                 (SELECT s.hash FROM staff_sessions s JOIN member m ON m.id = s.staff_id
+                  WHERE s.hash IS DISTINCT FROM $10 ORDER BY s.created_at DESC OFFSET $11::bigint - 1)
+             )
+         ),
+         opened AS (
+             INSERT INTO staff_sessions (hash, staff_id, ip, user_agent)
+             SELECT $2, id, $4::text::inet, $5 FROM member RETURNING staff_id
+         ),
+         recorded AS (
+             INSERT INTO events (id, kind, reason, provider, actor, ip, user_agent, request_id)
+             SELECT $3, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
+                    CASE WHEN EXISTS (SELECT FROM member) THEN NULL
+                         WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE $9 END,
+                    $7, $1, $4::text::inet, $5, $6
+         )
+         SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!""#,
+        email,
+        hash.as_slice(),
+        Uuid::now_v7(),
+        origin.ip.map(|ip| ip.to_string()),
+        origin.user_agent,
+        origin.request_id,
+        provider,
+        subject,
+        unproven,
+        before.map(<[u8; 32]>::as_slice),
+        MAX_SESSIONS,
+    );
+    let row = row.fetch_one(pool).await?;
+    Ok(match (row.opened, row.listed) {
+        (true, _) => Admission::Opened,
+        (false, true) => Admission::AnotherIdentity,
+        (false, false) => Admission::NotStaff,
+    })
+}
+
+/// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
+/// is older than twelve hours.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRow>, Error> {
+    let row = sqlx::query_as!(
+        Stored,
+        "WITH visit AS (
+             UPDATE staff_sessions SET last_used_at = now()
+             WHERE hash = $1 AND last_used_at > now() - interval '30 minutes'
+                   AND created_at > now() - interval '12 hours'
+             RETURNING staff_id
+         )
+         UPDATE staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
+         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at, s.time_zone, s.provider, s.subject",
+        hash.as_slice(),
+    );
+    row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()
+}
+
+/// Ends a session, or all sessions of its member.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> Result<(), Error> {
+    sqlx::query!(
+        "DELETE FROM staff_sessions WHERE hash = $1
+         OR ($2 AND staff_id = (SELECT staff_id FROM staff_sessions WHERE hash = $1))",
+        hash.as_slice(),
+        everywhere,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Sets the time zone for the times that a member sees.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn set_time_zone(pool: &PgPool, member: Uuid, time_zone: Option<&str>) -> Result<(), Error> {
+    sqlx::query!("UPDATE staff SET time_zone = $2 WHERE id = $1", member, time_zone).execute(pool).await?;
+    Ok(())
+}

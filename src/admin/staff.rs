@@ -1,0 +1,153 @@
+//! The staff page: access to the admin pages, and the reader's time zone.
+
+pub mod access;
+pub mod store;
+
+use jiff::tz::{self, TimeZone};
+use rocket::http::Status;
+use rocket::response::Redirect;
+use rocket::{Route, get, post, routes};
+use serde::Serialize;
+
+use self::store::Changed;
+use super::failure::Failure;
+use super::page::{Page, View};
+use crate::admin::guard::{AdminStaff, Staff, StaffForm};
+use crate::admin::sign_in::store::{self as members, StaffRow};
+use crate::domain::actor::{Actor, By};
+use crate::domain::email::Email;
+use crate::domain::staff::Role;
+use crate::web::database::Db;
+use crate::web::guard::ClientOrigin;
+use crate::web::wire_time::rfc3339;
+
+const ONESELF: &str = "Nobody changes their own access. Ask another admin to do it.";
+const LAST_ADMIN: &str = "Somebody has to be an admin. Make another member one first.";
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![list, give, take_away, read_in_zone]
+}
+
+#[derive(Serialize)]
+struct Member {
+    email: String,
+    role: &'static str,
+    created_at: String,
+    last_seen_at: Option<String>,
+    /// The provider's name and the subject, once the member has signed in.
+    identity: Option<(String, String)>,
+    /// True for the reader's own entry.
+    oneself: bool,
+}
+
+impl Member {
+    fn new(row: StaffRow, reader: &str) -> Self {
+        Self {
+            oneself: row.email == reader,
+            email: row.email,
+            role: row.role.name(),
+            created_at: rfc3339(row.created_at),
+            last_seen_at: row.last_seen_at.map(rfc3339),
+            identity: row.identity.map(|identity| (identity.provider, identity.subject)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct StaffPage {
+    members: Vec<Member>,
+    /// The names of the time zones to choose from.
+    zones: Vec<String>,
+    done: Option<&'static str>,
+}
+
+impl View for StaffPage {
+    const TEMPLATE: &'static str = "admin/staff";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        let member = |role, oneself: bool| Member {
+            email: super::samples::NASTY.into(),
+            role,
+            created_at: super::samples::TIME.into(),
+            last_seen_at: (!oneself).then(|| super::samples::TIME.into()),
+            identity: oneself.then(|| (super::samples::NASTY.into(), super::samples::NASTY.into())),
+            oneself,
+        };
+        let members = vec![member("admin", true), member("support", false), member("admin", false)];
+        vec![Self { members, zones: zones(), done: done(Some("given")) }]
+    }
+}
+
+/// Returns the names of zones by place, and UTC.
+fn zones() -> Vec<String> {
+    let names = tz::db().available().map(|name| name.to_string());
+    names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/")).collect()
+}
+
+fn done(name: Option<&str>) -> Option<&'static str> {
+    match name? {
+        "given" => Some("Done. Access begins with the next sign-in."),
+        "taken" => Some("Done. Their sessions have ended."),
+        "zone" => Some("Times are shown in that zone from now on."),
+        _ => None,
+    }
+}
+
+#[get("/staff?<done>")]
+async fn list(staff: Staff, done: Option<&str>, db: &Db) -> Result<Page, Failure> {
+    let members = members::all(db.pool()).await?;
+    let members = members.into_iter().map(|row| Member::new(row, &staff.member.email)).collect();
+    Ok(Page::new(&staff, &StaffPage { members, zones: zones(), done: self::done(done) }))
+}
+
+/// Returns the e-mail address of the member whom a form concerns; fails if it is the reader's own.
+fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Failure> {
+    let email = form.get("email").and_then(Email::parse).ok_or(Status::BadRequest)?;
+    if email.folded() == staff.member.email { Err(Failure::Conflict(ONESELF)) } else { Ok(email) }
+}
+
+#[post("/staff", data = "<form>")]
+async fn give(
+    staff: AdminStaff,
+    form: StaffForm,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
+    let email = whose(&form, &staff.0)?;
+    let role = form.get("role").and_then(Role::from_name).ok_or(Status::BadRequest)?;
+    let reason = form.reason()?;
+    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    match access::give(db.pool(), &email, role, by).await? {
+        Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=given")),
+        Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
+        Changed::NotPermitted => Err(Status::Forbidden.into()),
+    }
+}
+
+#[post("/staff/remove", data = "<form>")]
+async fn take_away(
+    staff: AdminStaff,
+    form: StaffForm,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
+    let email = whose(&form, &staff.0)?;
+    let reason = form.reason()?;
+    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    match access::take_away(db.pool(), &email, by).await? {
+        Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=taken")),
+        Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
+        Changed::NotPermitted => Err(Status::Forbidden.into()),
+    }
+}
+
+#[post("/time-zone", data = "<form>")]
+async fn read_in_zone(staff: Staff, form: StaffForm, db: &Db) -> Result<Redirect, Failure> {
+    let zone = form.get("zone");
+    if zone.is_some_and(|name| TimeZone::get(name).is_err()) {
+        return Err(Status::BadRequest.into());
+    }
+    members::set_time_zone(db.pool(), staff.member.id, zone).await?;
+    Ok(Redirect::to("/admin/staff?done=zone"))
+}

@@ -1,0 +1,276 @@
+//! The list of users, searched and filtered, on pages or as a file.
+
+mod asked;
+mod export;
+pub mod store;
+
+use rocket::{Route, State, get, routes};
+use serde::Serialize;
+
+use self::asked::{Asked, Query};
+use self::store::search::{Found, search};
+use self::store::{Cursor, ListedUser, Sort, Status, count};
+use super::csv::Csv;
+use super::failure::Failure;
+use super::fields::{Choice, NothingMatches};
+use super::page::{Page, View};
+use super::person::Person;
+use crate::admin::access_log::{Look, record};
+use crate::admin::guard::Staff;
+use crate::domain::email::Email;
+use crate::provider::Providers;
+use crate::web::database::Db;
+use crate::web::guard::ClientOrigin;
+
+/// The number of users on a page.
+const PAGE: usize = 50;
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![list, file]
+}
+
+#[derive(Serialize)]
+struct Listed {
+    person: Person,
+    last_seen_on: Option<String>,
+}
+
+impl From<ListedUser> for Listed {
+    fn from(user: ListedUser) -> Self {
+        let last_seen_on = user.last_seen_on.map(|day| day.to_string());
+        Self { person: user.into(), last_seen_on }
+    }
+}
+
+/// The head of a column.
+#[derive(Serialize)]
+struct Column {
+    label: &'static str,
+    /// The end of the list's URL in the order of this column, or in its other direction.
+    link: Option<String>,
+    /// The current direction, as in `aria-sort`.
+    sorted: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Users {
+    asked: Asked,
+    /// True if a field beside the search and the order is filled in.
+    filtered: bool,
+    providers: Vec<String>,
+    statuses: Vec<Choice>,
+    sorts: Vec<Choice>,
+    columns: Vec<Column>,
+    people: Vec<Listed>,
+    /// The number of users, in words.
+    count: String,
+    /// The ends of the URLs of the first, the previous and the next page, if they exist.
+    first: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
+    /// The end of the URL of the same list as a file.
+    file: String,
+    /// The e-mail address that was searched for, which refused attempts may have claimed.
+    claimed: Option<String>,
+}
+
+impl Users {
+    fn new(asked: Asked, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
+        let statuses = Status::ALL.map(|status| Choice { value: status.name(), label: status_label(status) });
+        let sorts = Sort::ALL.map(|sort| Choice { value: sort.name(), label: sort_label(sort) });
+        Self {
+            filtered: asked.is_filtered(),
+            providers,
+            statuses: statuses.into(),
+            sorts: sorts.into(),
+            columns: columns(&asked),
+            people: people.into_iter().map(Listed::from).collect(),
+            count,
+            first: None,
+            before: None,
+            after: None,
+            file: asked.suffix(asked.sort(), None),
+            claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
+            asked,
+        }
+    }
+
+    fn with_links(mut self, first: bool, before: Option<&Cursor>, after: Option<&Cursor>) -> Self {
+        let address = |cursor| self.asked.suffix(self.asked.sort(), cursor);
+        let first = (!first).then(|| address(None));
+        let before = before.map(|cursor| address(Some(cursor)));
+        let after = after.map(|cursor| address(Some(cursor)));
+        (self.first, self.before, self.after) = (first, before, after);
+        self
+    }
+}
+
+const fn status_label(status: Status) -> &'static str {
+    match status {
+        Status::Active => "active",
+        Status::Disabled => "disabled",
+        Status::Unverified => "address not verified",
+    }
+}
+
+const fn sort_label(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Newest => "newest first",
+        Sort::Oldest => "oldest first",
+        Sort::LastSeen => "last seen first",
+        Sort::Email => "by address",
+        Sort::Name => "by name",
+    }
+}
+
+/// Returns the columns. A search has its own order, the best match first.
+fn columns(asked: &Asked) -> Vec<Column> {
+    let now = asked.q.is_empty().then(|| asked.sort());
+    let column = |label, sorted: &[(Sort, &'static str)]| {
+        let at = sorted.iter().position(|(sort, _)| Some(*sort) == now);
+        // The next order, if the column has two.
+        let next = sorted.get(at.map_or(0, |at| (at + 1) % sorted.len().max(1)));
+        Column {
+            label,
+            link: next.filter(|_| now.is_some()).map(|(sort, _)| asked.suffix(*sort, None)),
+            sorted: at.and_then(|at| sorted.get(at)).map(|(_, direction)| *direction),
+        }
+    };
+    vec![
+        column("Address", &[(Sort::Email, "ascending")]),
+        column("Name", &[(Sort::Name, "ascending")]),
+        column("Providers", &[]),
+        column("Created", &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")]),
+        column("Last seen", &[(Sort::LastSeen, "descending")]),
+        column("State", &[]),
+    ]
+}
+
+fn counted(exact: bool, number: u64) -> String {
+    // Three digits are enough for an estimate.
+    let unit = if exact { 1 } else { 10_u64.pow(number.max(1).ilog10().saturating_sub(2)) };
+    let digits = (number / unit * unit).to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match (exact, number) {
+        (true, 1) => "1 user".into(),
+        (true, _) => format!("{grouped} users"),
+        (false, _) => format!("about {grouped} users (an estimate)"),
+    }
+}
+
+impl View for Users {
+    const TEMPLATE: &'static str = "admin/users";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        use super::samples::{self, NASTY};
+        let listed = || {
+            [samples::person(false), samples::person(true), samples::nobody()].map(|person| Listed {
+                last_seen_on: person.email.as_ref().map(|_| "2026-07-01".to_owned()),
+                person,
+            })
+        };
+        let providers = || vec!["google".to_owned(), NASTY.to_owned()];
+        let empty = |asked: Asked| Self::new(asked, providers(), Vec::new(), counted(true, 0));
+        let full = |asked: Asked| {
+            let page = Self { people: listed().into(), ..empty(asked) };
+            let link = || Some("?at=x&q=\"".to_owned());
+            Self { first: link(), before: link(), after: link(), ..page }
+        };
+        vec![
+            empty(Asked::default()),
+            empty(Asked::sample("")),
+            empty(Asked::sample(NASTY)),
+            empty(Asked::sample("ada@example.com")),
+            full(Asked::default()),
+            full(Asked::sample("")),
+            full(Asked::sample(NASTY)),
+        ]
+    }
+}
+
+#[get("/users?<query..>")]
+async fn list(
+    staff: Staff,
+    query: Query<'_>,
+    providers: &State<Providers>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Page, Failure> {
+    let (asked, pool) = (query.tidy(), db.pool());
+    let providers = known(providers, db).await?;
+    let filters = asked.filters(staff.member.time_zone.as_deref());
+    let view = match (&filters, asked.q.as_str()) {
+        (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
+        (Ok(filters), "") => {
+            // An invalid cursor starts from the beginning.
+            let start = query.at.and_then(Cursor::decode);
+            let page = store::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
+            let (shown, first) = (page.users.len() as u64, page.before.is_none());
+            let count = if first && page.after.is_none() {
+                counted(true, shown)
+            } else {
+                counted(false, count::estimate(pool, filters).await?.max(shown))
+            };
+            let view = Users::new(asked, providers, page.users, count);
+            view.with_links(first, page.before.as_ref(), page.after.as_ref())
+        }
+        (Ok(filters), text) => {
+            let Found { users, more } = search(pool, text, &providers, filters, PAGE).await?;
+            let count = if more {
+                format!("the first {PAGE} of more: type more of it to see fewer")
+            } else {
+                counted(true, users.len() as u64)
+            };
+            Users::new(asked, providers, users, count)
+        }
+    };
+    record(pool, &staff.member, &Look::Users { search: &view.asked.told() }, &origin.0).await?;
+    Ok(Page::new(&staff, &view))
+}
+
+#[get("/users.csv?<query..>")]
+async fn file(
+    staff: Staff,
+    query: Query<'_>,
+    providers: &State<Providers>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Csv, Failure> {
+    let asked = query.tidy();
+    let zone = staff.member.time_zone.as_deref();
+    let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
+    record(db.pool(), &staff.member, &Look::UsersExport { search: &asked.told() }, &origin.0).await?;
+    Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
+}
+
+/// Returns the names of all configured and former providers.
+async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Failure> {
+    let mut names = configured.names();
+    names.extend(store::providers(db.pool()).await?);
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_estimates_say_what_they_are() {
+        let exact = [(0, "0 users"), (1, "1 user"), (50, "50 users"), (1234, "1,234 users")];
+        for (number, text) in exact {
+            assert_eq!(counted(true, number), text);
+        }
+        for (number, text) in [(51, "51"), (1234, "1,230"), (999_999, "999,000"), (1_000_000, "1,000,000")] {
+            assert_eq!(counted(false, number), format!("about {text} users (an estimate)"));
+        }
+    }
+}

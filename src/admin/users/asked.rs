@@ -1,0 +1,136 @@
+//! The filters of the list of users, as they are in the URL and in the form.
+
+use rocket::FromForm;
+use serde::Serialize;
+use url::form_urlencoded;
+
+use crate::admin::dates::{begin_of, end_of};
+use crate::admin::fields::{NothingMatches, read, tidy};
+use crate::admin::users::store::{Cursor, Days, Filters, Sort, Status, Times, day};
+
+/// The filters as they are in the URL.
+#[derive(FromForm)]
+pub(super) struct Query<'r> {
+    q: Option<&'r str>,
+    provider: Option<&'r str>,
+    status: Option<&'r str>,
+    created_from: Option<&'r str>,
+    created_to: Option<&'r str>,
+    seen_from: Option<&'r str>,
+    seen_to: Option<&'r str>,
+    sort: Option<&'r str>,
+    /// The cursor at which the page begins.
+    pub at: Option<&'r str>,
+}
+
+/// The filters after clean-up, as the form shows them again.
+#[derive(Default, Serialize)]
+pub(super) struct Asked {
+    pub q: String,
+    provider: String,
+    status: &'static str,
+    created_from: String,
+    created_to: String,
+    seen_from: String,
+    seen_to: String,
+    sort: &'static str,
+}
+
+impl Query<'_> {
+    pub fn tidy(&self) -> Asked {
+        Asked {
+            q: tidy(self.q),
+            provider: tidy(self.provider),
+            status: self.status.and_then(Status::from_name).map_or("", Status::name),
+            created_from: tidy(self.created_from),
+            created_to: tidy(self.created_to),
+            seen_from: tidy(self.seen_from),
+            seen_to: tidy(self.seen_to),
+            sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
+        }
+    }
+}
+
+impl Asked {
+    pub fn sort(&self) -> Sort {
+        Sort::from_name(self.sort).unwrap_or_default()
+    }
+
+    /// Returns `true` if a field beside the search and the order is filled in.
+    pub fn is_filtered(&self) -> bool {
+        self.fields().iter().any(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
+    }
+
+    pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
+        Ok(Filters {
+            provider: read(&self.provider, |name| Some(name.to_owned()))?,
+            status: Status::from_name(self.status),
+            created: Times {
+                from: read(&self.created_from, |day| begin_of(day, zone))?,
+                to: read(&self.created_to, |day| end_of(day, zone))?,
+            },
+            last_seen: Days { from: read(&self.seen_from, day)?, to: read(&self.seen_to, day)? },
+        })
+    }
+
+    /// Returns the end of the list's URL with these filters, in this order and from this cursor on.
+    pub fn suffix(&self, sort: Sort, at: Option<&Cursor>) -> String {
+        let mut query = self.fields_in(sort);
+        let at = at.map(Cursor::encode);
+        if let Some(at) = &at {
+            query.append_pair("at", at);
+        }
+        let query = query.finish();
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+
+    /// Returns the search or the filters, for the record of the access.
+    pub fn told(&self) -> String {
+        let search = if self.is_filtered() { "" } else { self.q.as_str() };
+        if search.is_empty() { self.query() } else { search.to_owned() }
+    }
+
+    /// Returns the fields that are not empty, as a URL's query.
+    fn query(&self) -> String {
+        self.fields_in(self.sort()).finish()
+    }
+
+    fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in self.fields() {
+            let value = if name == "sort" { sort.name() } else { value };
+            if !value.is_empty() && (name != "sort" || sort != Sort::default()) {
+                query.append_pair(name, value);
+            }
+        }
+        query
+    }
+
+    fn fields(&self) -> [(&'static str, &str); 8] {
+        [
+            ("q", &self.q),
+            ("provider", &self.provider),
+            ("status", self.status),
+            ("created_from", &self.created_from),
+            ("created_to", &self.created_to),
+            ("seen_from", &self.seen_from),
+            ("seen_to", &self.seen_to),
+            ("sort", self.sort),
+        ]
+    }
+
+    #[cfg(test)]
+    pub fn sample(q: &str) -> Self {
+        let text = || crate::admin::samples::NASTY.to_owned();
+        Self {
+            q: q.to_owned(),
+            provider: text(),
+            status: Status::Disabled.name(),
+            created_from: text(),
+            created_to: text(),
+            seen_from: text(),
+            seen_to: text(),
+            sort: Sort::Email.name(),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Lists of users for staff: filtered, in one of five sort orders, page by page.
+//!
+//! A page begins at a position in the order, not after a number of rows, so the last page costs as much as the first.
+//! The variable parts of the SQL come from closed lists; every value is bound. The statements are not kept prepared:
+//! the best plan for a common provider is not the best one for a rare one.
+
+pub mod count;
+pub mod cursor;
+pub mod filter;
+pub mod search;
+
+use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+
+pub use self::cursor::{Cursor, Direction};
+use self::filter::Conditions;
+pub use self::filter::{Days, Filters, Status, Times, day};
+use crate::store::Error;
+use crate::store::for_once::for_once;
+
+/// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
+/// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
+/// in one script.
+const FEW: u64 = 30_000;
+/// The same limit for an order by id, which needs no fetch.
+const FEW_IDS: u64 = 100_000;
+
+/// A user in a list.
+#[derive(Debug, Clone, FromRow)]
+pub struct ListedUser {
+    /// Id of the user.
+    pub id: Uuid,
+    /// E-mail address.
+    pub email: Option<String>,
+    /// True if a provider vouches for the e-mail address.
+    pub email_verified: bool,
+    /// Display name.
+    pub name: Option<String>,
+    /// Time of the user's creation.
+    pub created_at: OffsetDateTime,
+    /// Time when the user was disabled.
+    pub disabled_at: Option<OffsetDateTime>,
+    /// The day of the latest sign-in or refresh.
+    pub last_seen_on: Option<Date>,
+    /// Providers of the linked identities.
+    pub providers: Vec<String>,
+}
+
+/// The columns of a [`ListedUser`].
+const COLUMNS: &str = "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
+    ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers";
+
+/// A sort order of users. It is total: users with equal keys are ordered by id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// Newest accounts first, by id, since ids grow with time.
+    #[default]
+    Newest,
+    /// Oldest accounts first.
+    Oldest,
+    /// Latest seen first, then users never seen.
+    LastSeen,
+    /// By e-mail address, then users without one.
+    Email,
+    /// By name without regard to case, then users without one.
+    Name,
+}
+
+impl Sort {
+    /// All sort orders.
+    pub const ALL: [Self; 5] = [Self::Newest, Self::Oldest, Self::LastSeen, Self::Email, Self::Name];
+
+    /// Returns the name in URLs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+            Self::LastSeen => "last_seen",
+            Self::Email => "email",
+            Self::Name => "name",
+        }
+    }
+
+    /// Returns the sort order of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sort| sort.name() == name)
+    }
+
+    /// Returns the expression to sort by before the id. Each has an index.
+    const fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Newest | Self::Oldest => None,
+            Self::LastSeen => Some("u.last_seen_on"),
+            Self::Email => Some("u.email"),
+            Self::Name => Some("lower(u.name) COLLATE \"C\""),
+        }
+    }
+
+    const fn descends(self) -> bool {
+        matches!(self, Self::Newest | Self::LastSeen)
+    }
+
+    /// Returns the parts of the order: users with a key precede those without.
+    const fn parts(self) -> &'static [Part] {
+        match self {
+            Self::Newest | Self::Oldest => &[Part::All],
+            Self::LastSeen | Self::Email | Self::Name => &[Part::Present, Part::Absent],
+        }
+    }
+}
+
+/// A part of an order that one index scan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Present,
+    Absent,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The users, in order.
+    pub users: Vec<ListedUser>,
+    /// Cursor to the previous page; `None` on the first.
+    pub before: Option<Cursor>,
+    /// Cursor to the next page; `None` on the last.
+    pub after: Option<Cursor>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    user: ListedUser,
+    key: Option<String>,
+}
+
+/// Returns one page of `size` users. A cursor from another sort order is ignored.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn page(
+    pool: &PgPool,
+    filters: &Filters,
+    sort: Sort,
+    start: Option<&Cursor>,
+    size: usize,
+) -> Result<Page, Error> {
+    let start = start.filter(|cursor| cursor.sort() == sort);
+    let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
+    let way = way(pool, filters, sort).await?;
+    let mut parts = sort.parts().to_vec();
+    if backwards {
+        parts.reverse();
+    }
+    let first = start.map_or(parts[0], Cursor::part);
+    // An extra row tells if there is another page.
+    let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
+    for part in parts.into_iter().skip_while(|part| *part != first) {
+        let start = start.filter(|_| part == first);
+        let reading = Reading { filters, sort, part, start, backwards, way };
+        let mut query = reading.statement(wanted - rows.len());
+        rows.extend(
+            query.build_query_as::<Row>().persistent(false).fetch_all(&mut *for_once(pool).await?).await?,
+        );
+        if rows.len() >= wanted {
+            break;
+        }
+    }
+    let more = rows.len() > size;
+    rows.truncate(size);
+    if backwards {
+        rows.reverse();
+    }
+    let cursor = |row: Option<&Row>, direction| {
+        row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
+    };
+    let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
+    Ok(Page {
+        before: cursor(rows.first().filter(|_| previous), Direction::Before),
+        after: cursor(rows.last().filter(|_| next), Direction::After),
+        users: rows.into_iter().map(|row| row.user).collect(),
+    })
+}
+
+/// The strategy by which a query reads users.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Scans the users in the order, or as the planner prefers, and filters them.
+    Users,
+    /// Looks up each of the provider's users.
+    Provider,
+    /// Looks up each user last seen in the requested days.
+    Seen,
+}
+
+/// Chooses the strategy. An index has a provider's users in the order of ids. For any other order they are all fetched,
+/// if they are few, and so are the users last seen in the requested days.
+async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error> {
+    if let Some(provider) = &filters.provider {
+        let in_order = sort.key().is_none() && !filters.are_rare_beside_provider();
+        if in_order || count::of_provider(pool, provider).await? <= FEW {
+            return Ok(Way::Provider);
+        }
+    }
+    if filters.last_seen != Days::default() && sort != Sort::LastSeen {
+        let seen = Filters { last_seen: filters.last_seen, ..Filters::default() };
+        let few = if sort.key().is_none() { FEW_IDS } else { FEW };
+        if count::estimate(pool, &seen).await? <= few {
+            return Ok(Way::Seen);
+        }
+    }
+    Ok(Way::Users)
+}
+
+/// The query for one part of a page.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    filters: &'a Filters,
+    sort: Sort,
+    part: Part,
+    start: Option<&'a Cursor>,
+    backwards: bool,
+    way: Way,
+}
+
+impl Reading<'_> {
+    fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
+        let key = self.sort.key();
+        let mut sql = QueryBuilder::new("SELECT ");
+        sql.push(COLUMNS).push(", ").push(key.unwrap_or("NULL")).push("::text AS key FROM ");
+        let id = match self.way {
+            Way::Users => {
+                sql.push("users u");
+                self.push_filters(&mut Conditions::of(&mut sql));
+                "u.id"
+            }
+            Way::Provider => {
+                sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i");
+                let mut when = Conditions::of(&mut sql);
+                when.and().push("i.provider = ").push_bind(self.filters.provider.clone());
+                self.push_ids(&mut when, "i.user_id");
+                self.push_each(&mut sql, "i.user_id");
+                "few.id"
+            }
+            Way::Seen => {
+                sql.push("(SELECT s.id FROM users s");
+                let mut when = Conditions::of(&mut sql);
+                self.filters.push_last_seen(&mut when, "s.last_seen_on");
+                self.push_ids(&mut when, "s.id");
+                self.push_each(&mut sql, "s.id");
+                "few.id"
+            }
+        };
+        sql.push(" ORDER BY ");
+        if let Some(key) = key {
+            sql.push(key).push(self.direction()).push(self.nulls()).push(", ");
+        }
+        sql.push(id).push(self.direction());
+        sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        sql
+    }
+
+    /// Appends a lookup of each of a few ids. `OFFSET 0` keeps the planner from reading all users in order instead.
+    fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
+        sql.push(" ORDER BY ").push(id).push(self.direction());
+        sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u");
+        let mut when = Conditions::of(sql);
+        when.and().push("u.id = few.id");
+        self.push_filters(&mut when);
+        sql.push(" OFFSET 0) AS u");
+    }
+
+    fn push_filters(&self, when: &mut Conditions<'_>) {
+        if let (Some(provider), true) = (&self.filters.provider, self.way != Way::Provider) {
+            let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
+            when.and().push(exists).push_bind(provider.clone());
+            // The planner does not infer a condition on one id from that on the other.
+            self.push_ids(when, "i.user_id");
+            when.close();
+        }
+        self.filters.push_beside_provider(when);
+        self.push_part(when);
+        self.push_after(when, "u.id");
+    }
+
+    /// Appends the conditions on the id alone.
+    fn push_ids(&self, when: &mut Conditions<'_>, id: &'static str) {
+        self.filters.push_created(when, id);
+        if self.part == Part::All {
+            self.push_after(when, id);
+        }
+    }
+
+    fn push_part(&self, when: &mut Conditions<'_>) {
+        match (self.part, self.sort.key()) {
+            (Part::Present, Some(key)) => when.and().push(key).push(" IS NOT NULL"),
+            (Part::Absent, Some(key)) => when.and().push(key).push(" IS NULL"),
+            _ => return,
+        };
+    }
+
+    /// Appends the condition for rows after the cursor.
+    fn push_after(&self, when: &mut Conditions<'_>, id: &'static str) {
+        let Some(cursor) = self.start else { return };
+        let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
+        match (self.part, self.sort.key()) {
+            (Part::Present, Some(key)) => {
+                let sql =
+                    when.and().push("(").push(key).push(", ").push(id).push(")").push(compare).push("(");
+                cursor.push_key(sql);
+                sql.push(", ").push_bind(cursor.id()).push(")");
+            }
+            _ => {
+                when.and().push(id).push(compare).push_bind(cursor.id());
+            }
+        }
+    }
+
+    const fn direction(&self) -> &'static str {
+        if self.sort.descends() == self.backwards { "" } else { " DESC" }
+    }
+
+    /// Returns the placement of NULLs in the index, so that its order is this one.
+    const fn nulls(&self) -> &'static str {
+        if self.backwards { " NULLS FIRST" } else { " NULLS LAST" }
+    }
+}
+
+/// Returns the providers of all identities, configured or not. It reads one index entry for each.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
+    let providers = sqlx::query_scalar!(
+        r#"WITH RECURSIVE known AS (
+               (SELECT provider FROM identities ORDER BY provider LIMIT 1)
+               UNION ALL
+               SELECT (SELECT i.provider FROM identities i WHERE i.provider > k.provider ORDER BY i.provider LIMIT 1)
+               FROM known k WHERE k.provider IS NOT NULL
+           )
+           SELECT provider AS "provider!" FROM known WHERE provider IS NOT NULL"#
+    );
+    Ok(providers.fetch_all(pool).await?)
+}

@@ -1,0 +1,56 @@
+//! The author of a change and the origin of a request, as events record them.
+
+use super::staff::Role;
+
+/// The origin of a request, as sessions and events store it.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The client's IP address.
+    pub ip: Option<std::net::IpAddr>,
+    /// The `User-Agent` header.
+    pub user_agent: Option<String>,
+    /// Id of the request.
+    pub request_id: String,
+}
+
+/// The author of a change, and the reason.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    /// The member of staff or operator.
+    pub actor: Actor<'a>,
+    /// The reason that they gave.
+    pub reason: Option<&'a str>,
+    /// Origin of the request.
+    pub origin: &'a Origin,
+}
+
+/// The author of a change.
+#[derive(Debug, Clone, Copy)]
+pub enum Actor<'a> {
+    /// A member of staff, by e-mail address.
+    Staff(&'a str),
+    /// An operator at the command line, by name.
+    Operator(&'a str),
+}
+
+impl<'a> Actor<'a> {
+    /// Anyone with a shell on the server.
+    pub const COMMAND_LINE: Self = Self::Operator("the command line");
+
+    /// Returns the name in events.
+    #[must_use]
+    pub const fn name(self) -> &'a str {
+        match self {
+            Self::Staff(name) | Self::Operator(name) => name,
+        }
+    }
+
+    /// Returns the role that the statement has to check, or `None` for an operator.
+    #[must_use]
+    pub const fn needs(self, role: Role) -> Option<&'static str> {
+        match self {
+            Self::Staff(_) => Some(role.name()),
+            Self::Operator(_) => None,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A user whom staff delete.
+
+use serde_json::json;
+use uuid::Uuid;
+use vestibule::admin::changes::decision::Refused;
+use vestibule::admin::changes::{Action, Outcome, delete as deleting};
+
+use super::{STAFF, act, alive, by, events, everything, merge, user};
+use crate::support::app::App;
+use crate::support::token::{claims, encode, now};
+
+async fn delete(app: &App, user: Uuid) -> Outcome {
+    let pool = &app.database.pool;
+    let preview = deleting::preview(pool, user, STAFF).await.unwrap().expect("a user");
+    deleting::delete(pool, user, &preview.fingerprint(), by()).await.unwrap()
+}
+
+/// What the events of a user still say of a person.
+async fn traces(app: &App, user: Uuid) -> i64 {
+    sqlx::query_scalar(
+        "SELECT count(*) FROM events WHERE user_id = $1 AND kind <> 'user_deleted'
+         AND (email IS NOT NULL OR ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL)",
+    )
+    .bind(user)
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_user_is_gone_and_who_did_it_is_known() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    act(&app, user(&ada), Action::EndSessions).await;
+    assert!(traces(&app, user(&ada)).await > 0);
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    let kept = traces(&app, user(&grace)).await;
+
+    assert_eq!(delete(&app, user(&ada)).await, Outcome::Done);
+    assert_eq!(app.database.rows().await, [1, 1, 1]);
+    assert_eq!(traces(&app, user(&ada)).await, 0);
+    assert_eq!(traces(&app, user(&grace)).await, kept, "nobody else is forgotten");
+    let expected = [(Some(STAFF.to_owned()), Some(json!({ "reason": "asked by phone" })))];
+    assert_eq!(events(&app, "user_deleted", user(&ada)).await, expected);
+    assert_eq!(alive(&app, &ada).await, (false, false));
+    let again = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!(again.outcome(), "created");
+    assert_ne!(user(&again), user(&ada));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
+    let app = App::start().await;
+    let mut people = Vec::new();
+    for name in ["first", "second", "third", "other"] {
+        people.push(user(&app.sign_in(&claims(name, &format!("{name}@example.com"))).await));
+    }
+    assert_eq!(merge(&app, people[0], people[1]).await, Outcome::Done);
+    assert_eq!(merge(&app, people[1], people[2]).await, Outcome::Done);
+    // An attempt on the address of the first, which only an identity of the third still has.
+    let attempt = json!({ "iss": "https://other.example", "aud": "x", "email": "first@example.com", "exp": now() + 60 });
+    let attempt = encode(r#"{"alg":"RS256"}"#, &attempt.to_string());
+    assert_eq!(app.post("idp", &json!({ "id_token": attempt })).await.error(), "issuer_mismatch");
+    let claimed =
+        "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
+    for _ in 0..600 {
+        if app.database.count(claimed).await > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(app.database.count(claimed).await, 1);
+
+    // The user themselves, this time.
+    let session = app.sign_in(&claims("first", "first@example.com")).await;
+    assert_eq!(user(&session), people[2]);
+    assert_eq!(app.delete(&session.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    for (number, person) in people[..3].iter().enumerate() {
+        assert_eq!(traces(&app, *person).await, 0, "{number}");
+    }
+    assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, None)]);
+    let held = "SELECT count(*) FROM events WHERE email = 'first@example.com'";
+    assert_eq!(app.database.count(held).await, 0);
+    assert!(traces(&app, people[3]).await > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_deleted_who_is_staff_themselves_or_not_who_was_looked_at() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let me = user(&app.sign_in(&claims("me", STAFF)).await);
+    let ada = user(&app.sign_in(&claims("ada", "ada@example.com")).await);
+    let seen = deleting::preview(pool, ada, STAFF).await.unwrap().unwrap().fingerprint();
+    act(&app, ada, Action::Disable).await;
+    let before = everything(&app).await;
+    assert_eq!(delete(&app, me).await, Outcome::Refused(Refused::OwnAccount));
+    let stale = deleting::delete(pool, ada, &seen, by()).await.unwrap();
+    assert_eq!(stale, Outcome::Changed);
+    let unknown = deleting::delete(pool, Uuid::now_v7(), &seen, by()).await.unwrap();
+    assert_eq!(unknown, Outcome::NotFound);
+    assert_eq!(everything(&app).await, before);
+}

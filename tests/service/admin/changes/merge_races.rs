@@ -1,0 +1,139 @@
+//! A merge at the moment when its people do something: it ends as if one or the other had come first.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use vestibule::admin::changes::Outcome;
+use vestibule::admin::changes::merge as merging;
+
+use super::{STAFF, alive, at, by, identity, link, user};
+use crate::support::app::{Answer, App};
+use crate::support::token::{claims, with};
+
+/// A merge that has been looked at, to be made while something else happens.
+async fn prepared(app: &App, from: Uuid, into: Uuid) -> impl Future<Output = Outcome> + Send + 'static {
+    let pool = app.database.pool.clone();
+    let seen = merging::preview(&pool, from, into, STAFF).await.unwrap().unwrap().fingerprint();
+    async move { merging::merge(&pool, from, into, &seen, by()).await.unwrap() }
+}
+
+async fn exists(app: &App, user: Uuid) -> bool {
+    let found = sqlx::query_scalar("SELECT EXISTS (SELECT FROM users WHERE id = $1)").bind(user);
+    found.fetch_one(&app.database.pool).await.unwrap()
+}
+
+/// Users who have the identity of that subject: one has it, or nobody.
+async fn owner(app: &App, subject: &str) -> Option<Uuid> {
+    let owners: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT u.id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.subject = $1",
+    )
+    .bind(subject)
+    .fetch_all(&app.database.pool)
+    .await
+    .unwrap();
+    assert!(owners.len() <= 1, "{subject}: {owners:?}");
+    owners.first().copied()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
+    const ROUNDS: usize = 350;
+    let app = Arc::new(App::start().await);
+    let mut merged = 0;
+    for round in 0..ROUNDS {
+        let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
+        let address = |subject: &str| format!("{subject}@example.com");
+        let from_claims = claims(&from, &address(&from));
+        let into_claims = claims(&into, &address(&into));
+        let (from_first, into_first) = (app.sign_in(&from_claims).await, app.sign_in(&into_claims).await);
+        let (from_id, into_id) = (user(&from_first), user(&into_first));
+        let merge = tokio::spawn(prepared(&app, from_id, into_id).await);
+
+        // Now and then the provider has news of one of them, or one comes back by another identity.
+        let news = json!({ "picture": format!("https://pictures.example/{round}") });
+        let attempts = match round % 5 {
+            0 | 1 => vec![("idp", from_claims.clone()), ("idp", into_claims)],
+            2 => vec![("idp", with(from_claims.clone(), &news)), ("idp", into_claims)],
+            3 => vec![("idp", from_claims.clone()), ("idp", with(into_claims, &news))],
+            _ => vec![("idp", from_claims.clone()), ("second", at("second", &from, &address(&from)))],
+        };
+        let mut signing_in = JoinSet::new();
+        for (provider, claims) in attempts {
+            let app = app.clone();
+            signing_in.spawn(async move { app.sign_in_at(provider, &claims).await });
+        }
+        let answers = signing_in.join_all().await;
+        let outcome = merge.await.unwrap();
+
+        assert!(matches!(outcome, Outcome::Done | Outcome::Changed), "round {round}: {outcome:?}");
+        let done = outcome == Outcome::Done;
+        merged += usize::from(done);
+        assert_eq!(exists(&app, from_id).await, !done, "round {round}");
+        for answer in answers.iter().chain([&from_first, &into_first]) {
+            assert!(answer.status.is_success(), "round {round}: {}", answer.text);
+            // Whoever was still told that they are the one who went had come first, and is signed out.
+            let lives = !(done && user(answer) == from_id);
+            assert_eq!(
+                alive(&app, answer).await,
+                (lives, lives),
+                "round {round}, {outcome:?}: {}",
+                answer.text
+            );
+        }
+        let expected = if done { into_id } else { from_id };
+        assert_eq!(user(&app.sign_in(&from_claims).await), expected, "round {round}");
+    }
+    assert!(merged > 0 && merged < ROUNDS, "both came first now and then: {merged}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
+    const ROUNDS: usize = 200;
+    let app = Arc::new(App::start().await);
+    for round in 0..ROUNDS {
+        let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
+        let (first, second) = (format!("{from}-first"), format!("{from}-second"));
+        let address = format!("{from}@example.com");
+        let from_first = app.sign_in(&claims(&first, &address)).await;
+        let from_second = app.sign_in_at("second", &at("second", &second, &address)).await;
+        let into_first = app.sign_in(&claims(&into, &format!("{into}@example.com"))).await;
+        let (from_id, into_id) = (user(&from_first), user(&into_first));
+        let merge = tokio::spawn(prepared(&app, from_id, into_id).await);
+
+        let third = format!("{from}-third");
+        let (answer, took_effect): (Answer, bool) = match round % 3 {
+            0 => {
+                let answer = link(&app, &from_first, "third", &at("third", &third, "")).await;
+                let linked = answer.status == 201;
+                (answer, linked)
+            }
+            1 => {
+                let path = format!("/api/v1/me/identities/{}", identity(&from_second));
+                let answer = app.delete(&from_first.access_token(), &path).await;
+                let unlinked = answer.status == 204;
+                (answer, unlinked)
+            }
+            _ => {
+                let answer = app.delete(&from_first.access_token(), "/api/v1/me").await;
+                let deleted = answer.status == 204;
+                (answer, deleted)
+            }
+        };
+        let outcome = merge.await.unwrap();
+
+        // One of them took effect, and the other was told that it came too late.
+        let status = answer.status.as_u16();
+        assert!(took_effect || status == 401 || status == 404, "round {round}: {}", answer.text);
+        assert_eq!(outcome == Outcome::Done, !took_effect, "round {round}: {outcome:?} {}", answer.text);
+        let deleted = round % 3 == 2 && took_effect;
+        let unlinked = round % 3 == 1 && took_effect;
+        let linked = round % 3 == 0 && took_effect;
+        let whose = if took_effect { from_id } else { into_id };
+        assert_eq!(owner(&app, &first).await, (!deleted).then_some(whose), "round {round}");
+        assert_eq!(owner(&app, &second).await, (!deleted && !unlinked).then_some(whose), "round {round}");
+        assert_eq!(owner(&app, &third).await, linked.then_some(whose), "round {round}");
+        assert_eq!(owner(&app, &into).await, Some(into_id), "round {round}");
+    }
+}

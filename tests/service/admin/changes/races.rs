@@ -1,0 +1,163 @@
+//! Members of staff who change the same people at the same moment: one does, the other is told to look again.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::Barrier;
+use uuid::Uuid;
+use vestibule::admin::changes::{Outcome, delete, merge, move_identity};
+
+use super::{STAFF, by};
+use crate::support::app::App;
+
+const ROUNDS: usize = 150;
+
+/// A user with one identity, who has never been seen.
+async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
+    let ids = (Uuid::now_v7(), Uuid::now_v7());
+    sqlx::query(
+        "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id)
+         INSERT INTO identities (id, user_id, provider, subject) SELECT $2, id, 'idp', $3 FROM new",
+    )
+    .bind(ids.0)
+    .bind(ids.1)
+    .bind(name)
+    .execute(&app.database.pool)
+    .await
+    .unwrap();
+    ids
+}
+
+/// Both at once.
+async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    let barrier = Barrier::new(2);
+    let first = async {
+        barrier.wait().await;
+        first.await
+    };
+    let second = async {
+        barrier.wait().await;
+        second.await
+    };
+    tokio::join!(first, second)
+}
+
+/// Who has which identity, by the names that [`person`] was given.
+async fn owners(app: &App) -> BTreeMap<String, Uuid> {
+    let rows: Vec<(String, Uuid)> = sqlx::query_as("SELECT subject, user_id FROM identities")
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+    let count = rows.len();
+    let owners: BTreeMap<_, _> = rows.into_iter().collect();
+    assert_eq!(owners.len(), count, "no identity is there twice");
+    owners
+}
+
+async fn users(app: &App) -> Vec<Uuid> {
+    sqlx::query_scalar("SELECT id FROM users ORDER BY id").fetch_all(&app.database.pool).await.unwrap()
+}
+
+async fn clear(app: &App) {
+    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+}
+
+/// A merge that has been looked at.
+async fn prepared(app: &App, from: Uuid, into: Uuid) -> impl Future<Output = Outcome> {
+    let pool = &app.database.pool;
+    let seen = merge::preview(pool, from, into, STAFF).await.unwrap().unwrap().fingerprint();
+    async move { merge::merge(pool, from, into, &seen, by()).await.unwrap() }
+}
+
+/// Whether that is how it ends for whoever comes too late.
+fn too_late(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Changed | Outcome::NotFound)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_merges_of_the_same_people_exactly_one_happens() {
+    let app = App::start().await;
+    for round in 0..2 * ROUNDS {
+        let ((one, _), (other, _)) = (person(&app, "one").await, person(&app, "other").await);
+        let opposite = round % 2 == 0;
+        let second =
+            if opposite { prepared(&app, other, one).await } else { prepared(&app, one, other).await };
+        let first = prepared(&app, one, other).await;
+        let (first, second) = at_once(first, second).await;
+
+        let done = [first, second].map(|outcome| outcome == Outcome::Done);
+        assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
+        assert!(too_late(if done[0] { second } else { first }), "round {round}: {first:?} {second:?}");
+        let stays = if opposite && done[1] { one } else { other };
+        assert_eq!(users(&app).await, [stays], "round {round}");
+        let expected = BTreeMap::from([("one".to_owned(), stays), ("other".to_owned(), stays)]);
+        assert_eq!(owners(&app).await, expected, "round {round}");
+        clear(&app).await;
+    }
+    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
+    assert_eq!(events, 4 * i64::try_from(ROUNDS).unwrap(), "two each, and only of those that happened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_move_one_identity_to_different_people_one_does() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    for round in 0..ROUNDS {
+        let (from, identity) = person(&app, "from").await;
+        let mut targets = Vec::new();
+        let mut moves = Vec::new();
+        for name in ["one", "other"] {
+            let to = person(&app, name).await.0;
+            let seen = move_identity::preview(pool, from, identity, to).await.unwrap().unwrap().fingerprint();
+            targets.push(to);
+            moves.push(async move {
+                move_identity::move_identity(pool, from, identity, to, &seen, by()).await.unwrap()
+            });
+        }
+        let second = moves.pop().unwrap();
+        let (first, second) = at_once(moves.pop().unwrap(), second).await;
+
+        let done = [first, second].map(|outcome| outcome == Outcome::Done);
+        assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
+        assert!(too_late(if done[0] { second } else { first }), "round {round}: {first:?} {second:?}");
+        let new = if done[0] { targets[0] } else { targets[1] };
+        let expected = [("from", new), ("one", targets[0]), ("other", targets[1])];
+        assert_eq!(
+            owners(&app).await,
+            expected.map(|(name, id)| (name.to_owned(), id)).into(),
+            "round {round}"
+        );
+        clear(&app).await;
+    }
+    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'identity_moved'").await;
+    assert_eq!(events, 2 * i64::try_from(ROUNDS).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    for round in 0..ROUNDS {
+        let ((from, _), (into, _)) = (person(&app, "from").await, person(&app, "into").await);
+        let target = if round % 2 == 0 { from } else { into };
+        let seen = delete::preview(pool, target, STAFF).await.unwrap().unwrap().fingerprint();
+        let merging = prepared(&app, from, into).await;
+        let deleting = delete::delete(pool, target, &seen, by());
+        let (merged, deleted) = at_once(merging, deleting).await;
+        let deleted = deleted.unwrap();
+
+        assert!(
+            (merged == Outcome::Done) != (deleted == Outcome::Done),
+            "round {round}: {merged:?} {deleted:?}"
+        );
+        let expected: &[(&str, Uuid)] = match (merged, target == from) {
+            (Outcome::Done, _) => &[("from", into), ("into", into)],
+            (_, true) => &[("into", into)],
+            (_, false) => &[("from", from)],
+        };
+        let expected = expected.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect();
+        assert_eq!(owners(&app).await, expected, "round {round}: {merged:?} {deleted:?}");
+        let expected = if merged == Outcome::Done || target == from { into } else { from };
+        assert_eq!(users(&app).await, [expected], "round {round}: {merged:?} {deleted:?}");
+        clear(&app).await;
+    }
+}

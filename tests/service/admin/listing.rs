@@ -1,0 +1,293 @@
+//! Lists of users hold exactly whom they should, in order, however they are paged through.
+
+use std::cmp::Reverse;
+
+use sqlx::PgPool;
+use time::{Date, Duration, Month, OffsetDateTime};
+use uuid::{Builder, Uuid};
+use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
+
+use crate::support::cluster::Database;
+
+const PEOPLE: usize = 400;
+const PROVIDERS: [&str; 3] = ["google", "apple", "line"];
+/// Few, so that many are equal, and in an order that only bytes have.
+const NAMES: [&str; 9] =
+    ["Ada", "ada", "ADA LOVELACE", "Zoë", "Ångström", "o'Brien", "100%", "a_b\\c", "\u{1f980}"];
+
+/// A user as a test made them up.
+#[derive(Debug, Clone)]
+struct Person {
+    id: Uuid,
+    email: Option<String>,
+    verified: bool,
+    name: Option<&'static str>,
+    disabled: bool,
+    seen: Option<Date>,
+    providers: Vec<&'static str>,
+}
+
+fn day(number: i64) -> Date {
+    Date::from_calendar_date(2026, Month::March, 1).unwrap() + Duration::days(number)
+}
+
+impl Person {
+    /// Somebody, created on one of ten days, often in the same millisecond as another.
+    fn make_up(dice: &mut fastrand::Rng, number: usize) -> Self {
+        let since = day(dice.i64(0..10)).midnight().assume_utc() - OffsetDateTime::UNIX_EPOCH;
+        let millis = since.whole_milliseconds() + [0, 1, 86_399_999][dice.usize(..3)];
+        let mut random = [0; 10];
+        dice.fill(&mut random);
+        let email =
+            dice.bool().then(|| format!("{}{number}@example.com", ["a", "z", "é", "'"][dice.usize(..4)]));
+        Self {
+            id: Builder::from_unix_timestamp_millis(millis.try_into().unwrap(), &random).into_uuid(),
+            verified: email.is_some() && dice.u8(..3) > 0,
+            email,
+            name: (dice.u8(..4) > 0).then(|| NAMES[dice.usize(..NAMES.len())]),
+            disabled: dice.u8(..6) == 0,
+            seen: (dice.u8(..4) > 0).then(|| day(dice.i64(5..12))),
+            // Some have two identities at one provider.
+            providers: (0..dice.usize(..4)).map(|_| PROVIDERS[dice.usize(..3)]).collect(),
+        }
+    }
+
+    async fn store(&self, pool: &PgPool) {
+        sqlx::query(
+            "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
+             VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN now() END, $6)",
+        )
+        .bind(self.id)
+        .bind(&self.email)
+        .bind(self.verified)
+        .bind(self.name)
+        .bind(self.disabled)
+        .bind(self.seen)
+        .execute(pool)
+        .await
+        .unwrap();
+        for provider in &self.providers {
+            sqlx::query(
+                "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1, $2, $3, $1::text)",
+            )
+            .bind(Uuid::now_v7())
+            .bind(self.id)
+            .bind(provider)
+            .execute(pool)
+            .await
+            .unwrap();
+        }
+    }
+
+    fn created(&self) -> OffsetDateTime {
+        let (seconds, nanos) = self.id.get_timestamp().unwrap().to_unix();
+        let time = OffsetDateTime::from_unix_timestamp(seconds.try_into().unwrap()).unwrap();
+        time + Duration::nanoseconds(nanos.into())
+    }
+
+    fn passes(&self, filters: &Filters) -> bool {
+        let within = |days: Days, day: Date| {
+            days.from.is_none_or(|from| from <= day) && days.to.is_none_or(|to| day <= to)
+        };
+        filters.provider.as_deref().is_none_or(|name| self.providers.contains(&name))
+            && filters.status.is_none_or(|status| match status {
+                Status::Active => !self.disabled,
+                Status::Disabled => self.disabled,
+                Status::Unverified => self.email.is_some() && !self.verified,
+            })
+            && filters.created.from.is_none_or(|from| from <= self.created())
+            && filters.created.to.is_none_or(|to| self.created() < to)
+            && (filters.last_seen == Days::default()
+                || self.seen.is_some_and(|seen| within(filters.last_seen, seen)))
+    }
+}
+
+/// Whom a list should hold, in order.
+fn expected(people: &[Person], filters: &Filters, sort: Sort) -> Vec<Uuid> {
+    let mut people: Vec<_> = people.iter().filter(|person| person.passes(filters)).collect();
+    people.sort_by_key(|person| person.id);
+    match sort {
+        Sort::Newest => people.reverse(),
+        Sort::Oldest => {}
+        Sort::LastSeen => people.sort_by_key(|person| Reverse((person.seen, person.id))),
+        Sort::Email => people.sort_by_key(|person| (person.email.is_none(), person.email.clone())),
+        Sort::Name => {
+            people.sort_by_key(|person| (person.name.is_none(), person.name.map(str::to_ascii_lowercase)));
+        }
+    }
+    people.into_iter().map(|person| person.id).collect()
+}
+
+/// All pages of a list one after the other, then all of them again from the last to the first.
+async fn both_ways(pool: &PgPool, filters: &Filters, sort: Sort, size: usize) -> (Vec<Uuid>, Vec<Uuid>) {
+    let page = async |cursor: Option<Cursor>| {
+        // As it comes back in an address.
+        let cursor = cursor.map(|cursor| Cursor::decode(&cursor.encode()).unwrap());
+        let page = listing::page(pool, filters, sort, cursor.as_ref(), size).await.unwrap();
+        let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
+        assert!(ids.len() == size || page.before.is_none() || page.after.is_none());
+        (ids, page.before, page.after)
+    };
+    let (mut forwards, before, mut after) = page(None).await;
+    assert_eq!(before, None);
+    let mut before = None;
+    let mut last = forwards.clone();
+    while let Some(cursor) = after {
+        (last, before, after) = page(Some(cursor)).await;
+        forwards.extend(&last);
+    }
+    let mut backwards = last;
+    while let Some(cursor) = before {
+        let (mut ids, previous, _) = page(Some(cursor)).await;
+        ids.extend(backwards);
+        (backwards, before) = (ids, previous);
+    }
+    (forwards, backwards)
+}
+
+/// The same, as times of a zone that is ahead of UTC.
+fn times(days: Days) -> Times {
+    let start = |day: Date| day.midnight().assume_utc() - Duration::hours(9);
+    Times { from: days.from.map(start), to: days.to.map(start) }
+}
+
+fn all_filters() -> Vec<Filters> {
+    let days = |from: i64, to: i64| {
+        [(None, None), (Some(from), None), (None, Some(to)), (Some(from), Some(to))]
+            .map(|(from, to)| Days { from: from.map(day), to: to.map(day) })
+    };
+    let mut all = Vec::new();
+    for provider in [None, Some("google"), Some("line"), Some("nobody")] {
+        for status in [None, Some(Status::Active), Some(Status::Disabled), Some(Status::Unverified)] {
+            for created in days(2, 6).map(times) {
+                for last_seen in days(6, 9) {
+                    let provider = provider.map(str::to_owned);
+                    all.push(Filters { provider, status, created, last_seen });
+                }
+            }
+        }
+    }
+    all
+}
+
+async fn with_people() -> (Database, Vec<Person>) {
+    let database = Database::create().await;
+    let mut dice = fastrand::Rng::with_seed(20_261_122);
+    let people: Vec<_> = (0..PEOPLE).map(|number| Person::make_up(&mut dice, number)).collect();
+    for person in &people {
+        person.store(&database.pool).await;
+    }
+    sqlx::query("ANALYZE").execute(&database.pool).await.unwrap();
+    (database, people)
+}
+
+/// Makes the planner believe that there are billions, so that nobody is among a few.
+async fn exaggerate(pool: &PgPool) {
+    sqlx::query("UPDATE pg_class SET reltuples = 1e10 WHERE relname IN ('users', 'identities')")
+        .execute(pool)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_filter_in_every_order_lists_exactly_those_who_pass() {
+    let (database, people) = with_people().await;
+    for exaggerated in [false, true] {
+        if exaggerated {
+            exaggerate(&database.pool).await;
+        }
+        for filters in all_filters() {
+            for sort in Sort::ALL {
+                let expected = expected(&people, &filters, sort);
+                let page = listing::page(&database.pool, &filters, sort, None, PEOPLE).await.unwrap();
+                let listed: Vec<_> = page.users.iter().map(|user| user.id).collect();
+                assert_eq!(listed, expected, "{sort:?} {filters:?} {exaggerated}");
+                assert!(page.before.is_none() && page.after.is_none());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
+    let (database, people) = with_people().await;
+    let provider = Some("google".to_owned());
+    let chosen = [
+        Filters::default(),
+        Filters { provider: provider.clone(), ..Filters::default() },
+        Filters { provider, status: Some(Status::Disabled), ..Filters::default() },
+        Filters { last_seen: Days { from: Some(day(7)), to: None }, ..Filters::default() },
+        Filters { created: times(Days { from: Some(day(3)), to: Some(day(5)) }), ..Filters::default() },
+    ];
+    for exaggerated in [false, true] {
+        if exaggerated {
+            exaggerate(&database.pool).await;
+        }
+        for filters in &chosen {
+            for sort in Sort::ALL {
+                let expected = expected(&people, filters, sort);
+                for size in [1, 7, expected.len() - 1, expected.len()] {
+                    if size == 1 && expected.len() > 100 {
+                        continue;
+                    }
+                    let (forwards, backwards) = both_ways(&database.pool, filters, sort, size).await;
+                    assert_eq!(forwards, expected, "{sort:?} by {size} {filters:?} {exaggerated}");
+                    assert_eq!(backwards, expected, "{sort:?} by {size} backwards {filters:?} {exaggerated}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_listed_is_what_is_stored() {
+    let (database, people) = with_people().await;
+    let page = listing::page(&database.pool, &Filters::default(), Sort::Oldest, None, PEOPLE).await.unwrap();
+    let mut people = people;
+    people.sort_by_key(|person| person.id);
+    for (user, person) in page.users.iter().zip(&people) {
+        assert_eq!((user.id, &user.email, user.email_verified), (person.id, &person.email, person.verified));
+        assert_eq!((user.name.as_deref(), user.disabled_at.is_some()), (person.name, person.disabled));
+        assert_eq!((user.last_seen_on, &user.providers), (person.seen, &own(&person.providers)));
+    }
+    let mut known = PROVIDERS.map(str::to_owned);
+    known.sort();
+    assert_eq!(listing::providers(&database.pool).await.unwrap(), known);
+}
+
+fn own(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_of_another_order_begins_again() {
+    let (database, people) = with_people().await;
+    let page = async |sort, cursor: Option<&Cursor>| {
+        let page = listing::page(&database.pool, &Filters::default(), sort, cursor, 10).await.unwrap();
+        (page.users.iter().map(|user| user.id).collect::<Vec<_>>(), page.before, page.after)
+    };
+    for sort in Sort::ALL {
+        let (_, _, after) = page(sort, None).await;
+        for other in Sort::ALL.into_iter().filter(|other| *other != sort) {
+            let (ids, before, _) = page(other, after.as_ref()).await;
+            assert_eq!(ids, expected(&people, &Filters::default(), other)[..10]);
+            assert_eq!(before, None);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_estimate_is_near_what_there_is() {
+    let (database, people) = with_people().await;
+    for filters in [
+        Filters::default(),
+        Filters { status: Some(Status::Disabled), ..Filters::default() },
+        Filters { created: times(Days { from: Some(day(5)), to: None }), ..Filters::default() },
+        Filters { provider: Some("google".into()), ..Filters::default() },
+        Filters { last_seen: Days { from: None, to: Some(day(8)) }, ..Filters::default() },
+    ] {
+        let estimate = count::estimate(&database.pool, &filters).await.unwrap();
+        let exact = people.iter().filter(|person| person.passes(&filters)).count() as u64;
+        assert!(estimate * 2 >= exact && estimate <= exact * 2, "{estimate} for {exact}: {filters:?}");
+    }
+}
