@@ -2,13 +2,14 @@
 -- to the user, so that unlinking the identity or deleting the user ends it.
 --
 -- Secrets are stored by the first 128 bits of their SHA-256, as many as the shortest of them has. All refresh tokens of a
--- session share the family secret, and each has a secret of its own: `token_hash` is the live one's, `parent_hash` that of
--- the token that was exchanged for it, at `rotated_at`. A refresh changes no indexed column, and the free space of a page
--- takes its new version (a heap-only update).
+-- session share the family secret, and each has a secret of its own: `token_hash` is the live one's, made at
+-- `rotated_at`. Its parent is known by its successor, which is derived; where it got another one, since the answer with
+-- the first was lost, `parent_hash` is its hash. A refresh changes no indexed column and no length, so that the free space
+-- of a page takes its new version (a heap-only update).
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,
-    rotated_at      timestamptz,
+    rotated_at      timestamptz NOT NULL DEFAULT now(),
     ended_at        timestamptz,
     id              uuid        CONSTRAINT sessions_pkey PRIMARY KEY,
     identity_id     uuid        NOT NULL
@@ -20,7 +21,6 @@ CREATE TABLE sessions (
     ip              inet,
     user_agent      text,
     device_name     text,
-    device_platform text,
-    CONSTRAINT sessions_parent_rotated CHECK ((parent_hash IS NULL) = (rotated_at IS NULL))
-) WITH (fillfactor = 90);
+    device_platform text
+) WITH (fillfactor = 95);
 CREATE INDEX sessions_identity_id_idx ON sessions (identity_id);

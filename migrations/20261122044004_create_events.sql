@@ -6,6 +6,7 @@ CREATE TABLE events (
     created_at timestamptz NOT NULL DEFAULT now(),
     id         uuid        CONSTRAINT events_pkey PRIMARY KEY,
     user_id    uuid,
+    -- The session concerned. Where the event is its beginning, the two have one id, and it is not repeated here.
     session_id uuid,
     kind       text        NOT NULL,
     reason     text,

@@ -127,7 +127,7 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
     }
 
     let halves = "SELECT (SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id))
-                       + (SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT FROM events e WHERE e.session_id = s.id))";
+                       + (SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT FROM events e WHERE e.id = s.id))";
     let output = postgres.psql("crash").args(["-At", "-c", halves]).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout).trim(),

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::refresh::REPEAT;
-use super::refresh_token::RefreshToken;
+use super::refresh_token::{RefreshToken, Successors};
 use crate::domain::actor::Origin;
 use crate::store::Error;
 use crate::store::error::retrying;
@@ -26,6 +26,7 @@ pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origi
 /// See [`Error`].
 pub async fn sign_out_by_token(
     pool: &PgPool,
+    successors: &Successors,
     token: &str,
     scope: Scope,
     origin: &Origin,
@@ -33,7 +34,8 @@ pub async fn sign_out_by_token(
     let Some(token) = RefreshToken::parse(token) else { return Ok(()) };
     let exchangeable = (scope != Scope::Local).then_some(REPEAT);
     let (family, secret) = (token.family_hash(), token.token_hash());
-    match by_refresh_token(pool, token.session(), &family, &secret, exchangeable).await? {
+    let successor = successors.of(&token).token_hash();
+    match by_refresh_token(pool, token.session(), &family, &secret, &successor, exchangeable).await? {
         Some(session) => sign_out(pool, session, scope, origin).await,
         None => Ok(()),
     }

@@ -2,15 +2,16 @@
 -- session's row is the referee: it is locked, in the order of ids, and what decides is in it.
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
---   $4 hashes of the successors  $5 hashes of those of a reissue now, $6 of one a moment ago
+--   $4 hashes of their successors  $5 hashes of those of a reissue now, $6 of one a moment ago
 --   $7 event ids  $8 ips  $9 user agents  $10 request ids
 --   $11 seconds that a new token is good for  $12 longest life of a session in seconds
 --   $13 seconds for which a repeat gets the same successor  $14 seconds for which the parent gets another
 --
--- The live token is exchanged for its successor. Its parent, shown again at once, gets the same one: the row stays as it
--- is. Shown later, it gets another one as long as the live token was never used, since then the answer was lost; the live
--- one dies, and who repeats that at once gets the same one, too. Any other token of the family was copied, and the session
--- ends. A token of another family is unknown.
+-- The live token is exchanged for its successor. Its parent is the token whose successor is live; only of a token that
+-- got another one is the hash kept. The parent, shown again at once, gets the same one: the row stays as it is. Shown
+-- later, it gets another one as long as the live token was never used, since then the answer was lost; the live one dies,
+-- and who repeats that at once gets the same one, too. Any other token of the family was copied, and the session ends. A
+-- token of another family is unknown.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
                          $8::text[], $9::text[], $10::text[])
@@ -18,7 +19,9 @@ WITH input AS (
               user_agent, request_id)
 ),
 presented AS MATERIALIZED (
-    SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at, s.created_at, s.expires_at, s.ended_at, s.client_id,
+    SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
+           s.token_hash = t.successor_hash OR coalesce(s.parent_hash = t.presented_hash, false) AS is_parent,
+           s.created_at, s.expires_at, s.ended_at, s.client_id,
            i.user_id, i.provider, u.disabled_at, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN sessions s ON s.id = t.session_id AND s.family_hash = t.family_hash
@@ -27,7 +30,7 @@ presented AS MATERIALIZED (
     ORDER BY s.id
     FOR NO KEY UPDATE OF s
 ),
-decided AS (
+judged AS (
     SELECT *,
            least(now() + $11::integer * interval '1 second', created_at + $12::integer * interval '1 second') AS good_until,
            CASE
@@ -35,11 +38,11 @@ decided AS (
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
                WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
-               WHEN presented_hash = parent_hash
+               WHEN is_parent
                     AND (token_hash IN (reissue_hash, reissued_hash)
                          OR (token_hash = successor_hash AND rotated_at > now() - $13::integer * interval '1 second'))
                    THEN 'repeated'
-               WHEN presented_hash = parent_hash AND rotated_at > now() - $14::integer * interval '1 second'
+               WHEN is_parent AND rotated_at > now() - $14::integer * interval '1 second'
                    THEN 'reissued'
                ELSE 'replayed'
            END AS outcome
@@ -48,12 +51,12 @@ decided AS (
 decision AS MATERIALIZED (
     SELECT *,
            CASE outcome WHEN 'rotated' THEN successor_hash WHEN 'reissued' THEN reissue_hash ELSE token_hash END AS live_hash
-    FROM decided
+    FROM judged
 ),
 changed AS (
     UPDATE sessions s
     SET token_hash = d.live_hash,
-        parent_hash = CASE d.outcome WHEN 'rotated' THEN d.presented_hash ELSE d.parent_hash END,
+        parent_hash = CASE d.outcome WHEN 'rotated' THEN NULL WHEN 'reissued' THEN d.presented_hash ELSE s.parent_hash END,
         rotated_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE d.rotated_at END,
         expires_at = CASE d.outcome WHEN 'replayed' THEN s.expires_at ELSE d.good_until END,
         ended_at = CASE d.outcome WHEN 'replayed' THEN now() END

@@ -194,6 +194,7 @@ pub async fn by_refresh_token(
     session: Uuid,
     family_hash: &Hash,
     token_hash: &Hash,
+    successor_hash: &Hash,
     exchangeable: Option<u32>,
 ) -> Result<Option<Uuid>, Error> {
     let session = sqlx::query_scalar!(
@@ -201,11 +202,13 @@ pub async fn by_refresh_token(
          WHERE id = $1 AND family_hash = $2
          AND ($4::integer IS NULL
               OR (expires_at > now()
-                  AND (token_hash = $3 OR (parent_hash = $3 AND rotated_at > now() - $4 * interval '1 second'))))",
+                  AND (token_hash = $3
+                       OR (rotated_at > now() - $4 * interval '1 second' AND (token_hash = $5 OR parent_hash = $3)))))",
         session,
         family_hash.as_slice(),
         token_hash.as_slice(),
         exchangeable.map(seconds),
+        successor_hash.as_slice(),
     );
     Ok(session.fetch_optional(pool).await?)
 }
@@ -295,12 +298,12 @@ pub struct SessionRow {
 /// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query!(
-        r#"SELECT s.id, i.provider, s.created_at, coalesce(s.rotated_at, s.created_at) AS "last_used_at!", host(s.ip) AS ip, s.user_agent, s.device_name,
+        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, host(s.ip) AS ip, s.user_agent, s.device_name,
                   s.device_platform
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
            WHERE i.user_id = $1
-           ORDER BY coalesce(s.rotated_at, s.created_at) DESC, s.id DESC"#,
+           ORDER BY s.rotated_at DESC, s.id DESC"#,
         user,
     );
     let rows = rows.fetch_all(pool).await?.into_iter();

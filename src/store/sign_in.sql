@@ -10,14 +10,14 @@ WITH input AS (
            $4::boolean AS email_verified,
            -- The provider proves the e-mail: it is verified, and its link policy counts.
            $5::boolean AS proves, $6::text AS name, $7::text AS picture,
-           $8::uuid AS session_id, $9::bytea AS family_hash, $10::bytea AS token_hash, $11::uuid AS event_id,
-           $12::text AS client_id, $13::text::inet AS ip, $14::text AS user_agent, $15::text AS device_name,
-           $16::text AS device_platform, $17::text AS request_id,
-           now() + $18::integer * interval '1 second' AS expires_at,
-           $19::uuid AS new_user_id, $20::uuid AS new_identity_id, $21::uuid AS loss_event_id,
+           $8::uuid AS session_id, $9::bytea AS family_hash, $10::bytea AS token_hash,
+           $11::text AS client_id, $12::text::inet AS ip, $13::text AS user_agent, $14::text AS device_name,
+           $15::text AS device_platform, $16::text AS request_id,
+           now() + $17::integer * interval '1 second' AS expires_at,
+           $18::uuid AS new_user_id, $19::uuid AS new_identity_id, $20::uuid AS loss_event_id,
            -- What becomes of an unknown identity whose e-mail somebody has, or nobody: 'linked' and 'created', or the
            -- reason of a refusal.
-           $22::text AS if_taken, $23::text AS if_free, $24::boolean AS refuse_recycled
+           $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
@@ -174,8 +174,8 @@ opened AS (
     FROM input t JOIN answer a ON a.opens
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, provider, email, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT t.event_id,
+    INSERT INTO events (id, kind, reason, provider, email, user_id, ip, user_agent, request_id, detail)
+    SELECT t.session_id,
            CASE a.outcome
                WHEN 'signed_in' THEN 'signed_in'
                WHEN 'linked' THEN 'identity_linked'
@@ -190,7 +190,6 @@ recorded AS (
            t.provider,
            CASE WHEN NOT a.opens THEN t.folded END,
            coalesce(a.user_id, CASE a.outcome WHEN 'user_disabled' THEN (SELECT id FROM holder) END),
-           CASE WHEN a.opens THEN t.session_id END,
            t.ip, t.user_agent, t.request_id,
            CASE WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id) END
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true

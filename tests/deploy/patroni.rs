@@ -16,13 +16,14 @@ use serde_json::Value;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinSet;
 use uuid::Uuid;
-use vestibule::service::refresh_token::RefreshToken;
+use vestibule::secret::Secret;
+use vestibule::service::refresh_token::{RefreshToken, Successors};
 
 use crate::phone;
 use crate::support::provider::Provider;
 use crate::support::token;
 use crate::tools::{Running, eventually, folder, free_port, postgres, program, shipped};
-use crate::vestibule::Vestibule;
+use crate::vestibule::{SECRET_KEY, Vestibule};
 
 const NODES: usize = 3;
 /// What `deploy/patroni` says, and what is true here.
@@ -140,7 +141,7 @@ fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
     (running, port)
 }
 
-/// What people were told: user, session, hash of the refresh token, each as it came.
+/// What people were told: user, session, hashes of the refresh token and of its successor, each as it came.
 struct Ledger {
     file: PathBuf,
     lines: Mutex<File>,
@@ -158,10 +159,17 @@ impl Ledger {
         let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
         let payload = URL_SAFE_NO_PAD.decode(payload);
         let claims: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
-        let hash = STANDARD.encode(RefreshToken::parse(token).unwrap().token_hash());
+        let token = RefreshToken::parse(token).unwrap();
+        let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned())).of(&token);
+        let [hash, successor] = [token, successor].map(|token| STANDARD.encode(token.token_hash()));
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        writeln!(self.lines.lock().unwrap(), "{} {} {hash}", text(&claims["sub"]), text(&claims["sid"]))
-            .unwrap();
+        writeln!(
+            self.lines.lock().unwrap(),
+            "{} {} {hash} {successor}",
+            text(&claims["sub"]),
+            text(&claims["sid"])
+        )
+        .unwrap();
     }
 
     fn lines(&self) -> Vec<String> {
@@ -170,19 +178,25 @@ impl Ledger {
 
     /// How many lines the database does not know.
     async fn missing(&self, connection: &mut PgConnection) -> usize {
-        // A session knows its live token and that one's parent, so of each it is the last that counts.
+        // A session knows its live token and, by that one, its parent, so of each it is the last that counts.
         let lines = self.lines();
-        let told: BTreeMap<_, _> = lines.iter().filter_map(|line| line.rsplit_once(' ')).collect();
+        let told: BTreeMap<_, _> = lines
+            .iter()
+            .filter_map(|line| line.match_indices(' ').nth(1).map(|(at, _)| line.split_at(at)))
+            .collect();
         let mut missing = 0;
-        for (whose, hash) in told {
+        for (whose, hashes) in told {
             let (user, session) = whose.split_once(' ').unwrap();
+            let (hash, successor) = hashes.trim().split_once(' ').unwrap();
             let known: bool = sqlx::query_scalar(
                 "SELECT EXISTS (SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
-                                WHERE i.user_id = $1 AND s.id = $2 AND decode($3, 'base64') IN (s.token_hash, s.parent_hash))",
+                                WHERE i.user_id = $1 AND s.id = $2
+                                AND s.token_hash IN (decode($3, 'base64'), decode($4, 'base64')))",
             )
             .bind(user.parse::<Uuid>().unwrap())
             .bind(session.parse::<Uuid>().unwrap())
             .bind(hash)
+            .bind(successor)
             .fetch_one(&mut *connection)
             .await
             .unwrap();

@@ -10,6 +10,9 @@ use crate::support::provider::Provider;
 use crate::support::token;
 use crate::tools::{Running, eventually, free_port};
 
+/// The secret that all instances share.
+pub const SECRET_KEY: &str = "a secret key that only the tests use";
+
 /// One instance, started and stopped any number of times.
 pub struct Vestibule {
     pub port: u16,
@@ -31,7 +34,7 @@ impl Vestibule {
     pub fn new(folder: &Path, database: &str, tokeninfo: &str) -> Self {
         [
             ("ROCKET_PUBLIC_URL", "https://id.example.com"),
-            ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
+            ("ROCKET_SECRET_KEY", SECRET_KEY),
             ("ROCKET_WORKERS", "2"),
             ("ROCKET_RATE_LIMIT", "{enabled=false}"),
             ("DATABASE_URL", database),

@@ -178,7 +178,7 @@ fn visit(
     let (ip, at) = (address(dice), timestamp(opened));
     let mut secret = || format!("\\x{}", dice.hex(32));
     let (family, token) = (secret(), secret());
-    let parent = (seen > opened).then(|| (secret(), timestamp(seen)));
+    let rotated = timestamp(seen.max(opened));
     let expires = timestamp(seen + TOKEN);
     batch.push(
         Table::Sessions,
@@ -187,9 +187,9 @@ fn visit(
             Some(&identity),
             Some(&family),
             Some(&token),
-            text(parent.as_ref().map(|(hash, _)| hash)),
+            None,
             Some(&at),
-            text(parent.as_ref().map(|(_, rotated)| rotated)),
+            Some(&rotated),
             Some(&expires),
             text(ended.as_ref()),
             Some(&"made-up"),
@@ -200,18 +200,18 @@ fn visit(
         ],
     );
     let kind = if opened == person.created { "user_created" } else { "signed_in" };
-    let (event, request) = (dice.id(opened), dice.hex(16));
+    let request = dice.hex(16);
     batch.push(
         Table::Events,
         &[
-            Some(&event),
+            Some(&id),
             Some(&at),
             Some(&kind),
             None,
             Some(&provider),
             None,
             Some(&person.id),
-            Some(&id),
+            None,
             Some(&ip),
             Some(agent),
             Some(&request),

@@ -207,6 +207,7 @@ async fn revoke(
     form: Result<FormBody, Problem>,
     db: &Db,
     issuer: &State<Issuer>,
+    shared: &State<SharedStatements>,
     origin: ClientOrigin,
 ) -> Result<Revoked, Failure> {
     let form = form?;
@@ -214,7 +215,7 @@ async fn revoke(
     let of_access = issuer.verify(presented, clock::now()).await.ok().map(|token| token.session);
     match of_access {
         Some(session) => sign_out(db.pool(), session, Scope::Local, &origin.0).await?,
-        None => sign_out_by_token(db.pool(), presented, Scope::Local, &origin.0).await?,
+        None => sign_out_by_token(db.pool(), &shared.successors, presented, Scope::Local, &origin.0).await?,
     }
     Ok(Revoked((), Header::new("Cache-Control", "no-store")))
 }

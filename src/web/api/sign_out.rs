@@ -1,9 +1,10 @@
 //! `POST /api/v1/auth/logout`: ends this session, the user's others, or all.
 
 use rocket::http::Status;
-use rocket::{Route, post, routes};
+use rocket::{Route, State, post, routes};
 use utoipa::{OpenApi, ToSchema};
 
+use crate::service::SharedStatements;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
 use crate::web::guard::departing::SignOutRequest;
@@ -58,6 +59,7 @@ async fn logout(
     departing: Departing,
     scope: Vec<&str>,
     db: &Db,
+    shared: &State<SharedStatements>,
     origin: ClientOrigin,
 ) -> Result<Status, Problem> {
     let scope = match *scope {
@@ -68,7 +70,9 @@ async fn logout(
     };
     match departing {
         Departing::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,
-        Departing::Token(token) => sign_out_by_token(db.pool(), &token, scope, &origin.0).await?,
+        Departing::Token(token) => {
+            sign_out_by_token(db.pool(), &shared.successors, &token, scope, &origin.0).await?;
+        }
     }
     Ok(Status::NoContent)
 }

@@ -408,7 +408,7 @@ async fn the_database_itself_refuses_what_the_rules_exclude() {
             "identities_user_id_fkey",
             "INSERT INTO identities (id, user_id, provider, subject) VALUES (gen_random_uuid(), gen_random_uuid(), 'idp', 'x')",
         ),
-        ("sessions_parent_rotated", "UPDATE sessions SET parent_hash = token_hash"),
+        ("sessions_parent_hash_length", "UPDATE sessions SET parent_hash = 'short'"),
         ("sessions_token_hash_length", "UPDATE sessions SET token_hash = 'short'"),
     ];
     for (constraint, sql) in statements {

@@ -21,7 +21,7 @@ async fn stored(app: &App, answer: &Answer) -> String {
     assert!(answer.status.is_success(), "{}", answer.text);
     let addresses: (String, String) = sqlx::query_as(
         "SELECT host(events.ip), host(sessions.ip)
-         FROM events JOIN sessions ON sessions.id = events.session_id WHERE request_id = $1",
+         FROM events JOIN sessions ON sessions.id = events.id WHERE request_id = $1",
     )
     .bind(answer.header("X-Request-Id"))
     .fetch_one(&app.database.pool)
