@@ -270,6 +270,17 @@ mod tests {
     }
 
     #[test]
+    fn it_is_half_open_once_its_time_is_over_though_nobody_has_called_yet() {
+        let (breaker, start) = (Breaker::new(), Instant::now());
+        fail(&breaker, 6, start);
+        let end = start + OPEN;
+        assert_eq!(breaker.state(end.checked_sub(Duration::from_millis(1)).unwrap()), State::Open);
+        assert_eq!(breaker.state(end), State::HalfOpen);
+        breaker.admit(end).unwrap();
+        assert_eq!(breaker.state(end), State::HalfOpen, "and while the probe is under way");
+    }
+
+    #[test]
     fn no_number_of_callers_failures_opens_it_while_probes_are_answered() {
         let (breaker, now) = (Breaker::new(), Instant::now());
         let mut probes = 0;
