@@ -14,7 +14,7 @@ use vestibule::service::KeyRing;
 
 use crate::support::app::App;
 use crate::support::keys::{ISSUER, issuer};
-use crate::support::token::{now, with};
+use crate::support::token::{claims, now, with};
 
 fn header(keys: &KeyRing, changes: &Value) -> Value {
     with(json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).unwrap().kid }), changes)
@@ -54,6 +54,34 @@ async fn the_tokens_of_this_table_are_sound_until_something_is_changed() {
         let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&claims));
         assert!(issuer(&app.keys).verify(&token, now()).await.is_ok(), "clocks that differ: {claims}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_may_differ_by_five_seconds_and_not_by_one_more() {
+    let app = App::start().await;
+    let at = now();
+    for (claims, last_refused, first_accepted) in [
+        (json!({ "exp": at }), 5, 4),
+        (json!({ "iat": at }), -6, -5),
+        (json!({ "iat": at - 60, "nbf": at }), -6, -5),
+    ] {
+        let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&claims));
+        for (seconds, accepted) in [(last_refused, false), (first_accepted, true)] {
+            let verdict = issuer(&app.keys).verify(&token, at + seconds).await;
+            assert_eq!(verdict.is_ok(), accepted, "{claims}, {seconds} s later");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_lives_as_long_as_the_answer_that_brought_it_says() {
+    let app = App::start().await;
+    let before = now();
+    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
+    let after = now();
+    let (token, lives) = (answer.access_token(), answer.json()["expires_in"].as_i64().unwrap());
+    assert!(issuer(&app.keys).verify(&token, before + lives + 4).await.is_ok());
+    assert!(issuer(&app.keys).verify(&token, after + lives + 5).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
