@@ -140,7 +140,7 @@ pub struct VerifiedClaims {
     pub subject: String,
     /// `email`, if it is exactly one e-mail address.
     pub email: Option<Email>,
-    /// True if the provider confirms that the e-mail address belongs to this user.
+    /// True if there is an e-mail address, and the provider confirms that it belongs to this user.
     pub email_verified: bool,
     /// `hd`, the organisation that manages the account.
     pub hosted_domain: Option<String>,
