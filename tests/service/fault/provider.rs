@@ -179,6 +179,7 @@ async fn an_error_inside_a_200_is_never_a_success() {
         (json!("invalid_token"), 401, "invalid_token"),
         (json!({ "code": 400 }), 401, "invalid_token"),
         (json!("server_error"), 503, "provider_unavailable"),
+        (json!("temporarily_unavailable"), 503, "provider_unavailable"),
     ] {
         app.provider.behave(Behaviour::Json(with(sound.clone(), &json!({ "error": error }))));
         let (answer, _) = timed(&app).await;
