@@ -83,7 +83,7 @@ pub struct Provider {
     pub verify: Verify,
     /// The token-information endpoint; `None` if it is not used or has to be discovered.
     pub tokeninfo_url: Option<Url>,
-    /// The HTTP method of that endpoint.
+    /// The HTTP method of that endpoint; for introspection, always POST.
     pub tokeninfo_method: Method,
     /// The request that the endpoint expects.
     pub protocol: Protocol,

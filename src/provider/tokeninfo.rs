@@ -27,8 +27,7 @@ const LONGEST_TARGET: usize = 8_000;
 /// Refuses a token that is too long for a query string, before the provider is called.
 pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
     let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
-    let introspected = matches!(provider.protocol, Protocol::Introspection(_));
-    if provider.verify == Verify::Jwks || introspected || provider.tokeninfo_method == Method::Post {
+    if provider.verify == Verify::Jwks || provider.tokeninfo_method == Method::Post {
         return Ok(());
     }
     let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
