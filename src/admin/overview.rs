@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::Staff;
 use crate::clock;
-use crate::provider::{Breaker, Providers, Snapshot};
+use crate::provider::{Breaker, CallStats, Providers};
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
 use crate::web::problem::Kind;
@@ -63,13 +63,13 @@ struct Now {
     slow: Option<u64>,
 }
 
-impl From<&Snapshot> for Now {
-    fn from(snapshot: &Snapshot) -> Self {
+impl From<&CallStats> for Now {
+    fn from(stats: &CallStats) -> Self {
         Self {
-            well: snapshot.breaker == Breaker::Closed,
-            breaker: snapshot.breaker.name(),
-            median: snapshot.percentile(50),
-            slow: snapshot.percentile(95),
+            well: stats.breaker == Breaker::Closed,
+            breaker: stats.breaker.name(),
+            median: stats.percentile(50),
+            slow: stats.percentile(95),
         }
     }
 }
@@ -101,11 +101,11 @@ impl View for Overview {
             row("sign_in_refused", super::samples::NASTY, 1),
         ];
         let now: Timestamp = "2026-06-21T12:34:56Z".parse().unwrap();
-        let snapshot = |breaker| Snapshot { breaker, ..Snapshot::default() };
+        let stats = |breaker| CallStats { breaker, ..CallStats::default() };
         let providers = BTreeMap::from([
-            ("google", Snapshot { latency: [1; 12], ..snapshot(Breaker::Closed) }),
-            ("line", snapshot(Breaker::Open)),
-            (super::samples::NASTY, snapshot(Breaker::HalfOpen)),
+            ("google", CallStats { latency: [1; 12], ..stats(Breaker::Closed) }),
+            ("line", stats(Breaker::Open)),
+            (super::samples::NASTY, stats(Breaker::HalfOpen)),
         ]);
         [&rows[..], &[]].map(|rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC))).into()
     }
@@ -118,13 +118,13 @@ fn outcome(kind: &str) -> Option<usize> {
 }
 
 impl Overview {
-    fn new(rows: &[CountRow], providers: &BTreeMap<&str, Snapshot>, now: &Zoned) -> Self {
+    fn new(rows: &[CountRow], providers: &BTreeMap<&str, CallStats>, now: &Zoned) -> Self {
         let lately = now.timestamp().as_second() - LATELY * 86_400;
         let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 4]>::new(), BTreeMap::<_, [u64; 4]>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
-        for (name, snapshot) in providers {
-            let now = Some(snapshot.into());
+        for (name, stats) in providers {
+            let now = Some(stats.into());
             health
                 .insert(name, ProviderHealth { name: (*name).to_owned(), now, ..ProviderHealth::default() });
         }
@@ -194,5 +194,5 @@ async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result
         Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
     let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let rows = since(db.pool(), from - Duration::days(DAYS)).await?;
-    Ok(Page::new(&staff, &Overview::new(&rows, &providers.health(), &now)))
+    Ok(Page::new(&staff, &Overview::new(&rows, &providers.call_stats(), &now)))
 }

@@ -37,16 +37,16 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The item is in order.
-    Good(String),
+    Ok(String),
     /// The service runs, but the item should be corrected.
-    Doubtful {
+    Warn {
         /// The problem.
         problem: String,
         /// The remedy.
         remedy: String,
     },
     /// The service does not start, or some users cannot sign in.
-    Wrong {
+    Fail {
         /// The problem.
         problem: String,
         /// The remedy.
@@ -55,12 +55,12 @@ pub enum State {
 }
 
 impl State {
-    fn doubtful(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::Doubtful { problem: problem.into(), remedy: remedy.into() }
+    fn warn(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Warn { problem: problem.into(), remedy: remedy.into() }
     }
 
-    fn wrong(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::Wrong { problem: problem.into(), remedy: remedy.into() }
+    fn fail(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Fail { problem: problem.into(), remedy: remedy.into() }
     }
 }
 
@@ -85,7 +85,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             if pooler::keeps_statements(&mut connection, &mut second).await? {
                 stored(config, &mut connection, here, took, &mut say).await?;
             } else {
-                say("pooler", State::wrong("mixes up prepared statements", POOLER_REMEDY));
+                say("pooler", State::fail("mixes up prepared statements", POOLER_REMEDY));
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
@@ -113,7 +113,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
 fn proxies(config: &Config) -> Option<State> {
     let address: IpAddr = config.figment.extract_inner("address").ok()?;
     (config.proxies.are_none() && !address.is_loopback()).then(|| {
-        State::doubtful(
+        State::warn(
             format!("the service listens on {address}, and `ROCKET_TRUSTED_PROXIES` / `trusted_proxies` is empty"),
             "put a proxy in front that gives slow clients up, and name it there: without one, idle connections stay \
              open without end; without its name, all its clients are one address",
@@ -122,7 +122,7 @@ fn proxies(config: &Config) -> Option<State> {
 }
 
 fn unreachable(why: &str) -> State {
-    State::wrong(
+    State::fail(
         format!("cannot be used: {why}"),
         "check DATABASE_URL, and that PostgreSQL runs and accepts it",
     )
@@ -141,16 +141,16 @@ async fn stored(
     say(
         "database",
         match (here, server.encrypted) {
-            (_, true) => State::Good(format!("{what}, encrypted")),
-            (true, false) => State::Good(format!("{what}, on this machine")),
-            (false, false) => State::doubtful(
+            (_, true) => State::Ok(format!("{what}, encrypted")),
+            (true, false) => State::Ok(format!("{what}, on this machine")),
+            (false, false) => State::warn(
                 format!("{what}, on another machine and not encrypted"),
                 "add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own",
             ),
         },
     );
     if !pooler::keeps_time_limits(connection).await? {
-        say("pooler", State::doubtful("drops the service's time limits", LIMITS_REMEDY));
+        say("pooler", State::warn("drops the service's time limits", LIMITS_REMEDY));
     }
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
     let difference = migrations::difference(connection).await?;
@@ -165,19 +165,19 @@ async fn stored(
 fn schema(difference: &Difference) -> State {
     let Difference { known, missing, unknown, altered } = difference;
     match (missing.first(), unknown.first(), altered.first()) {
-        (Some(first), ..) => State::wrong(
+        (Some(first), ..) => State::fail(
             format!("{} of {known} migrations are not applied, from {first} on", missing.len()),
             "run `vestibule migrate`, or start the service, which does it",
         ),
-        (_, Some(first), _) => State::wrong(
+        (_, Some(first), _) => State::fail(
             format!("migration {first} is of a newer program"),
             "use that one: this one does not start on its schema",
         ),
-        (.., Some(first)) => State::wrong(
+        (.., Some(first)) => State::fail(
             format!("migration {first} was applied with another text, or not to its end"),
             "restore the database, or use the program that it was made with",
         ),
-        (None, None, None) => State::Good(format!("all {known} migrations are applied")),
+        (None, None, None) => State::Ok(format!("all {known} migrations are applied")),
     }
 }
 
@@ -187,29 +187,29 @@ async fn signing_keys(config: &Config) -> Result<State, Error> {
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
     pool.close().await;
     Ok(match readable {
-        Ok(0) => State::Good("none yet; the first start makes one".into()),
-        Ok(number) => State::Good(format!("{number} can be opened with `secret_key`")),
-        Err(signing_key::Error::Sealed(_)) => State::wrong(
+        Ok(0) => State::Ok("none yet; the first start makes one".into()),
+        Ok(number) => State::Ok(format!("{number} can be opened with `secret_key`")),
+        Err(signing_key::Error::Sealed(_)) => State::fail(
             "were made with another `secret_key`",
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",
         ),
-        Err(error) => State::wrong(error.to_string(), "check the database"),
+        Err(error) => State::fail(error.to_string(), "check the database"),
     })
 }
 
 fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)) {
-    let Finding { asked, host, took, ahead, outcome, doubt } = finding;
-    let subject = format!("provider {}, {asked} ({host})", provider.name);
+    let Finding { endpoint, host, took, ahead, outcome, warning } = finding;
+    let subject = format!("provider {}, {endpoint} ({host})", provider.name);
     let took = took.map(|took| format!(", {} ms", took.as_millis())).unwrap_or_default();
     say(
         &subject,
         match outcome {
-            Ok(well) => State::Good(format!("{well}{took}")),
-            Err(wrong) => State::wrong(format!("{}{took}", wrong.problem), wrong.remedy),
+            Ok(well) => State::Ok(format!("{well}{took}")),
+            Err(fault) => State::fail(format!("{}{took}", fault.problem), fault.remedy),
         },
     );
-    if let Some(doubt) = doubt {
-        say(&subject, State::doubtful(doubt.problem, doubt.remedy));
+    if let Some(warning) = warning {
+        say(&subject, State::warn(warning.problem, warning.remedy));
     }
     if let Some(ahead) = ahead {
         say(&format!("{subject}, its clock"), clock_state(ahead, "the provider's"));
@@ -222,7 +222,7 @@ fn clock_state(ahead: i64, whose: &str) -> State {
     let direction = if ahead < 0 { "ahead of" } else { "behind" };
     if seconds > CLOSE.unsigned_abs() {
         let problem = format!("this machine's clock is {seconds} s {direction} {whose}");
-        return State::doubtful(problem, "set this machine's clock by NTP; tokens seem too young or too old");
+        return State::warn(problem, "set this machine's clock by NTP; tokens seem too young or too old");
     }
-    State::Good(format!("{seconds} s from this machine's"))
+    State::Ok(format!("{seconds} s from this machine's"))
 }

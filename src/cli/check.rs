@@ -28,11 +28,11 @@ pub(super) fn run() -> Result {
         }
     }
     let config = Config::read(figment)?;
-    print(&Line { subject: "settings".into(), state: State::Good("are sound".into()) });
+    print(&Line { subject: "settings".into(), state: State::Ok("are sound".into()) });
     super::block_on(1, async move {
         let mut wrong = 0_usize;
         check::check(&config, |line| {
-            wrong += usize::from(matches!(line.state, State::Wrong { .. }));
+            wrong += usize::from(matches!(line.state, State::Fail { .. }));
             print(&line);
         })
         .await?;
@@ -46,8 +46,8 @@ pub(super) fn run() -> Result {
 
 fn print(Line { subject, state }: &Line) {
     match state {
-        State::Good(well) => println!("ok     {subject}: {well}"),
-        State::Doubtful { problem, remedy } => println!("warn   {subject}: {problem}; {remedy}"),
-        State::Wrong { problem, remedy } => println!("wrong  {subject}: {problem}; {remedy}"),
+        State::Ok(well) => println!("ok     {subject}: {well}"),
+        State::Warn { problem, remedy } => println!("warn   {subject}: {problem}; {remedy}"),
+        State::Fail { problem, remedy } => println!("wrong  {subject}: {problem}; {remedy}"),
     }
 }

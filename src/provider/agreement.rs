@@ -10,7 +10,7 @@ use crate::domain::json::Object;
 /// an introspection is not compared, because Keycloak returns the audiences of the user's roles.
 ///
 /// The claims have passed every check by now, so a contradiction is the provider's fault.
-pub(super) fn check(own: &Object, answer: &Object, introspected: bool) -> Result<(), Unavailable> {
+pub(super) fn cross_check(own: &Object, answer: &Object, introspected: bool) -> Result<(), Unavailable> {
     let text = |claims: &'_ Object, name| claims.str(name).unwrap_or_default().to_owned();
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
         && text(own, "sub") == text(answer, "sub")

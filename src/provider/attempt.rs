@@ -27,7 +27,7 @@ impl From<Unavailable> for Failure {
 }
 
 /// Makes an attempt, and retries once after a transient failure.
-pub(super) async fn twice<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
+pub(super) async fn retry_once<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
 where
     A: Future<Output = Result<T, Failure>>,
 {

@@ -63,8 +63,8 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                 id_token.ok_or_else(|| Unavailable::new("no_id_token").into())
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
-                No::Client => Unavailable::client_authentication().into(),
-                No::Code(error) => {
+                ErrorResponse::Client => Unavailable::client_authentication().into(),
+                ErrorResponse::Code(error) => {
                     let refusal = Refusal::new(Reason::InvalidToken, "the provider does not accept the code");
                     let log = Some(format!("the provider does not accept the code: {error}"));
                     Refusal { log, ..refusal }.into()
@@ -77,7 +77,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
 }
 
 /// An error response of a token endpoint (RFC 6749 §5.2).
-pub(super) enum No {
+pub(super) enum ErrorResponse {
     /// The provider rejects our client credentials.
     Client,
     /// Any other error, with its code if it has a valid one.
@@ -86,16 +86,16 @@ pub(super) enum No {
 
 /// Reads a 400 or 401. A wrong client secret must not be blamed on the code: every sign-in would then fail
 /// without a hint at the cause.
-pub(super) async fn error(response: Response) -> No {
+pub(super) async fn error(response: Response) -> ErrorResponse {
     let status = response.status();
     let error = answer::json(response).await.ok();
     let error = error.as_ref().and_then(|error| error.str("error")).unwrap_or_default();
     if matches!(error, "invalid_client" | "unauthorized_client")
         || status == StatusCode::UNAUTHORIZED && error != "invalid_grant"
     {
-        return No::Client;
+        return ErrorResponse::Client;
     }
-    No::Code(error_name(error).to_owned())
+    ErrorResponse::Code(error_name(error).to_owned())
 }
 
 /// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).

@@ -37,7 +37,7 @@ pub(super) struct Document<T> {
     read: Read<T>,
     state: Mutex<State<T>>,
     /// Held by the task that fetches.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    fetch_lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State<T> {
@@ -64,32 +64,39 @@ impl<T: Send + Sync + 'static> Document<T> {
     pub fn new(client: Client, provider: &str, setting: &'static str, read: Read<T>) -> Arc<Self> {
         let state = State { held: None, fetches: 0, fetched_at: None, renewed_at: None, failure: None };
         let state = Mutex::new(state);
-        Arc::new(Self { client, provider: provider.to_owned(), setting, read, state, turn: Arc::default() })
+        Arc::new(Self {
+            client,
+            provider: provider.to_owned(),
+            setting,
+            read,
+            state,
+            fetch_lock: Arc::default(),
+        })
     }
 
     /// Returns the document at this URL, from the cache or from the provider.
     pub async fn get(self: &Arc<Self>, url: &Url, now: i64) -> Result<Arc<Held<T>>, Unavailable> {
         let fetches = {
             let state = self.state();
-            match state.held_of(url) {
+            match state.held_for(url) {
                 Some(held) if now < held.refresh_at => return Ok(held),
                 // The provider is known to fail, so callers do not wait for another failure.
-                Some(held) if now < held.expires_at || state.failure.is_some() && held.serves(now) => {
+                Some(held) if now < held.expires_at || state.failure.is_some() && held.is_usable(now) => {
                     let fetches = state.fetches;
                     drop(state);
-                    self.refresh_aside(url, now, fetches);
+                    self.refresh_in_background(url, now, fetches);
                     return Ok(held);
                 }
-                _ if state.failing(now) => return Err(state.why()),
+                _ if state.failing(now) => return Err(state.last_failure()),
                 _ => state.fetches,
             }
         };
         self.fetch_once(url, now, fetches, false).await;
         let state = self.state();
-        state.held_of(url).filter(|held| held.serves(now)).ok_or_else(|| state.why())
+        state.held_for(url).filter(|held| held.is_usable(now)).ok_or_else(|| state.last_failure())
     }
 
-    /// Fetches the document again because something is missing in `than`. Returns true with it if that fetch
+    /// Fetches the document again because something is missing in `old`. Returns true with it if that fetch
     /// began after this call: only then is it known that the missing item does not exist.
     ///
     /// # Errors
@@ -98,12 +105,12 @@ impl<T: Send + Sync + 'static> Document<T> {
         self: &Arc<Self>,
         url: &Url,
         now: i64,
-        than: &Arc<Held<T>>,
+        old: &Arc<Held<T>>,
     ) -> Result<(Arc<Held<T>>, bool), Unavailable> {
         let fetches = {
             let state = self.state();
-            match (state.held_of(url), &state.failure) {
-                (Some(held), _) if !Arc::ptr_eq(&held, than) => return Ok((held, false)),
+            match (state.held_for(url), &state.failure) {
+                (Some(held), _) if !Arc::ptr_eq(&held, old) => return Ok((held, false)),
                 (_, Some(failure)) if since(state.fetched_at, now) < BETWEEN_RENEWALS => {
                     return Err(failure.clone());
                 }
@@ -111,7 +118,7 @@ impl<T: Send + Sync + 'static> Document<T> {
             }
             let since = since(state.renewed_at, now);
             if since < BETWEEN_RENEWALS {
-                return Err(unknown(BETWEEN_RENEWALS - since));
+                return Err(unknown_key(BETWEEN_RENEWALS - since));
             }
             state.fetches
         };
@@ -119,13 +126,13 @@ impl<T: Send + Sync + 'static> Document<T> {
         let state = self.state();
         match &state.failure {
             Some(failure) => Err(failure.clone()),
-            None => state.held_of(url).map(|held| (held, own)).ok_or_else(|| state.why()),
+            None => state.held_for(url).map(|held| (held, own)).ok_or_else(|| state.last_failure()),
         }
     }
 
     /// Fetches, or waits for the fetch of another caller. Returns true if the fetch was this caller's own.
     async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64, renews: bool) -> bool {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let fetch_lock = Arc::clone(&self.fetch_lock).lock_owned().await;
         if self.state().fetches != seen {
             return false;
         }
@@ -133,7 +140,7 @@ impl<T: Send + Sync + 'static> Document<T> {
         // The fetch is a task of its own, so that a cancelled caller does not cancel it for those who wait.
         let fetch = tokio::spawn(async move {
             document.fetch(&url, now, renews).await;
-            drop(turn);
+            drop(fetch_lock);
         });
         // A panic is in the log already, and the document is unchanged.
         let _ = fetch.await;
@@ -141,8 +148,8 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 
     /// Starts a fetch in the background, unless one is under way or has just failed.
-    fn refresh_aside(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
-        let Ok(turn) = Arc::clone(&self.turn).try_lock_owned() else { return };
+    fn refresh_in_background(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
+        let Ok(fetch_lock) = Arc::clone(&self.fetch_lock).try_lock_owned() else { return };
         {
             let state = self.state();
             if state.fetches != seen || state.failing(now) {
@@ -152,13 +159,13 @@ impl<T: Send + Sync + 'static> Document<T> {
         let (document, url) = (Arc::clone(self), url.clone());
         tokio::spawn(async move {
             document.fetch(&url, now, false).await;
-            drop(turn);
+            drop(fetch_lock);
         });
     }
 
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
-        let fetched = attempt::twice(|| self.attempt(url, now));
+        let fetched = attempt::retry_once(|| self.attempt(url, now));
         let fetched = timeout(DEADLINE, fetched).await.unwrap_or(Err(Unavailable::new("timeout").into()));
         let mut state = self.state();
         state.fetches += 1;
@@ -200,7 +207,7 @@ impl<T: Send + Sync + 'static> Document<T> {
 }
 
 /// Reports a key id that is not in the document but may be in the next one.
-pub(super) fn unknown(seconds: i64) -> Unavailable {
+pub(super) fn unknown_key(seconds: i64) -> Unavailable {
     // Anybody can make one up.
     Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1)).by_token()
 }
@@ -212,7 +219,7 @@ fn since(at: Option<i64>, now: i64) -> i64 {
 
 impl<T> State<T> {
     /// Returns the last good document, if it came from this URL.
-    fn held_of(&self, url: &Url) -> Option<Arc<Held<T>>> {
+    fn held_for(&self, url: &Url) -> Option<Arc<Held<T>>> {
         self.held.as_ref().filter(|held| held.url == *url).cloned()
     }
 
@@ -221,14 +228,14 @@ impl<T> State<T> {
         self.failure.is_some() && since(self.fetched_at, now) < AFTER_FAILURE
     }
 
-    fn why(&self) -> Unavailable {
+    fn last_failure(&self) -> Unavailable {
         self.failure.clone().unwrap_or(Unavailable::new("no_document"))
     }
 }
 
 impl<T> Held<T> {
     /// Returns true if the document may be used while its provider fails.
-    const fn serves(&self, now: i64) -> bool {
+    const fn is_usable(&self, now: i64) -> bool {
         now < self.expires_at.saturating_add(STALE)
     }
 }
@@ -261,8 +268,8 @@ mod tests {
         document.state().fetched_at = Some(NOW);
         for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {
             document.state().failure = failed.then(|| Unavailable::new("connect"));
-            document.refresh_aside(&url, NOW, seen);
-            assert_eq!(document.turn.try_lock().is_err(), fetches, "{seen} {failed}");
+            document.refresh_in_background(&url, NOW, seen);
+            assert_eq!(document.fetch_lock.try_lock().is_err(), fetches, "{seen} {failed}");
         }
     }
 }

@@ -11,11 +11,10 @@ use tokio::time::timeout;
 
 use super::Error;
 use super::answer::{DEADLINE, Unavailable};
-use super::breaker::Verdict;
-use super::flights::{Flights, Key};
-use super::gate::Gate;
-use super::health::{Health, Snapshot};
-use super::verdicts::Verdicts;
+use super::answer_cache::AnswerCache;
+use super::bulkhead::{Bulkhead, CallResult};
+use super::call_stats::{CallCounters, CallStats};
+use super::single_flight::{Key, SingleFlight};
 use crate::config::Provider;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
@@ -26,25 +25,25 @@ const PROBE: Duration = Duration::from_secs(2);
 /// The endpoint with its protections.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    gate: Gate,
-    flights: Flights<Result<Arc<Object>, Error>>,
-    verdicts: Verdicts<Arc<Object>>,
-    health: Health,
+    bulkhead: Bulkhead,
+    single_flight: SingleFlight<Result<Arc<Object>, Error>>,
+    answer_cache: AnswerCache<Arc<Object>>,
+    counters: CallCounters,
 }
 
 impl Endpoint {
     pub fn new(provider: &Provider) -> Self {
         Self {
-            gate: Gate::new(&provider.name, provider.max_calls),
-            flights: Flights::new(),
-            verdicts: Verdicts::new(provider.verify_cache),
-            health: Health::default(),
+            bulkhead: Bulkhead::new(&provider.name, provider.max_calls),
+            single_flight: SingleFlight::new(),
+            answer_cache: AnswerCache::new(provider.verify_cache),
+            counters: CallCounters::default(),
         }
     }
 
     /// Returns the call statistics since the start.
-    pub fn health(&self) -> Snapshot {
-        self.health.snapshot(self.gate.state())
+    pub fn call_stats(&self) -> CallStats {
+        self.counters.stats(self.bulkhead.state())
     }
 
     /// Returns the endpoint's claims about a token. Concurrent callers with the same token share one call;
@@ -63,13 +62,13 @@ impl Endpoint {
         P: Future<Output = Result<Object, Error>>,
     {
         let key = key(token);
-        if let Some(answer) = self.verdicts.get(&key, now) {
-            self.health.count("kept");
+        if let Some(answer) = self.answer_cache.get(&key, now) {
+            self.counters.count("kept");
             return Ok(answer);
         }
-        let answer = self.flights.ask(key, || self.call(call, probe)).await?;
+        let answer = self.single_flight.ask(key, || self.call(call, probe)).await?;
         if let Some(expires_at) = expiry(&answer) {
-            self.verdicts.keep(key, answer.clone(), expires_at, now);
+            self.answer_cache.insert(key, answer.clone(), expires_at, now);
         }
         Ok(answer)
     }
@@ -84,12 +83,12 @@ impl Endpoint {
         F: Future<Output = Result<Object, Error>>,
         P: Future<Output = Result<Object, Error>>,
     {
-        let count = |unavailable: &Unavailable| self.health.count(unavailable.class);
-        let mut pass = self.gate.enter().await.inspect_err(count)?;
-        if pass.probes() {
+        let count = |unavailable: &Unavailable| self.counters.count(unavailable.class);
+        let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
+        if permit.needs_probe() {
             let answer = timeout(PROBE, probe()).await;
             let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
-            pass.probed(verdict(&answer)).inspect_err(count)?;
+            permit.probed(call_result(&answer)).inspect_err(count)?;
         }
         let started = Instant::now();
         let answer = timeout(DEADLINE, call()).await;
@@ -99,19 +98,19 @@ impl Endpoint {
             Err(Error::Refused(_)) => "refused",
             Err(Error::Unavailable(unavailable)) => unavailable.class,
         };
-        self.health.called(outcome, started.elapsed());
-        pass.judge(verdict(&answer));
+        self.counters.record_call(outcome, started.elapsed());
+        permit.record(call_result(&answer));
         answer.map(Arc::new)
     }
 }
 
 /// Classifies the result of a call for the circuit breaker.
-fn verdict(answer: &Result<Object, Error>) -> Verdict {
+fn call_result(answer: &Result<Object, Error>) -> CallResult {
     match answer {
         Err(Error::Unavailable(unavailable)) if unavailable.is_outage() => {
-            Verdict::Failed(Some(Duration::from_secs(unavailable.retry_after.into())))
+            CallResult::Failure(Some(Duration::from_secs(unavailable.retry_after.into())))
         }
-        _ => Verdict::Answered,
+        _ => CallResult::Success,
     }
 }
 

@@ -36,7 +36,7 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
 }
 
 /// Returns the provider's time when it answered (RFC 9110 §6.6.1), also if a cache answered in its place.
-pub(super) fn told_time(headers: &HeaderMap) -> Option<i64> {
+pub(super) fn server_time(headers: &HeaderMap) -> Option<i64> {
     let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
     Some(timestamp(text(headers, &DATE)?)?.saturating_add(age))
 }

@@ -5,21 +5,20 @@
 
 mod agreement;
 mod answer;
+mod answer_cache;
 mod attempt;
 mod authorization_code;
-mod breaker;
-mod check;
+mod bulkhead;
+mod call_stats;
 mod client;
 mod credentials;
 mod document;
 mod endpoint;
-mod flights;
 mod freshness;
-mod gate;
-mod health;
-mod outside;
+mod probe;
+mod single_flight;
 mod tokeninfo;
-mod verdicts;
+mod verifier;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,11 +29,11 @@ use url::Url;
 pub use self::answer::Unavailable;
 use self::authorization_code::Grant;
 pub use self::authorization_code::error_name;
-pub use self::breaker::State as Breaker;
-pub use self::check::{Finding, Wrong};
+pub use self::bulkhead::State as Breaker;
+pub use self::call_stats::{BOUNDS, CallStats};
 pub use self::client::ClientError;
-pub use self::health::{BOUNDS, Snapshot};
-use self::outside::Outside;
+pub use self::probe::{Fault, Finding};
+use self::verifier::Verifier;
 use crate::config::{self, Protocol};
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::{Format, IdToken};
@@ -43,7 +42,7 @@ use crate::domain::refusal::{Reason, Refusal};
 /// The configured providers and their client.
 #[derive(Debug, Clone)]
 pub struct Providers {
-    outside: Arc<Outside>,
+    verifier: Arc<Verifier>,
     by_name: Arc<BTreeMap<String, config::Provider>>,
 }
 
@@ -64,8 +63,8 @@ impl Providers {
     /// # Errors
     /// The system's TLS root certificates cannot be used.
     pub fn new(by_name: BTreeMap<String, config::Provider>) -> Result<Self, ClientError> {
-        let outside = Arc::new(Outside::new(client::build()?, &by_name));
-        Ok(Self { outside, by_name: Arc::new(by_name) })
+        let verifier = Arc::new(Verifier::new(client::build()?, &by_name));
+        Ok(Self { verifier, by_name: Arc::new(by_name) })
     }
 
     /// Returns the names of the providers.
@@ -76,8 +75,8 @@ impl Providers {
 
     /// Returns the call statistics of each provider's endpoint, by the provider's name.
     #[must_use]
-    pub fn health(&self) -> BTreeMap<&str, Snapshot> {
-        self.outside.health()
+    pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
+        self.verifier.call_stats()
     }
 
     /// Returns the provider of that name.
@@ -92,7 +91,7 @@ impl Providers {
     /// The endpoint is neither set nor discovered within five seconds.
     pub async fn authorization_url(&self, provider: &config::Provider, now: i64) -> Result<Url, Error> {
         let configured = provider.authorization_url.as_ref();
-        let url = self.outside.locate(provider, configured, now, |metadata| &metadata.authorization_url);
+        let url = self.verifier.locate(provider, configured, now, |metadata| &metadata.authorization_url);
         url.await.map(Cow::into_owned).map_err(|error| error.named(provider))
     }
 
@@ -110,11 +109,11 @@ impl Providers {
     ) -> Result<String, Error> {
         let exchanged = async {
             let configured = provider.token_url.as_ref();
-            let url = self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
-            let authentication = self.outside.token_auth(provider, now).await?;
+            let url = self.verifier.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
+            let authentication = self.verifier.token_auth(provider, now).await?;
             let grant = Grant { code, code_verifier, redirect_uri };
             let request =
-                authorization_code::request(&self.outside.client, provider, authentication, &url, grant);
+                authorization_code::request(&self.verifier.client, provider, authentication, &url, grant);
             authorization_code::exchange(request).await
         };
         exchanged.await.map_err(|error| error.named(provider))
@@ -143,17 +142,17 @@ impl Providers {
             dialect: provider.dialect,
             now,
         };
-        let verdict = async {
+        let claims = async {
             token.refuse_early(provider.token_format, &expected)?;
             tokeninfo::check_length(provider, token)?;
-            let answer = self.outside.ask(provider, token, &expected).await?;
+            let answer = self.verifier.ask(provider, token, &expected).await?;
             let claims = VerifiedClaims::validate(&answer, &expected)?;
             if claims.email.is_none() {
-                self.outside.tell_without_email(provider);
+                self.verifier.warn_without_email(provider);
             }
             Ok(claims)
         };
-        verdict.await.map_err(|error: Error| error.named(provider))
+        claims.await.map_err(|error: Error| error.named(provider))
     }
 }
 

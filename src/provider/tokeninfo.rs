@@ -22,7 +22,7 @@ pub(super) const CONFIDENTIAL: &str = "introspection takes a confidential client
 
 /// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
 /// longer one.
-const LONGEST_TARGET: usize = 8_000;
+const MAX_TARGET: usize = 8_000;
 
 /// Refuses a token that is too long for a query string, before the provider is called.
 pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
@@ -31,8 +31,8 @@ pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), R
         return Ok(());
     }
     let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
-    let names = "?id_token=&client_id=".len() + meant(provider, token).len();
-    let fits = url[Position::BeforePath..].len() + names + encoded <= LONGEST_TARGET;
+    let names = "?id_token=&client_id=".len() + intended_client(provider, token).len();
+    let fits = url[Position::BeforePath..].len() + names + encoded <= MAX_TARGET;
     fits.then_some(()).ok_or(Refusal::new(Reason::InvalidToken, "the token is too long for this provider"))
 }
 
@@ -43,24 +43,25 @@ pub(super) async fn ask(
     url: &Url,
     token: &IdToken,
 ) -> Result<Object, Error> {
-    attempt::twice(|| async {
-        let response = attempt::send(question(client, provider, url, token)).await?;
-        judge(provider, response).await
+    attempt::retry_once(|| async {
+        let response = attempt::send(request(client, provider, url, token)).await?;
+        classify(provider, response).await
     })
     .await
 }
 
 /// Classifies a response: claims, the token's fault, or the provider's.
-pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Object, Failure> {
+pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure> {
     match (response.status(), provider.protocol) {
         (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
             let why = Some(CONFIDENTIAL.to_owned());
-            Err(Unavailable { why, ..Unavailable::misconfigured("status_4xx", endpoint(provider)) }.into())
+            Err(Unavailable { why, ..Unavailable::misconfigured("status_4xx", endpoint_setting(provider)) }
+                .into())
         }
         (StatusCode::OK, _) => claims(response).await,
         (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
-            Err(blamed(status, response).await)
+            Err(classify_error(status, response).await)
         }
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
             // A body that was read to its end lets the connection be reused.
@@ -74,23 +75,23 @@ pub(super) async fn judge(provider: &Provider, response: Response) -> Result<Obj
             | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             _,
         ) => Err(refused()),
-        _ => Err(attempt::unusable(&response, endpoint(provider))),
+        _ => Err(attempt::unusable(&response, endpoint_setting(provider))),
     }
 }
 
 /// Returns the setting to look at when the endpoint does not understand us. An address that was discovered is changed by
 /// the issuer.
-const fn endpoint(provider: &Provider) -> &'static str {
+const fn endpoint_setting(provider: &Provider) -> &'static str {
     if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
 }
 
 /// Builds the request that sends the token to the provider.
-pub(super) fn question(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
+pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol {
         Protocol::Tokeninfo => form(client, provider.tokeninfo_method, url, &[id_token]),
         Protocol::TokeninfoForClient => {
-            let client_id = ("client_id", meant(provider, token));
+            let client_id = ("client_id", intended_client(provider, token));
             form(client, provider.tokeninfo_method, url, &[id_token, client_id])
         }
         Protocol::Introspection(authentication) => {
@@ -112,7 +113,7 @@ fn form(client: &Client, method: Method, url: &Url, fields: &[(&str, &str)]) -> 
 
 /// Returns the client id that the token claims to be for. It is a configured one, or the token would have
 /// been refused before; the endpoint confirms the claim or refuses the token.
-fn meant<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
+fn intended_client<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
     let claimed = token.unverified().and_then(|token| token.claimed("aud"));
     let known = claimed.and_then(|claimed| provider.client_ids.iter().find(|id| *id == claimed));
     known.unwrap_or(&provider.client_ids[0])
@@ -136,24 +137,24 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
     match introspection::active(&claims) {
         Some(true) => Ok(introspection::claims(claims)),
         Some(false) => Err(refused()),
-        None => Err(Unavailable::misconfigured("not_introspection", endpoint(provider)).into()),
+        None => Err(Unavailable::misconfigured("not_introspection", endpoint_setting(provider)).into()),
     }
 }
 
 /// Decides if a 400 or 401 is the token's fault. An introspection endpoint answers an invalid token with a
 /// 200. A 401, and some errors of a 400, mean that it rejects our client credentials (RFC 7662 §2.3, RFC 6749
 /// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
-async fn blamed(status: StatusCode, response: Response) -> Failure {
+async fn classify_error(status: StatusCode, response: Response) -> Failure {
     let error = answer::json(response).await.ok();
     match error.as_ref().and_then(|error| error.str("error")) {
         Some("invalid_token") => refused(),
-        Some("invalid_client" | "unauthorized_client") => not_us(),
+        Some("invalid_client" | "unauthorized_client") => client_rejected(),
         Some(introspection::NOT_INTROSPECTED) => Unavailable::not_introspected().into(),
-        _ if status == StatusCode::UNAUTHORIZED => not_us(),
+        _ if status == StatusCode::UNAUTHORIZED => client_rejected(),
         _ => refused(),
     }
 }
 
-fn not_us() -> Failure {
+fn client_rejected() -> Failure {
     Unavailable::misconfigured("client_authentication", "client_secret").into()
 }

@@ -8,7 +8,7 @@ use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
 use super::guard::client_address;
-use super::guard::verified_identity::Asked;
+use super::guard::verified_identity::ProviderCall;
 use super::metrics::Metrics;
 use super::problem::{Kind as ProblemKind, Problem};
 use super::rate_limit::RateLimits;
@@ -93,7 +93,7 @@ impl Fairing for RequestLog {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let ms = millis(took);
         let request_id = id.as_str();
-        let provider_ms = Asked::of(request).map(|asked| millis(asked.took));
+        let provider_ms = ProviderCall::of(request).map(|call| millis(call.took));
         if status < 400 {
             tracing::info!(request_id, method, route, status, ms, provider_ms, "request");
             return;

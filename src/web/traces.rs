@@ -10,7 +10,7 @@ use rocket::http::HeaderMap;
 use rocket::{Request, Response};
 
 use super::guard::client_address;
-use super::guard::verified_identity::Asked;
+use super::guard::verified_identity::ProviderCall;
 use super::problem::Problem;
 use super::request_log::RequestId;
 use crate::clock;
@@ -76,13 +76,13 @@ impl Fairing for RequestTraces {
         if status >= 500 {
             span.set_status(Status::error(""));
         }
-        if let Some(asked) = Asked::of(request) {
+        if let Some(verified) = ProviderCall::of(request) {
             let context = Context::new().with_remote_span_context(span.span_context().clone());
-            let from = end - asked.from.elapsed();
+            let from = end - verified.from.elapsed();
             let call = SpanBuilder::from_name("ask provider").with_kind(SpanKind::Client);
-            let call = call.with_attributes([KeyValue::new("vestibule.provider", asked.provider.clone())]);
+            let call = call.with_attributes([KeyValue::new("vestibule.provider", verified.provider.clone())]);
             let mut call = call.with_start_time(from).start_with_context(&tracer, &context);
-            call.end_with_timestamp(from + asked.took);
+            call.end_with_timestamp(from + verified.took);
         }
         span.end_with_timestamp(end);
     }

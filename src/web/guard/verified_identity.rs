@@ -122,7 +122,8 @@ pub(super) async fn vouch(
     }
     let from = Instant::now();
     let verdict = providers.verify(provider, id_token, nonce, now).await;
-    request.local_cache(|| Some(Asked { provider: provider.name.clone(), from, took: from.elapsed() }));
+    request
+        .local_cache(|| Some(ProviderCall { provider: provider.name.clone(), from, took: from.elapsed() }));
     verdict.map_err(|error| {
         let problem = Problem::from(error).about(&provider.name);
         let claimed = |name| id_token.unverified()?.claimed(name).map(storable);
@@ -140,7 +141,7 @@ pub(super) async fn vouch(
 
 /// The verification of a request's token by a provider.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ProviderCall {
     /// The provider's name.
     pub provider: String,
     /// The time at which it began.
@@ -149,7 +150,7 @@ pub struct Asked {
     pub took: Duration,
 }
 
-impl Asked {
+impl ProviderCall {
     /// Returns the verification of a request's token, if there was one.
     pub fn of<'r>(request: &'r Request<'_>) -> Option<&'r Self> {
         request.local_cache(|| None::<Self>).as_ref()

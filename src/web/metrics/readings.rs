@@ -95,11 +95,11 @@ pub(super) struct Calls(pub Providers);
 
 impl Collector for Calls {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let health = self.0.health();
+        let stats = self.0.call_stats();
         let help = "Calls to providers' endpoints by how they ended, or why they were not made";
         let mut family = encoder.encode_descriptor("provider_calls", help, None, MetricType::Counter)?;
-        for (provider, snapshot) in &health {
-            for (outcome, count) in &snapshot.outcomes {
+        for (provider, stats) in &stats {
+            for (outcome, count) in &stats.outcomes {
                 let labels = [("provider", *provider), ("outcome", *outcome)];
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
             }
@@ -108,13 +108,13 @@ impl Collector for Calls {
         let unit = Unit::Seconds;
         let mut family =
             encoder.encode_descriptor("provider_call_duration", help, Some(&unit), MetricType::Histogram)?;
-        for (provider, snapshot) in &health {
+        for (provider, stats) in &stats {
             let bounds = BOUNDS.iter().map(|bound| Duration::from_millis(*bound).as_secs_f64());
-            let buckets: Vec<_> = bounds.chain([f64::MAX]).zip(snapshot.latency).collect();
-            let count = snapshot.latency.iter().sum();
+            let buckets: Vec<_> = bounds.chain([f64::MAX]).zip(stats.latency).collect();
+            let count = stats.latency.iter().sum();
             let labels = [("provider", *provider)];
             family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
-                snapshot.total.as_secs_f64(),
+                stats.total.as_secs_f64(),
                 count,
                 &buckets,
                 None,
@@ -122,8 +122,8 @@ impl Collector for Calls {
         }
         let help = "Whether a provider is left alone because it fails: 0 no, 1 yes, 0.5 it is being probed";
         let mut family = encoder.encode_descriptor("provider_breaker_open", help, None, MetricType::Gauge)?;
-        for (provider, snapshot) in &health {
-            let open = match snapshot.breaker {
+        for (provider, stats) in &stats {
+            let open = match stats.breaker {
                 Breaker::Closed => 0.0,
                 Breaker::HalfOpen => 0.5,
                 Breaker::Open => 1.0,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use vestibule::provider::{Breaker, Snapshot};
+use vestibule::provider::{Breaker, CallStats};
 
 use super::house::{House, NOW, class, opaque_of, word};
 use super::presets::{CLIENT_ID, PRESETS, preset};
@@ -25,8 +25,8 @@ fn welcome(house: &House) {
     house.endpoint.behave(Behaviour::Json(house.claims()));
 }
 
-fn health(house: &House) -> Snapshot {
-    house.providers.health()["under-test"].clone()
+fn call_stats(house: &House) -> CallStats {
+    house.providers.call_stats()["under-test"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +76,9 @@ async fn no_more_calls_are_under_way_than_are_allowed_and_nobody_waits_long_for_
         assert_eq!(word(&verdict), "accepted");
     }
     assert_eq!((house.endpoint.in_flight_max(), house.endpoint.calls()), (3, 3));
-    let health = health(&house);
-    assert_eq!((health.outcomes["answered"], health.outcomes["no_place"]), (3, 97));
-    assert_eq!(health.breaker, Breaker::Closed, "a crowd is no outage");
+    let stats = call_stats(&house);
+    assert_eq!((stats.outcomes["answered"], stats.outcomes["no_place"]), (3, 97));
+    assert_eq!(stats.breaker, Breaker::Closed, "a crowd is no outage");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,9 +88,9 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     for number in 0..5 {
         assert_eq!(class(&house.verify(&opaque_of(number)).await), "status_4xx");
     }
-    assert_eq!(health(&house).breaker, Breaker::Closed, "callers alone do not open it");
+    assert_eq!(call_stats(&house).breaker, Breaker::Closed, "callers alone do not open it");
     assert_eq!(class(&house.verify(&opaque_of(5)).await), "breaker_open", "a probe does");
-    assert_eq!((health(&house).breaker, house.endpoint.calls()), (Breaker::Open, 6));
+    assert_eq!((call_stats(&house).breaker, house.endpoint.calls()), (Breaker::Open, 6));
     let calls = house.endpoint.calls();
     for number in 0..500 {
         let verdict = house.verify(&opaque_of(number)).await;
@@ -120,7 +120,7 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
         assert!(recovered.elapsed() < Duration::from_secs(10), "it is not found again");
         tokio::task::yield_now().await;
     }
-    assert_eq!(health(&house).breaker, Breaker::Closed);
+    assert_eq!(call_stats(&house).breaker, Breaker::Closed);
     assert_eq!(house.endpoint.calls(), calls + 3, "the next probe, and the call");
 }
 
@@ -139,7 +139,7 @@ async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
         let verdict = house.verify(&opaque_of(number)).await;
         assert_ne!(class(&verdict), "breaker_open", "{number}");
     }
-    assert_eq!(health(&house).breaker, Breaker::Closed);
+    assert_eq!(call_stats(&house).breaker, Breaker::Closed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,7 +208,7 @@ async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
     let house = house(json!({})).await;
     house.endpoint.behave(Behaviour::NeverAnswer);
     assert_eq!(class(&house.verify(&opaque_of(0)).await), "timeout");
-    assert_eq!(health(&house).outcomes["timeout"], 1);
+    assert_eq!(call_stats(&house).outcomes["timeout"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The verification of a token by its provider: one function, [`Outside::ask`], for all providers and all
+//! The verification of a token by its provider: one function, [`Verifier::ask`], for all providers and all
 //! means of verification. Anything that protects the providers belongs around it.
 
 use std::borrow::Cow;
@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{DEADLINE, Unavailable};
+use super::call_stats::CallStats;
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
-use super::health::Snapshot;
-use super::{Error, agreement, authorization_code, check, tokeninfo};
+use super::{Error, agreement, authorization_code, probe, tokeninfo};
 use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::claims::{self, Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
@@ -26,9 +26,9 @@ use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
 
 /// The HTTP client, and the endpoints and documents of each provider.
-pub(super) struct Outside {
+pub(super) struct Verifier {
     pub client: Client,
-    published: BTreeMap<String, Published>,
+    upstreams: BTreeMap<String, Upstream>,
 }
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
@@ -39,7 +39,7 @@ pub(super) enum Claims<'t> {
     /// The token's own claims, which the provider has signed or introspected.
     Own(&'t Object),
     /// The endpoint's claims.
-    Told(Arc<Object>),
+    Asserted(Arc<Object>),
 }
 
 impl Deref for Claims<'_> {
@@ -48,13 +48,13 @@ impl Deref for Claims<'_> {
     fn deref(&self) -> &Object {
         match self {
             Self::Own(claims) => claims,
-            Self::Told(claims) => claims,
+            Self::Asserted(claims) => claims,
         }
     }
 }
 
 /// The endpoint and the published documents of one provider.
-struct Published {
+struct Upstream {
     endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
     keys: Arc<Document<KeySet>>,
@@ -62,9 +62,9 @@ struct Published {
     without_email: Once,
 }
 
-impl Outside {
+impl Verifier {
     pub fn new(client: Client, providers: &BTreeMap<String, Provider>) -> Self {
-        let published = providers.iter().map(|(name, provider)| {
+        let upstreams = providers.iter().map(|(name, provider)| {
             let issuer = provider.issuer.clone().unwrap_or_default();
             let metadata = Document::new(
                 client.clone(),
@@ -85,15 +85,18 @@ impl Outside {
             );
             (
                 name.clone(),
-                Published { endpoint: Endpoint::new(provider), metadata, keys, without_email: Once::new() },
+                Upstream { endpoint: Endpoint::new(provider), metadata, keys, without_email: Once::new() },
             )
         });
-        Self { published: published.collect(), client }
+        Self { upstreams: upstreams.collect(), client }
     }
 
     /// Returns the call statistics of each endpoint.
-    pub fn health(&self) -> BTreeMap<&str, Snapshot> {
-        self.published.iter().map(|(name, published)| (name.as_str(), published.endpoint.health())).collect()
+    pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
+        self.upstreams
+            .iter()
+            .map(|(name, upstream)| (name.as_str(), upstream.endpoint.call_stats()))
+            .collect()
     }
 
     /// Returns the claims that a provider confirms. They are not yet compared with what is expected of them.
@@ -104,26 +107,26 @@ impl Outside {
         expected: &Expected<'_>,
     ) -> Result<Claims<'t>, Error> {
         let introspects = matches!(provider.protocol, Protocol::Introspection(_));
-        let verdict = async {
+        let claims = async {
             match provider.verify {
                 Verify::Tokeninfo => {
                     // Introspection confirms the token as a whole, and with it the claims of a JWT.
                     let own = token.unverified().filter(|_| introspects).map(Unverified::claims);
-                    self.told(provider, token, own, expected).await
+                    self.confirmed(provider, token, own, expected).await
                 }
                 Verify::Jwks => self.signature(provider, token, expected).await.map(Claims::Own),
                 Verify::Both => {
                     let signed = self.signature(provider, token, expected).await?;
-                    self.told(provider, token, Some(signed), expected).await
+                    self.confirmed(provider, token, Some(signed), expected).await
                 }
             }
         };
         // The call itself has a shorter timeout and ends first, so that its result is recorded.
-        timeout(DEADLINE + MARGIN, verdict).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+        timeout(DEADLINE + MARGIN, claims).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
     }
 
     /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
-    async fn told<'t>(
+    async fn confirmed<'t>(
         &self,
         provider: &Provider,
         token: &IdToken,
@@ -135,14 +138,14 @@ impl Outside {
             VerifiedClaims::validate(own, expected)?;
         }
         let answer = self.endpoint(provider, token, expected.now).await?;
-        let Some(own) = own else { return Ok(Claims::Told(answer)) };
+        let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
         let introspected = matches!(provider.protocol, Protocol::Introspection(_));
-        agreement::check(own, &answer, introspected)?;
+        agreement::cross_check(own, &answer, introspected)?;
         if introspected {
             // The endpoint may name the client that the token was issued to (RFC 7662 §2.2).
             claims::check_client_id(&answer, expected)?;
         }
-        Ok(if introspected { Claims::Own(own) } else { Claims::Told(answer) })
+        Ok(if introspected { Claims::Own(own) } else { Claims::Asserted(answer) })
     }
 
     async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
@@ -150,10 +153,10 @@ impl Outside {
         let url = self.locate(provider, configured, now, |metadata| &metadata.introspection_url).await?;
         let call = || tokeninfo::ask(&self.client, provider, &url, token);
         let probe = || async {
-            let token = check::worthless(provider, now).ok_or(Unavailable::new("no_probe"))?;
+            let token = probe::worthless_token(provider, now).ok_or(Unavailable::new("no_probe"))?;
             tokeninfo::ask(&self.client, provider, &url, &token).await
         };
-        self.published(provider)?.endpoint.ask(token, now, call, probe).await
+        self.upstream(provider)?.endpoint.ask(token, now, call, probe).await
     }
 
     async fn signature<'t>(
@@ -166,7 +169,7 @@ impl Outside {
         let now = expected.now;
         let configured = provider.jwks_url.as_ref();
         let url = self.locate(provider, configured, now, |metadata| &metadata.jwks_url).await?;
-        let document = &self.published(provider)?.keys;
+        let document = &self.upstream(provider)?.keys;
         let keys = document.get(&url, now).await?;
         match jws.verify(&keys.value, expected.issuers) {
             Err(Failure::UnknownKey) => {}
@@ -177,16 +180,16 @@ impl Outside {
         let (keys, since) = document.renew(&url, now, &keys).await?;
         match jws.verify(&keys.value, expected.issuers) {
             // The keys were fetched before this token came, and its key may be newer.
-            Err(Failure::UnknownKey) if !since => Err(document::unknown(1).into()),
-            verdict => Ok(verdict.map_err(Failure::into_refusal)?),
+            Err(Failure::UnknownKey) if !since => Err(document::unknown_key(1).into()),
+            result => Ok(result.map_err(Failure::into_refusal)?),
         }
     }
 
     /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
     /// the userinfo endpoint, which is not called.
-    pub fn tell_without_email(&self, provider: &Provider) {
-        if let (Some(_), Ok(published)) = (&provider.discovery, self.published(provider)) {
-            published.without_email.call_once(|| {
+    pub fn warn_without_email(&self, provider: &Provider) {
+        if let (Some(_), Ok(upstream)) = (&provider.discovery, self.upstream(provider)) {
+            upstream.without_email.call_once(|| {
                 tracing::warn!(
                     provider = provider.name,
                     "its id_token has no `email`, so users have none and staff are not known; let the app ask for \
@@ -209,7 +212,7 @@ impl Outside {
         }
         let missing = || Unavailable::misconfigured("no_endpoint", "issuer");
         let metadata = provider.discovery.as_ref().ok_or_else(missing)?;
-        let metadata = self.published(provider)?.metadata.get(metadata, now).await?;
+        let metadata = self.upstream(provider)?.metadata.get(metadata, now).await?;
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
     }
 
@@ -217,20 +220,20 @@ impl Outside {
     pub async fn token_auth(&self, provider: &Provider, now: i64) -> Result<ClientAuthentication, Error> {
         let published = match &provider.discovery {
             Some(url) if provider.token_auth.is_none() => {
-                Some(self.published(provider)?.metadata.get(url, now).await?)
+                Some(self.upstream(provider)?.metadata.get(url, now).await?)
             }
             _ => None,
         };
         Ok(authorization_code::authentication(provider, published.as_ref().map(|held| &held.value))?)
     }
 
-    fn published(&self, provider: &Provider) -> Result<&Published, Unavailable> {
-        self.published.get(&provider.name).ok_or(Unavailable::new("unknown_provider"))
+    fn upstream(&self, provider: &Provider) -> Result<&Upstream, Unavailable> {
+        self.upstreams.get(&provider.name).ok_or(Unavailable::new("unknown_provider"))
     }
 }
 
-impl fmt::Debug for Outside {
+impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside").finish_non_exhaustive()
+        f.debug_struct("Verifier").finish_non_exhaustive()
     }
 }

@@ -49,18 +49,18 @@ impl State {
 
 /// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum CallResult {
     /// The provider works.
-    Answered,
+    Success,
     /// The provider does not work. It may have said for how long.
-    Failed(Option<Duration>),
+    Failure(Option<Duration>),
     /// The result is unknown, because the caller was cancelled.
-    Abandoned,
+    Cancelled,
 }
 
 /// The internal state. Calls are admitted in the first three.
 #[derive(Debug)]
-enum Inner {
+enum Phase {
     Closed,
     /// The next call probes first.
     Suspicious,
@@ -77,19 +77,19 @@ enum Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
     /// The generation in which the call was admitted.
-    pub era: Era,
+    pub generation: Generation,
     /// True if the caller has to probe first.
-    pub probes: bool,
+    pub needs_probe: bool,
 }
 
 /// The number of times the breaker has opened. The result of a call from an older generation is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Era(u64);
+pub(super) struct Generation(u64);
 
 #[derive(Debug)]
-struct Memory {
-    inner: Inner,
-    era: Era,
+struct Inner {
+    phase: Phase,
+    generation: Generation,
     consecutive: u32,
     /// The time at which each call ended, and true if it succeeded.
     calls: VecDeque<(Instant, bool)>,
@@ -97,132 +97,139 @@ struct Memory {
 
 /// The circuit breaker of one provider.
 #[derive(Debug)]
-pub(super) struct Breaker(Mutex<Memory>);
+pub(super) struct Breaker(Mutex<Inner>);
 
 impl Breaker {
     pub fn new() -> Self {
         let calls = VecDeque::with_capacity(REMEMBERED);
-        Self(Mutex::new(Memory { inner: Inner::Closed, era: Era::default(), consecutive: 0, calls }))
+        Self(Mutex::new(Inner {
+            phase: Phase::Closed,
+            generation: Generation::default(),
+            consecutive: 0,
+            calls,
+        }))
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the state.
     pub fn state(&self, now: Instant) -> State {
-        let memory = self.memory();
-        match memory.inner {
-            Inner::Closed | Inner::Suspicious | Inner::Probing => State::Closed,
-            Inner::Open { .. } if memory.open_for(now).is_some() => State::Open,
-            Inner::Open { .. } | Inner::HalfOpen => State::HalfOpen,
+        let inner = self.inner();
+        match inner.phase {
+            Phase::Closed | Phase::Suspicious | Phase::Probing => State::Closed,
+            Phase::Open { .. } if inner.open_for(now).is_some() => State::Open,
+            Phase::Open { .. } | Phase::HalfOpen => State::HalfOpen,
         }
     }
 
     /// Returns the time for which no call is admitted; `None` if calls are.
     pub fn open_for(&self, now: Instant) -> Option<Duration> {
-        self.memory().open_for(now)
+        self.inner().open_for(now)
     }
 
     /// Admits a call, possibly after a probe, or returns the time for which no call is admitted. The caller
-    /// has to report the results with [`Breaker::probed`] and [`Breaker::judge`].
+    /// has to report the results with [`Breaker::probed`] and [`Breaker::record`].
     pub fn admit(&self, now: Instant) -> Result<Admission, Duration> {
-        let mut memory = self.memory();
-        if let Some(wait) = memory.open_for(now) {
+        let mut inner = self.inner();
+        if let Some(wait) = inner.open_for(now) {
             return Err(wait);
         }
-        let (next, probes) = match memory.inner {
-            Inner::Closed | Inner::Probing => return Ok(Admission { era: memory.era, probes: false }),
-            Inner::Suspicious => (Inner::Probing, true),
-            Inner::Open { .. } => (Inner::HalfOpen, true),
-            Inner::HalfOpen => return Err(Duration::from_secs(1)),
+        let (next, needs_probe) = match inner.phase {
+            Phase::Closed | Phase::Probing => {
+                return Ok(Admission { generation: inner.generation, needs_probe: false });
+            }
+            Phase::Suspicious => (Phase::Probing, true),
+            Phase::Open { .. } => (Phase::HalfOpen, true),
+            Phase::HalfOpen => return Err(Duration::from_secs(1)),
         };
-        memory.inner = next;
-        Ok(Admission { era: memory.era, probes })
+        inner.phase = next;
+        Ok(Admission { generation: inner.generation, needs_probe })
     }
 
     /// Records the result of a probe. Returns the state if it has changed for callers.
-    pub fn probed(&self, era: Era, verdict: Verdict, now: Instant) -> Option<State> {
-        let mut memory = self.memory();
-        if era != memory.era {
+    pub fn probed(&self, generation: Generation, result: CallResult, now: Instant) -> Option<State> {
+        let mut inner = self.inner();
+        if generation != inner.generation {
             return None;
         }
-        let half_open = match memory.inner {
-            Inner::Probing => false,
-            Inner::HalfOpen => true,
-            Inner::Closed | Inner::Suspicious | Inner::Open { .. } => return None,
+        let half_open = match inner.phase {
+            Phase::Probing => false,
+            Phase::HalfOpen => true,
+            Phase::Closed | Phase::Suspicious | Phase::Open { .. } => return None,
         };
-        match verdict {
-            Verdict::Answered => {
-                memory.inner = Inner::Closed;
-                memory.forget();
+        match result {
+            CallResult::Success => {
+                inner.phase = Phase::Closed;
+                inner.reset();
                 half_open.then_some(State::Closed)
             }
-            Verdict::Failed(wish) => {
-                memory.open(wish, now);
+            CallResult::Failure(retry_after) => {
+                inner.open(retry_after, now);
                 (!half_open).then_some(State::Open)
             }
-            Verdict::Abandoned => {
-                memory.inner = if half_open { Inner::Open { until: now } } else { Inner::Suspicious };
+            CallResult::Cancelled => {
+                inner.phase = if half_open { Phase::Open { until: now } } else { Phase::Suspicious };
                 None
             }
         }
     }
 
     /// Records the result of a call.
-    pub fn judge(&self, era: Era, verdict: Verdict, now: Instant) {
-        let mut memory = self.memory();
+    pub fn record(&self, generation: Generation, result: CallResult, now: Instant) {
+        let mut inner = self.inner();
         // The result of a call from before the breaker opened no longer counts.
-        let open = matches!(memory.inner, Inner::Open { .. } | Inner::HalfOpen);
-        if era != memory.era || open {
+        let open = matches!(inner.phase, Phase::Open { .. } | Phase::HalfOpen);
+        if generation != inner.generation || open {
             return;
         }
-        match verdict {
-            Verdict::Abandoned => {}
-            Verdict::Answered => {
-                memory.consecutive = 0;
-                memory.remember(now, true);
+        match result {
+            CallResult::Cancelled => {}
+            CallResult::Success => {
+                inner.consecutive = 0;
+                inner.remember(now, true);
             }
-            Verdict::Failed(_) => {
-                memory.consecutive += 1;
-                memory.remember(now, false);
-                let failed = memory.calls.iter().filter(|(_, well)| !well).count();
-                let often = memory.calls.len() >= SAMPLE && failed * 2 >= memory.calls.len();
-                if matches!(memory.inner, Inner::Closed) && (memory.consecutive >= CONSECUTIVE || often) {
-                    memory.inner = Inner::Suspicious;
+            CallResult::Failure(_) => {
+                inner.consecutive += 1;
+                inner.remember(now, false);
+                let failed = inner.calls.iter().filter(|(_, succeeded)| !succeeded).count();
+                let often = inner.calls.len() >= SAMPLE && failed * 2 >= inner.calls.len();
+                if matches!(inner.phase, Phase::Closed) && (inner.consecutive >= CONSECUTIVE || often) {
+                    inner.phase = Phase::Suspicious;
                 }
             }
         }
     }
 }
 
-impl Memory {
+impl Inner {
     fn open_for(&self, now: Instant) -> Option<Duration> {
-        match self.inner {
-            Inner::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
+        match self.phase {
+            Phase::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
             _ => None,
         }
     }
 
-    fn open(&mut self, wish: Option<Duration>, now: Instant) {
-        let time = wish.unwrap_or(OPEN).clamp(OPEN, LONGEST);
-        self.inner = Inner::Open { until: now + time };
-        self.era.0 += 1;
-        self.forget();
+    fn open(&mut self, retry_after: Option<Duration>, now: Instant) {
+        let time = retry_after.unwrap_or(OPEN).clamp(OPEN, LONGEST);
+        self.phase = Phase::Open { until: now + time };
+        self.generation.0 += 1;
+        self.reset();
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.consecutive = 0;
         self.calls.clear();
     }
 
-    fn remember(&mut self, now: Instant, well: bool) {
+    fn remember(&mut self, now: Instant, succeeded: bool) {
         while self.calls.len() >= REMEMBERED
             || self.calls.front().is_some_and(|(ended, _)| now.saturating_duration_since(*ended) > WINDOW)
         {
             self.calls.pop_front();
         }
-        self.calls.push_back((now, well));
+        self.calls.push_back((now, succeeded));
     }
 }
 
@@ -230,22 +237,22 @@ impl Memory {
 mod tests {
     use super::*;
 
-    const FAILED: Verdict = Verdict::Failed(None);
+    const FAILURE: CallResult = CallResult::Failure(None);
 
     /// A call that is let through, with the probe that it takes, and ends at once.
-    fn end(breaker: &Breaker, probe: Verdict, verdict: Verdict, now: Instant) {
-        let Admission { era, probes } = breaker.admit(now).unwrap();
-        if probes {
-            breaker.probed(era, probe, now);
+    fn end(breaker: &Breaker, probe: CallResult, result: CallResult, now: Instant) {
+        let Admission { generation, needs_probe } = breaker.admit(now).unwrap();
+        if needs_probe {
+            breaker.probed(generation, probe, now);
         }
-        if !probes || probe == Verdict::Answered {
-            breaker.judge(era, verdict, now);
+        if !needs_probe || probe == CallResult::Success {
+            breaker.record(generation, result, now);
         }
     }
 
     fn fail(breaker: &Breaker, times: u32, now: Instant) {
         for _ in 0..times {
-            end(breaker, FAILED, FAILED, now);
+            end(breaker, FAILURE, FAILURE, now);
         }
     }
 
@@ -254,17 +261,17 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
         assert_eq!(breaker.state(start), State::Closed);
-        let Admission { era, probes } = breaker.admit(start).unwrap();
-        assert!(probes);
-        assert!(!breaker.admit(start).unwrap().probes, "the others need not wait for it");
-        assert_eq!(breaker.probed(era, FAILED, start), Some(State::Open));
+        let Admission { generation, needs_probe } = breaker.admit(start).unwrap();
+        assert!(needs_probe);
+        assert!(!breaker.admit(start).unwrap().needs_probe, "the others need not wait for it");
+        assert_eq!(breaker.probed(generation, FAILURE, start), Some(State::Open));
         assert_eq!((breaker.state(start), breaker.admit(start)), (State::Open, Err(OPEN)));
         assert_eq!((breaker.open_for(start), breaker.open_for(start + OPEN)), (Some(OPEN), None));
         let later = start + OPEN;
-        let Admission { era, probes } = breaker.admit(later).unwrap();
-        assert!(probes);
+        let Admission { generation, needs_probe } = breaker.admit(later).unwrap();
+        assert!(needs_probe);
         assert!(breaker.admit(later).is_err(), "one probe at a time");
-        assert_eq!(breaker.probed(era, Verdict::Answered, later), Some(State::Closed));
+        assert_eq!(breaker.probed(generation, CallResult::Success, later), Some(State::Closed));
         fail(&breaker, 5, later);
         assert_eq!(breaker.state(later), State::Closed, "what was before is forgotten");
     }
@@ -286,11 +293,11 @@ mod tests {
         let mut probes = 0;
         for _ in 0..1_000 {
             let admission = breaker.admit(now).unwrap();
-            if admission.probes {
+            if admission.needs_probe {
                 probes += 1;
-                assert_eq!(breaker.probed(admission.era, Verdict::Answered, now), None);
+                assert_eq!(breaker.probed(admission.generation, CallResult::Success, now), None);
             }
-            breaker.judge(admission.era, FAILED, now);
+            breaker.record(admission.generation, FAILURE, now);
             assert_eq!(breaker.state(now), State::Closed);
         }
         assert_eq!(probes, 199, "one for five");
@@ -301,15 +308,15 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
         let suspicious = breaker.admit(start).unwrap();
-        assert_eq!(breaker.probed(suspicious.era, Verdict::Abandoned, start), None);
+        assert_eq!(breaker.probed(suspicious.generation, CallResult::Cancelled, start), None);
         fail(&breaker, 1, start);
         assert_eq!(breaker.state(start), State::Open);
         let later = start + OPEN;
-        end(&breaker, FAILED, FAILED, later);
+        end(&breaker, FAILURE, FAILURE, later);
         assert_eq!(breaker.state(later), State::Open);
         let later = later + OPEN;
-        end(&breaker, Verdict::Abandoned, FAILED, later);
-        assert!(breaker.admit(later).unwrap().probes);
+        end(&breaker, CallResult::Cancelled, FAILURE, later);
+        assert!(breaker.admit(later).unwrap().needs_probe);
     }
 
     #[test]
@@ -317,10 +324,14 @@ mod tests {
         let (breaker, now) = (Breaker::new(), Instant::now());
         for call in 0..20 {
             let admission = breaker.admit(now).unwrap();
-            assert!(!admission.probes, "{call}");
-            breaker.judge(admission.era, if call % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            assert!(!admission.needs_probe, "{call}");
+            breaker.record(
+                admission.generation,
+                if call % 2 == 0 { CallResult::Success } else { FAILURE },
+                now,
+            );
         }
-        assert!(breaker.admit(now).unwrap().probes);
+        assert!(breaker.admit(now).unwrap().needs_probe);
     }
 
     #[test]
@@ -328,53 +339,53 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         for second in 0..100 {
             let now = start + Duration::from_secs(4 * second);
-            end(&breaker, FAILED, if second % 2 == 0 { Verdict::Answered } else { FAILED }, now);
+            end(&breaker, FAILURE, if second % 2 == 0 { CallResult::Success } else { FAILURE }, now);
         }
         let now = start + Duration::from_secs(400);
-        assert!(!breaker.admit(now).unwrap().probes, "too few calls for a rate");
+        assert!(!breaker.admit(now).unwrap().needs_probe, "too few calls for a rate");
     }
 
     #[test]
     fn a_call_counts_for_half_a_minute() {
         for (age, counts) in [(WINDOW, true), (WINDOW + Duration::from_millis(1), false)] {
             let (breaker, start) = (Breaker::new(), Instant::now());
-            let judge = |call: usize, now| {
-                let verdict = if call.is_multiple_of(2) { Verdict::Answered } else { FAILED };
-                breaker.judge(breaker.admit(now).unwrap().era, verdict, now);
+            let record = |call: usize, now| {
+                let result = if call.is_multiple_of(2) { CallResult::Success } else { FAILURE };
+                breaker.record(breaker.admit(now).unwrap().generation, result, now);
             };
-            (0..SAMPLE - 1).for_each(|call| judge(call, start));
-            judge(SAMPLE - 1, start + age);
-            assert_eq!(breaker.admit(start + age).unwrap().probes, counts, "{age:?}");
+            (0..SAMPLE - 1).for_each(|call| record(call, start));
+            record(SAMPLE - 1, start + age);
+            assert_eq!(breaker.admit(start + age).unwrap().needs_probe, counts, "{age:?}");
         }
     }
 
     #[test]
     fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
         let (breaker, start) = (Breaker::new(), Instant::now());
-        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap().era).collect();
+        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap().generation).collect();
         fail(&breaker, 6, start);
-        breaker.judge(slow[0], Verdict::Answered, start);
+        breaker.record(slow[0], CallResult::Success, start);
         assert_eq!(breaker.state(start), State::Open);
         let later = start + OPEN;
-        let probe = breaker.admit(later).unwrap().era;
-        breaker.judge(slow[1], FAILED, later);
+        let probe = breaker.admit(later).unwrap().generation;
+        breaker.record(slow[1], FAILURE, later);
         assert_eq!(
-            breaker.probed(probe, Verdict::Answered, later),
+            breaker.probed(probe, CallResult::Success, later),
             Some(State::Closed),
             "it is the probe's to say"
         );
         for late in &slow {
-            breaker.judge(*late, FAILED, later);
+            breaker.record(*late, FAILURE, later);
         }
-        assert!(!breaker.admit(later).unwrap().probes);
+        assert!(!breaker.admit(later).unwrap().needs_probe);
     }
 
     #[test]
     fn a_provider_that_says_when_to_come_back_is_left_alone_until_then_within_reason() {
-        for (wish, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)] {
+        for (retry_after, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)] {
             let (breaker, now) = (Breaker::new(), Instant::now());
             for _ in 0..6 {
-                end(&breaker, Verdict::Failed(Some(Duration::from_secs(wish))), FAILED, now);
+                end(&breaker, CallResult::Failure(Some(Duration::from_secs(retry_after))), FAILURE, now);
             }
             assert_eq!(breaker.admit(now), Err(expected));
         }

@@ -12,21 +12,21 @@ pub(super) type Key = [u8; 32];
 
 /// The calls under way.
 #[derive(Debug)]
-pub(super) struct Flights<T>(Mutex<HashMap<Key, watch::Receiver<Option<T>>>>);
+pub(super) struct SingleFlight<T>(Mutex<HashMap<Key, watch::Receiver<Option<T>>>>);
 
 /// Removes a call from the map, also if its caller was cancelled.
-struct Landing<'a, T> {
-    flights: &'a Flights<T>,
+struct RemoveOnDrop<'a, T> {
+    calls: &'a SingleFlight<T>,
     key: Key,
 }
 
-impl<T> Drop for Landing<'_, T> {
+impl<T> Drop for RemoveOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.flights.lock().remove(&self.key);
+        self.calls.lock().remove(&self.key);
     }
 }
 
-impl<T> Flights<T> {
+impl<T> SingleFlight<T> {
     pub fn new() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
@@ -36,25 +36,25 @@ impl<T> Flights<T> {
     }
 }
 
-impl<T: Clone> Flights<T> {
+impl<T: Clone> SingleFlight<T> {
     /// Returns the answer of the call under way for this key, or makes the call.
     pub async fn ask<F: Future<Output = T>>(&self, key: Key, call: impl FnOnce() -> F) -> T {
         loop {
             let (answer, mut waiting) = {
-                let mut flights = self.lock();
-                if let Some(waiting) = flights.get(&key) {
+                let mut calls = self.lock();
+                if let Some(waiting) = calls.get(&key) {
                     (None, waiting.clone())
                 } else {
                     let (answer, waiting) = watch::channel(None);
-                    flights.insert(key, waiting.clone());
+                    calls.insert(key, waiting.clone());
                     (Some(answer), waiting)
                 }
             };
             if let Some(answer) = answer {
-                let landing = Landing { flights: self, key };
+                let remove = RemoveOnDrop { calls: self, key };
                 let value = call().await;
                 // Requests from now on start a new call.
-                drop(landing);
+                drop(remove);
                 answer.send_replace(Some(value.clone()));
                 return value;
             }
@@ -78,9 +78,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_the_same_at_once_shares_one_call_and_who_asks_later_makes_another() {
-        let (flights, calls, gate) = (Flights::new(), AtomicU32::new(0), Semaphore::new(0));
+        let (flight, calls, gate) = (SingleFlight::new(), AtomicU32::new(0), Semaphore::new(0));
         let ask = |key| {
-            flights.ask([key; 32], || async {
+            flight.ask([key; 32], || async {
                 gate.acquire().await.unwrap().forget();
                 calls.fetch_add(1, Ordering::Relaxed) + 1
             })
@@ -92,14 +92,14 @@ mod tests {
         assert_eq!(calls.load(Ordering::Relaxed), 2);
         gate.add_permits(1);
         assert_eq!(ask(1).await, 3);
-        assert!(flights.lock().is_empty());
+        assert!(flight.lock().is_empty());
     }
 
     #[tokio::test]
     async fn when_the_one_who_asks_goes_away_another_asks_instead() {
-        let flights = Flights::new();
-        let mut gone = Box::pin(flights.ask([1; 32], std::future::pending::<u32>));
-        let mut waits = Box::pin(flights.ask([1; 32], || async { 7 }));
+        let flight = SingleFlight::new();
+        let mut gone = Box::pin(flight.ask([1; 32], std::future::pending::<u32>));
+        let mut waits = Box::pin(flight.ask([1; 32], || async { 7 }));
         for future in [&mut gone as &mut (dyn Future<Output = u32> + Unpin), &mut waits] {
             assert!(futures_poll(future).await.is_none());
         }

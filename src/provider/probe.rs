@@ -13,7 +13,7 @@ use url::Url;
 
 use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
-use super::authorization_code::{self, Grant, No};
+use super::authorization_code::{self, ErrorResponse, Grant};
 use super::{Error, Providers, Unavailable, freshness, tokeninfo};
 use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
@@ -27,7 +27,7 @@ use crate::domain::metadata::{Metadata, Unfit};
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The endpoint that was called.
-    pub asked: &'static str,
+    pub endpoint: &'static str,
     /// The host of its URL; the rest of the URL is not shown.
     pub host: String,
     /// The duration of the request, if one was sent.
@@ -35,21 +35,21 @@ pub struct Finding {
     /// Seconds by which the provider's clock is ahead of ours, if it sends a date.
     pub ahead: Option<i64>,
     /// A description of the success or of the problem.
-    pub outcome: Result<String, Wrong>,
+    pub outcome: Result<String, Fault>,
     /// A possible problem that the check cannot decide.
-    pub doubt: Option<Wrong>,
+    pub warning: Option<Fault>,
 }
 
 /// A problem with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct Fault {
     /// The problem.
     pub problem: String,
     /// The remedy.
     pub remedy: String,
 }
 
-impl Wrong {
+impl Fault {
     fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { problem: problem.into(), remedy: remedy.into() }
     }
@@ -59,38 +59,38 @@ impl Providers {
     /// Calls all endpoints of a provider that a verification needs, at `now` by our clock. It sends no token
     /// of a user, and the responses are not used.
     pub async fn check(&self, provider: &Provider, now: i64) -> Vec<Finding> {
-        let client = &self.outside.client;
-        let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
-        check.run().await;
-        check.findings
+        let client = &self.verifier.client;
+        let mut probe = Probe { client, provider, now, started: Instant::now(), findings: Vec::new() };
+        probe.run().await;
+        probe.findings
     }
 
     /// Calls the token endpoint with a made-up code and this redirect URI, as the sign-in of staff would. It
     /// does nothing for a provider without a client secret or without such an endpoint.
     pub async fn check_code_flow(&self, provider: &Provider, redirect_uri: &str, now: i64) -> Vec<Finding> {
-        let client = &self.outside.client;
-        let mut check = Check { client, provider, now, started: Instant::now(), findings: Vec::new() };
+        let client = &self.verifier.client;
+        let mut probe = Probe { client, provider, now, started: Instant::now(), findings: Vec::new() };
         let endpoint = provider.token_url.is_some() || provider.discovery.is_some();
         if provider.client_secret.is_some() && endpoint {
             let located = async {
                 let configured = provider.token_url.as_ref();
                 let url =
-                    self.outside.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
-                Ok((url.into_owned(), self.outside.token_auth(provider, now).await?))
+                    self.verifier.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
+                Ok((url.into_owned(), self.verifier.token_auth(provider, now).await?))
             };
             match located.await.map_err(|error: Error| error.named(provider)) {
-                Ok((url, authentication)) => check.code_flow(&url, authentication, redirect_uri).await,
-                Err(error) => check.lost(CODE_FLOW, &error),
+                Ok((url, authentication)) => probe.code_flow(&url, authentication, redirect_uri).await,
+                Err(error) => probe.not_located(CODE_FLOW, &error),
             }
         }
-        check.findings
+        probe.findings
     }
 }
 
 /// The name of this check in the output.
 const CODE_FLOW: &str = "staff sign-in";
 
-struct Check<'p> {
+struct Probe<'p> {
     client: &'p Client,
     provider: &'p Provider,
     now: i64,
@@ -98,7 +98,7 @@ struct Check<'p> {
     findings: Vec<Finding>,
 }
 
-impl Check<'_> {
+impl Probe<'_> {
     async fn run(&mut self) {
         let provider = self.provider;
         let (asked, signed) = (provider.verify != Verify::Jwks, provider.verify != Verify::Tokeninfo);
@@ -112,13 +112,13 @@ impl Check<'_> {
         if signed {
             match provider.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
                 Some(url) => self.keys(url).await,
-                None => self.unnamed("keys", "jwks_uri", "jwks_url"),
+                None => self.not_discovered("keys", "jwks_uri", "jwks_url"),
             }
         }
         if asked {
             match provider.tokeninfo_url.as_ref().or(published.introspection_url.as_ref()) {
                 Some(url) => self.endpoint(url).await,
-                None => self.unnamed("endpoint", "introspection_endpoint", "tokeninfo_url"),
+                None => self.not_discovered("endpoint", "introspection_endpoint", "tokeninfo_url"),
             }
         }
     }
@@ -135,11 +135,11 @@ impl Check<'_> {
                     }
                     Unfit::Issuer(None) | Unfit::Endpoint => correct(&setting),
                 };
-                Wrong::new(unfit.to_string(), remedy)
+                Fault::new(unfit.to_string(), remedy)
             })?;
             Ok(("names its issuer and its endpoints".into(), metadata))
         };
-        self.visit("discovery", url, &setting, self.client.get(url.clone()), read).await
+        self.call("discovery", url, &setting, self.client.get(url.clone()), read).await
     }
 
     async fn keys(&mut self, url: &Url) {
@@ -149,20 +149,20 @@ impl Check<'_> {
         let read = async |response| {
             let types = ["application/json", "application/jwk-set+json"];
             let keys = KeySet::read(&document(response, &types, &setting).await?);
-            let keys = keys.map_err(|none| Wrong::new(format!("hold {none}"), correct(&setting)))?;
+            let keys = keys.map_err(|none| Fault::new(format!("hold {none}"), correct(&setting)))?;
             Ok((format!("hold {} that can be used", keys.keys().len()), ()))
         };
-        self.visit("keys", url, &setting, self.client.get(url.clone()), read).await;
+        self.call("keys", url, &setting, self.client.get(url.clone()), read).await;
     }
 
     async fn endpoint(&mut self, url: &Url) {
         let provider = self.provider;
         let found = provider.tokeninfo_url.is_none();
         let setting = provider.setting(if found { "issuer" } else { "tokeninfo_url" });
-        let Some(token) = worthless(provider, self.time()) else { return };
+        let Some(token) = worthless_token(provider, self.time()) else { return };
         let read = async |response| Ok((refusal(provider, response, &setting).await?, ()));
-        let question = tokeninfo::question(self.client, provider, url, &token);
-        self.visit("endpoint", url, &setting, question, read).await;
+        let request = tokeninfo::request(self.client, provider, url, &token);
+        self.call("endpoint", url, &setting, request, read).await;
         if !provider.introspects_id_tokens
             && let Some(finding) = self.findings.last_mut()
         {
@@ -172,7 +172,7 @@ impl Check<'_> {
                 "sign in once, and set {} to \"jwks\" if that is refused",
                 provider.setting("verify")
             );
-            finding.doubt = finding.outcome.is_ok().then(|| Wrong::new(problem, remedy));
+            finding.warning = finding.outcome.is_ok().then(|| Fault::new(problem, remedy));
         }
     }
 
@@ -186,76 +186,77 @@ impl Check<'_> {
             let code = response.status().as_u16();
             match code {
                 400 | 401 => {}
-                200 => return Err(Wrong::new("accepts a code that was made up", correct(&setting))),
+                200 => return Err(Fault::new("accepts a code that was made up", correct(&setting))),
                 _ => return Err(unexpected(&response, &setting)),
             }
             match authorization_code::error(response).await {
-                No::Client => {
-                    let Wrong { problem, remedy } = not_us(provider);
+                ErrorResponse::Client => {
+                    let Fault { problem, remedy } = client_rejected(provider);
                     let token_auth = provider.setting("token_auth");
-                    Err(Wrong::new(problem, format!("{remedy}; some providers need {token_auth}")))
+                    Err(Fault::new(problem, format!("{remedy}; some providers need {token_auth}")))
                 }
-                No::Code(error) if error == "unsupported_grant_type" => Err(Wrong::new(
+                ErrorResponse::Code(error) if error == "unsupported_grant_type" => Err(Fault::new(
                     "exchanges no authorization codes",
                     "switch the authorization-code flow on for this client at the provider",
                 )),
-                No::Code(_) => Ok((format!("refuses a made-up code, as it should ({code})"), ())),
+                ErrorResponse::Code(_) => Ok((format!("refuses a made-up code, as it should ({code})"), ())),
             }
         };
         let request = authorization_code::request(self.client, provider, authentication, url, made_up);
-        self.visit(CODE_FLOW, url, &setting, request, read).await;
+        self.call(CODE_FLOW, url, &setting, request, read).await;
     }
 
     /// Reports that the endpoint, or our authentication at it, could not be determined.
-    fn lost(&mut self, asked: &'static str, error: &Error) {
+    fn not_located(&mut self, endpoint: &'static str, error: &Error) {
         let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("check {}", self.provider.setting("issuer"));
-        let outcome = Err(Wrong::new(format!("cannot be asked: {error}"), remedy));
-        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
+        let outcome = Err(Fault::new(format!("cannot be asked: {error}"), remedy));
+        self.findings.push(Finding { endpoint, host, took: None, ahead: None, outcome, warning: None });
     }
 
     /// Sends a request, reads the response with `read` and records the finding.
-    async fn visit<T>(
+    async fn call<T>(
         &mut self,
-        asked: &'static str,
+        endpoint: &'static str,
         url: &Url,
         setting: &str,
         request: RequestBuilder,
-        read: impl AsyncFnOnce(Response) -> Result<(String, T), Wrong>,
+        read: impl AsyncFnOnce(Response) -> Result<(String, T), Fault>,
     ) -> Option<T> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        let stuck =
-            |problem| Wrong::new(problem, format!("check {setting}, and that this machine may reach {host}"));
+        let unreachable =
+            |problem| Fault::new(problem, format!("check {setting}, and that this machine may reach {host}"));
         let (started, mut ahead) = (Instant::now(), None);
-        let visit = async {
+        let call = async {
             let response = attempt::reach(request).await;
             let response = response.map_err(|cause| {
-                let wrong = stuck(format!("cannot be reached ({cause})"));
+                let fault = unreachable(format!("cannot be reached ({cause})"));
                 let remedy =
-                    if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { wrong.remedy };
-                Wrong { remedy, ..wrong }
+                    if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { fault.remedy };
+                Fault { remedy, ..fault }
             })?;
-            ahead = freshness::told_time(response.headers()).map(|told| told.saturating_sub(self.time()));
+            ahead =
+                freshness::server_time(response.headers()).map(|theirs| theirs.saturating_sub(self.time()));
             read(response).await
         };
-        let outcome = timeout(DEADLINE, visit).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(stuck("does not answer in time".into())));
+        let outcome = timeout(DEADLINE, call).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(unreachable("does not answer in time".into())));
         let (outcome, value) = match outcome {
-            Ok((told, value)) => (Ok(told), Some(value)),
-            Err(wrong) => (Err(wrong), None),
+            Ok((success, value)) => (Ok(success), Some(value)),
+            Err(fault) => (Err(fault), None),
         };
         let took = Some(started.elapsed());
-        self.findings.push(Finding { asked, host, took, ahead, outcome, doubt: None });
+        self.findings.push(Finding { endpoint, host, took, ahead, outcome, warning: None });
         value
     }
 
     /// Reports an endpoint that is neither set nor discovered.
-    fn unnamed(&mut self, asked: &'static str, member: &str, field: &str) {
+    fn not_discovered(&mut self, endpoint: &'static str, member: &str, field: &str) {
         let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("set {}", self.provider.setting(field));
         let outcome =
-            Err(Wrong::new(format!("cannot be found: the discovery document has no `{member}`"), remedy));
-        self.findings.push(Finding { asked, host, took: None, ahead: None, outcome, doubt: None });
+            Err(Fault::new(format!("cannot be found: the discovery document has no `{member}`"), remedy));
+        self.findings.push(Finding { endpoint, host, took: None, ahead: None, outcome, warning: None });
     }
 
     /// Returns the current time by our clock.
@@ -267,7 +268,7 @@ impl Check<'_> {
 
 /// Builds a token with the claims of a valid one but without a valid signature. It always parses, because its
 /// parts have the required form.
-pub(super) fn worthless(provider: &Provider, now: i64) -> Option<IdToken> {
+pub(super) fn worthless_token(provider: &Provider, now: i64) -> Option<IdToken> {
     let issuer = match &provider.issuers {
         Issuers::Listed(issuers) => issuers.first(),
         Issuers::Tenants(_) => None,
@@ -282,16 +283,16 @@ pub(super) fn worthless(provider: &Provider, now: i64) -> Option<IdToken> {
 }
 
 /// Checks that the endpoint refuses a worthless token.
-async fn refusal(provider: &Provider, response: Response, setting: &str) -> Result<String, Wrong> {
+async fn refusal(provider: &Provider, response: Response, setting: &str) -> Result<String, Fault> {
     let status = response.status();
     let introspected = matches!(provider.protocol, Protocol::Introspection(_));
     if !matches!(status, StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED) {
-        let Wrong { problem, mut remedy } = unexpected(&response, setting);
+        let Fault { problem, mut remedy } = unexpected(&response, setting);
         if introspected && status == StatusCode::FORBIDDEN {
             let secret = provider.setting("client_secret");
             remedy = format!("{remedy}; {}: check {secret}", tokeninfo::CONFIDENTIAL);
         }
-        return Err(Wrong { problem, remedy });
+        return Err(Fault { problem, remedy });
     }
     if status == StatusCode::OK && !is_json(&response) {
         return Err(unexpected(&response, setting));
@@ -299,12 +300,12 @@ async fn refusal(provider: &Provider, response: Response, setting: &str) -> Resu
     if introspected && status == StatusCode::BAD_REQUEST {
         return introspection_refused(provider, response, setting).await;
     }
-    match tokeninfo::judge(provider, response).await {
-        Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Wrong::new(
+    match tokeninfo::classify(provider, response).await {
+        Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Fault::new(
             "answers as token introspection does",
             format!("set {} to \"rfc7662\", or correct {setting}", provider.setting("preset")),
         )),
-        Ok(_) => Err(Wrong::new("accepts a token that nobody has signed", correct(setting))),
+        Ok(_) => Err(Fault::new("accepts a token that nobody has signed", correct(setting))),
         Err(Failure::Final(Error::Refused(_))) => {
             Ok(format!("refuses a worthless token, as it should ({})", status.as_u16()))
         }
@@ -321,51 +322,55 @@ async fn introspection_refused(
     provider: &Provider,
     response: Response,
     setting: &str,
-) -> Result<String, Wrong> {
+) -> Result<String, Fault> {
     let error = answer::json(response).await.ok();
     match error.as_ref().and_then(|error| error.str("error")) {
         Some("invalid_token") => Ok("refuses a worthless token, as it should (400)".into()),
-        Some("invalid_client" | "unauthorized_client") => Err(not_us(provider)),
+        Some("invalid_client" | "unauthorized_client") => Err(client_rejected(provider)),
         Some(introspection::NOT_INTROSPECTED) => {
             let remedy = format!("set {} to \"jwks\"", provider.setting("verify"));
-            Err(Wrong::new("does not introspect id_tokens", remedy))
+            Err(Fault::new("does not introspect id_tokens", remedy))
         }
-        _ => Err(Wrong::new("answers 400, where token introspection says `active`", correct(setting))),
+        _ => Err(Fault::new("answers 400, where token introspection says `active`", correct(setting))),
     }
 }
 
-fn not_us(provider: &Provider) -> Wrong {
+fn client_rejected(provider: &Provider) -> Fault {
     let settings = [provider.setting("client_id"), provider.setting("client_secret")];
-    Wrong::new("does not take us for who we are", format!("check {}", settings.join(" and ")))
+    Fault::new("does not take us for who we are", format!("check {}", settings.join(" and ")))
 }
 
 /// Describes a response that could be read only in part or made no sense.
-fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Wrong {
+fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Fault {
     match unavailable.class {
-        "client_authentication" => not_us(provider),
-        "not_introspection" => Wrong::new(
+        "client_authentication" => client_rejected(provider),
+        "not_introspection" => Fault::new(
             "does not answer as token introspection does",
             format!("correct {setting} or {}", provider.setting("preset")),
         ),
-        "error_in_200" => Wrong::new("says that it fails", "see what the provider says of its state"),
-        class => Wrong::new(format!("gives no usable answer ({class})"), correct(setting)),
+        "error_in_200" => Fault::new("says that it fails", "see what the provider says of its state"),
+        class => Fault::new(format!("gives no usable answer ({class})"), correct(setting)),
     }
 }
 
 /// Reads a JSON document.
-async fn document(response: Response, types: &[&str], setting: &str) -> Result<Object, Wrong> {
+async fn document(response: Response, types: &[&str], setting: &str) -> Result<Object, Fault> {
     if response.status() != StatusCode::OK {
         return Err(unexpected(&response, setting));
     }
     let html = essence(&response) == "text/html";
     answer::object(response, types).await.map_err(|unavailable| {
         let class = unavailable.class;
-        if html { page(setting) } else { Wrong::new(format!("make no document ({class})"), correct(setting)) }
+        if html {
+            html_page(setting)
+        } else {
+            Fault::new(format!("make no document ({class})"), correct(setting))
+        }
     })
 }
 
 /// Describes a response with an unexpected status or media type.
-fn unexpected(response: &Response, setting: &str) -> Wrong {
+fn unexpected(response: &Response, setting: &str) -> Fault {
     let status = response.status();
     let code = status.as_u16();
     if status.is_redirection() {
@@ -373,26 +378,26 @@ fn unexpected(response: &Response, setting: &str) -> Wrong {
         let elsewhere = location.and_then(|location| Url::parse(location).ok());
         let host = elsewhere.as_ref().and_then(Url::host_str).unwrap_or("the same host");
         let remedy = format!("set {setting} to the address that it leads to; no redirect is followed");
-        return Wrong::new(format!("redirects to {host} ({code})"), remedy);
+        return Fault::new(format!("redirects to {host} ({code})"), remedy);
     }
     match code {
-        403 => Wrong::new(
+        403 => Fault::new(
             "answers 403",
             format!("correct {setting}, or have the provider admit this machine's address"),
         ),
-        429 => Wrong::new("answers 429: too many calls", "try again later, and see what the provider allows"),
-        200 if essence(response) == "text/html" => page(setting),
-        200 => Wrong::new("answers with something else than JSON", correct(setting)),
-        500..=599 => Wrong::new(
+        429 => Fault::new("answers 429: too many calls", "try again later, and see what the provider allows"),
+        200 if essence(response) == "text/html" => html_page(setting),
+        200 => Fault::new("answers with something else than JSON", correct(setting)),
+        500..=599 => Fault::new(
             format!("fails ({code})"),
             format!("see what the provider says of its state, or check {setting}"),
         ),
-        _ => Wrong::new(format!("answers {code}"), correct(setting)),
+        _ => Fault::new(format!("answers {code}"), correct(setting)),
     }
 }
 
-fn page(setting: &str) -> Wrong {
-    Wrong::new("answers with an HTML page", correct(setting))
+fn html_page(setting: &str) -> Fault {
+    Fault::new("answers with an HTML page", correct(setting))
 }
 
 fn correct(setting: &str) -> String {

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::breaker::State;
+use super::bulkhead::State;
 
 /// Upper bounds of the latency histogram, in milliseconds. Slower calls are counted in one more bucket.
 pub const BOUNDS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 3_000, 5_000];
 
 /// The counters of one provider.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(super) struct CallCounters {
     outcomes: Mutex<BTreeMap<&'static str, u64>>,
     latency: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
@@ -20,7 +20,7 @@ pub(super) struct Health {
 
 /// A copy of the counters.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct CallStats {
     /// Calls by result: `answered`, `refused`, `kept` (from the cache) or the class of the failure.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Calls in each bucket of [`BOUNDS`] and in the one above; not cumulative.
@@ -31,9 +31,9 @@ pub struct Snapshot {
     pub breaker: State,
 }
 
-impl Health {
+impl CallCounters {
     /// Counts a call that was made.
-    pub fn called(&self, outcome: &'static str, took: Duration) {
+    pub fn record_call(&self, outcome: &'static str, took: Duration) {
         let milliseconds = took.as_millis();
         let bucket =
             BOUNDS.iter().position(|bound| milliseconds <= u128::from(*bound)).unwrap_or(BOUNDS.len());
@@ -48,8 +48,8 @@ impl Health {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
-    pub fn snapshot(&self, breaker: State) -> Snapshot {
-        Snapshot {
+    pub fn stats(&self, breaker: State) -> CallStats {
+        CallStats {
             outcomes: self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             latency: std::array::from_fn(|bucket| self.latency[bucket].load(Ordering::Relaxed)),
             total: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
@@ -58,7 +58,7 @@ impl Health {
     }
 }
 
-impl Snapshot {
+impl CallStats {
     /// Returns the latency, in ms, that `percent` % of the calls stayed below; `None` above the last bucket
     /// or without calls.
     #[must_use]
@@ -80,20 +80,20 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_outcome_and_by_how_long_they_took() {
-        let health = Health::default();
-        assert_eq!(health.snapshot(State::Closed).percentile(50), None);
+        let counters = CallCounters::default();
+        assert_eq!(counters.stats(State::Closed).percentile(50), None);
         for milliseconds in [1, 5, 6, 90, 9_000] {
-            health.called("answered", Duration::from_millis(milliseconds));
+            counters.record_call("answered", Duration::from_millis(milliseconds));
         }
-        health.count("no_place");
-        let snapshot = health.snapshot(State::Open);
+        counters.count("no_place");
+        let stats = counters.stats(State::Open);
         assert_eq!(
-            snapshot.outcomes.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>(),
+            stats.outcomes.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>(),
             [("answered", 5), ("no_place", 1)]
         );
-        assert_eq!(snapshot.latency, [2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(snapshot.percentile(50), Some(10));
-        assert_eq!((snapshot.percentile(80), snapshot.percentile(95)), (Some(100), None));
-        assert_eq!(snapshot.total, Duration::from_millis(9_102));
+        assert_eq!(stats.latency, [2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(stats.percentile(50), Some(10));
+        assert_eq!((stats.percentile(80), stats.percentile(95)), (Some(100), None));
+        assert_eq!(stats.total, Duration::from_millis(9_102));
     }
 }

@@ -1,13 +1,17 @@
-//! The protection of one provider: a bounded number of concurrent calls (bulkhead), a bounded and short wait
-//! for a permit, and the circuit breaker. A failing provider does not affect the others.
+//! The bulkhead of one provider: a bounded number of concurrent calls, a bounded and short wait for a permit,
+//! and the circuit breaker. A failing provider does not affect the others.
+
+mod breaker;
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+pub(super) use self::breaker::CallResult;
+pub use self::breaker::State;
+use self::breaker::{Admission, Breaker, Generation};
 use super::answer::Unavailable;
-use super::breaker::{Admission, Breaker, Era, State, Verdict};
 use crate::clock;
 
 /// The longest wait for a permit.
@@ -17,29 +21,29 @@ const WAITING: usize = 4;
 
 /// The bulkhead and the circuit breaker of a provider.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct Bulkhead {
     name: String,
-    places: Semaphore,
+    permits: Semaphore,
     waiting: Semaphore,
     breaker: Breaker,
 }
 
 /// A permit for one call. Its holder has to report the result.
-pub(super) struct Pass<'a> {
-    gate: &'a Gate,
-    _place: SemaphorePermit<'a>,
-    era: Era,
+pub(super) struct Permit<'a> {
+    bulkhead: &'a Bulkhead,
+    _slot: SemaphorePermit<'a>,
+    generation: Generation,
     /// True if the provider has to be probed before the call.
-    probes: bool,
-    verdict: Verdict,
+    needs_probe: bool,
+    result: CallResult,
 }
 
-impl Gate {
-    pub fn new(name: &str, places: usize) -> Self {
+impl Bulkhead {
+    pub fn new(name: &str, permits: usize) -> Self {
         Self {
             name: name.to_owned(),
-            places: Semaphore::new(places),
-            waiting: Semaphore::new(places.saturating_mul(WAITING)),
+            permits: Semaphore::new(permits),
+            waiting: Semaphore::new(permits.saturating_mul(WAITING)),
             breaker: Breaker::new(),
         }
     }
@@ -53,25 +57,26 @@ impl Gate {
     ///
     /// # Errors
     /// No permit is free in time, or the circuit breaker is open.
-    pub async fn enter(&self) -> Result<Pass<'_>, Unavailable> {
+    pub async fn acquire(&self) -> Result<Permit<'_>, Unavailable> {
         // While the breaker is open, no request waits for a permit.
         if let Some(wait) = self.breaker.open_for(Instant::now()) {
-            return Err(open(wait));
+            return Err(breaker_open(wait));
         }
-        let full = || Unavailable::after("no_place", spread(1, 3));
-        let place = if let Ok(place) = self.places.try_acquire() {
-            place
+        let saturated = || Unavailable::after("no_place", spread(1, 3));
+        let slot = if let Ok(slot) = self.permits.try_acquire() {
+            slot
         } else {
-            let _waiting = self.waiting.try_acquire().map_err(|_| full())?;
-            let place = timeout(WAIT, self.places.acquire()).await;
-            place.map_err(|_| full())?.map_err(|_| full())?
+            let _waiting = self.waiting.try_acquire().map_err(|_| saturated())?;
+            let slot = timeout(WAIT, self.permits.acquire()).await;
+            slot.map_err(|_| saturated())?.map_err(|_| saturated())?
         };
-        let Admission { era, probes } = self.breaker.admit(Instant::now()).map_err(open)?;
-        Ok(Pass { gate: self, _place: place, era, probes, verdict: Verdict::Abandoned })
+        let Admission { generation, needs_probe } =
+            self.breaker.admit(Instant::now()).map_err(breaker_open)?;
+        Ok(Permit { bulkhead: self, _slot: slot, generation, needs_probe, result: CallResult::Cancelled })
     }
 }
 
-fn open(wait: Duration) -> Unavailable {
+fn breaker_open(wait: Duration) -> Unavailable {
     // Rounded up, so that a client that retries then finds the breaker half open.
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     Unavailable::after("breaker_open", spread(seconds, 3))
@@ -84,45 +89,45 @@ fn spread(first: u32, seconds: u32) -> u32 {
     first.saturating_add(clock::subsecond_nanos() / 1_000 % seconds)
 }
 
-impl Pass<'_> {
+impl Permit<'_> {
     /// Returns true if the provider has to be probed before the call.
-    pub const fn probes(&self) -> bool {
-        self.probes
+    pub const fn needs_probe(&self) -> bool {
+        self.needs_probe
     }
 
     /// Reports the result of the probe.
     ///
     /// # Errors
     /// The probe failed, so there is no call.
-    pub fn probed(&mut self, verdict: Verdict) -> Result<(), Unavailable> {
-        self.probes = false;
-        self.tell(verdict);
-        self.gate.breaker.open_for(Instant::now()).map_or(Ok(()), |wait| Err(open(wait)))
+    pub fn probed(&mut self, result: CallResult) -> Result<(), Unavailable> {
+        self.needs_probe = false;
+        self.record_probe(result);
+        self.bulkhead.breaker.open_for(Instant::now()).map_or(Ok(()), |wait| Err(breaker_open(wait)))
     }
 
-    fn tell(&self, probe: Verdict) {
-        match self.gate.breaker.probed(self.era, probe, Instant::now()) {
+    fn record_probe(&self, probe: CallResult) {
+        match self.bulkhead.breaker.probed(self.generation, probe, Instant::now()) {
             Some(State::Open) => tracing::warn!(
-                provider = self.gate.name,
+                provider = self.bulkhead.name,
                 "the identity provider fails; it is left alone, and asked again in some seconds"
             ),
-            Some(_) => tracing::info!(provider = self.gate.name, "the identity provider answers again"),
+            Some(_) => tracing::info!(provider = self.bulkhead.name, "the identity provider answers again"),
             None => {}
         }
     }
 
     /// Reports the result of the call.
-    pub fn judge(mut self, verdict: Verdict) {
-        self.verdict = verdict;
+    pub fn record(mut self, result: CallResult) {
+        self.result = result;
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if self.probes {
-            self.tell(Verdict::Abandoned);
+        if self.needs_probe {
+            self.record_probe(CallResult::Cancelled);
         } else {
-            self.gate.breaker.judge(self.era, self.verdict, Instant::now());
+            self.bulkhead.breaker.record(self.generation, self.result, Instant::now());
         }
     }
 }
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn those_who_are_turned_away_come_back_in_different_seconds_and_none_too_early() {
         for (wait, seconds) in [(Duration::from_millis(1), 1..=3), (Duration::from_millis(4_999), 5..=7)] {
-            let told: BTreeSet<u32> = (0..100_000).map(|_| open(wait).retry_after).collect();
+            let told: BTreeSet<u32> = (0..100_000).map(|_| breaker_open(wait).retry_after).collect();
             assert!(told.into_iter().eq(seconds), "{wait:?}");
         }
     }
