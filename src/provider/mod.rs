@@ -3,7 +3,6 @@
 //! [`Providers::verify`] does all of it: early refusals, the call, the claims. It holds no database
 //! connection and knows nothing of users.
 
-mod agreement;
 mod answer;
 mod answer_cache;
 mod attempt;
