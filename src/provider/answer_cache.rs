@@ -1,5 +1,5 @@
 //! The answer cache, which the operator turns on with `verify_cache`. Answers are stored by the token's
-//! SHA-256 and never past its `exp`. A refusal is never cached.
+//! SHA-256 and never past its `exp`. A refusal is never cached. `single_flight.rs` says why it is written by hand.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

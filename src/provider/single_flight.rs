@@ -1,28 +1,38 @@
 //! Single flight: concurrent calls for the same token share one answer. Phones retry, and providers have
 //! quotas.
+//!
+//! This and the answer cache are written by hand. `moka` coalesces and keeps answers as well, but a call that
+//! nobody shares takes it 13,700 instructions instead of 1,800, it adds 190 KB to the program, and entries
+//! expire by its own clock, whereas time is a parameter here.
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::OnceCell;
 
 /// The SHA-256 of a token.
 pub(super) type Key = [u8; 32];
 
+type Calls<T> = HashMap<Key, Arc<OnceCell<T>>>;
+
 /// The calls under way.
 #[derive(Debug)]
-pub(super) struct SingleFlight<T>(Mutex<HashMap<Key, watch::Receiver<Option<T>>>>);
+pub(super) struct SingleFlight<T>(Mutex<Calls<T>>);
 
-/// Removes a call from the map, also if its caller was cancelled.
+/// Removes a call from the map once it has its answer, or once its last caller was cancelled.
 struct RemoveOnDrop<'a, T> {
-    calls: &'a SingleFlight<T>,
+    flight: &'a SingleFlight<T>,
     key: Key,
 }
 
 impl<T> Drop for RemoveOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.key);
+        let mut calls = self.flight.lock();
+        let ended = |call: &Arc<OnceCell<T>>| call.initialized() || Arc::strong_count(call) == 1;
+        if calls.get(&self.key).is_some_and(ended) {
+            calls.remove(&self.key);
+        }
     }
 }
 
@@ -31,40 +41,19 @@ impl<T> SingleFlight<T> {
         Self(Mutex::new(HashMap::new()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, watch::Receiver<Option<T>>>> {
+    fn lock(&self) -> MutexGuard<'_, Calls<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Returns the answer of the call under way for this key, or makes the call.
+    /// Returns the answer of the call under way for this key, or makes the call. If the caller that makes it
+    /// is cancelled, one of those that wait makes it instead.
     pub async fn ask<F: Future<Output = T>>(&self, key: Key, call: impl FnOnce() -> F) -> T {
-        loop {
-            let (answer, mut waiting) = {
-                let mut calls = self.lock();
-                if let Some(waiting) = calls.get(&key) {
-                    (None, waiting.clone())
-                } else {
-                    let (answer, waiting) = watch::channel(None);
-                    calls.insert(key, waiting.clone());
-                    (Some(answer), waiting)
-                }
-            };
-            if let Some(answer) = answer {
-                let remove = RemoveOnDrop { calls: self, key };
-                let value = call().await;
-                // Requests from now on start a new call.
-                drop(remove);
-                answer.send_replace(Some(value.clone()));
-                return value;
-            }
-            // The sender is dropped if its caller was cancelled. Then one of those who wait makes the call.
-            if let Ok(answer) = waiting.wait_for(Option::is_some).await
-                && let Some(value) = answer.as_ref()
-            {
-                return value.clone();
-            }
-        }
+        // It is declared before the reference to the call, so it is dropped after that.
+        let _remove = RemoveOnDrop { flight: self, key };
+        let under_way = Arc::clone(self.lock().entry(key).or_default());
+        under_way.get_or_init(call).await.clone()
     }
 }
 
@@ -101,14 +90,28 @@ mod tests {
         let mut gone = Box::pin(flight.ask([1; 32], std::future::pending::<u32>));
         let mut waits = Box::pin(flight.ask([1; 32], || async { 7 }));
         for future in [&mut gone as &mut (dyn Future<Output = u32> + Unpin), &mut waits] {
-            assert!(futures_poll(future).await.is_none());
+            assert!(poll_once(future).await.is_none());
         }
         drop(gone);
         assert_eq!(waits.await, 7);
+        assert!(flight.lock().is_empty());
     }
 
-    /// Polls once.
-    async fn futures_poll(mut future: &mut (dyn Future<Output = u32> + Unpin)) -> Option<u32> {
+    #[tokio::test]
+    async fn nothing_is_left_of_a_call_whose_callers_all_went_away() {
+        let flight = SingleFlight::new();
+        let mut callers = [(); 2].map(|()| Box::pin(flight.ask([1; 32], std::future::pending::<u32>)));
+        for caller in &mut callers {
+            assert!(poll_once(caller).await.is_none());
+        }
+        let [first, second] = callers;
+        drop(first);
+        assert_eq!(flight.lock().len(), 1);
+        drop(second);
+        assert!(flight.lock().is_empty());
+    }
+
+    async fn poll_once(mut future: &mut (dyn Future<Output = u32> + Unpin)) -> Option<u32> {
         std::future::poll_fn(|context| match std::pin::Pin::new(&mut future).poll(context) {
             std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
             std::task::Poll::Pending => std::task::Poll::Ready(None),
