@@ -16,10 +16,9 @@ use super::page::{Page, View};
 use crate::admin::guard::{COOKIE, cookie, same_origin};
 use crate::admin::guard::{Staff, StaffForm};
 use crate::clock;
-use crate::config::Provider;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
-use crate::provider::{self, Providers};
+use crate::provider::{self, Provider, Providers};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::{ClientOrigin, RateLimited};
@@ -121,10 +120,10 @@ async fn finish(
     cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
     let pending = session::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
     let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
-    let provider = providers.get(admin.provider()).filter(|provider| provider.enabled);
+    let provider = providers.get(admin.provider()).filter(|provider| provider.settings.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
     // An answer that names another issuer is not this provider's (RFC 9207).
-    if answer.iss.is_some_and(|iss| !provider.issuers.include(iss)) {
+    if answer.iss.is_some_and(|iss| !provider.settings.issuers.include(iss)) {
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
@@ -134,14 +133,14 @@ async fn finish(
             Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
             None => problem,
         };
-        let problem = problem.about(&provider.name);
+        let problem = problem.about(&provider.settings.name);
         let text = "The identity provider did not sign you in. Begin again.";
         return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
     };
-    let verified = verify(providers, provider, code, &pending, &admin.redirect_uri()).await;
-    let claims = verified.map_err(|error| Failure::at(&provider.name, error))?;
+    let verified = verify(provider, code, &pending, &admin.redirect_uri()).await;
+    let claims = verified.map_err(|error| Failure::at(&provider.settings.name, error))?;
     let before = cookies.get(COOKIE).map(Cookie::value);
-    match session::sign_in(db.pool(), provider, &claims, before, &origin.0).await? {
+    match session::sign_in(db.pool(), &provider.settings, &claims, before, &origin.0).await? {
         Ok(session) => {
             cookies.add(cookie(COOKIE, session.expose().clone()));
             Ok(Redirect::to(pending.next))
@@ -174,17 +173,16 @@ const fn refused(stranger: Stranger) -> &'static str {
 }
 
 async fn verify(
-    providers: &Providers,
     provider: &Provider,
     code: &str,
     pending: &store::Pending,
     redirect_uri: &str,
 ) -> Result<VerifiedClaims, provider::Error> {
     let now = clock::now();
-    let id_token = providers.exchange(provider, code, &pending.code_verifier, redirect_uri, now).await?;
+    let id_token = provider.exchange(code, &pending.code_verifier, redirect_uri, now).await?;
     let malformed = provider::Error::Unavailable(provider::Unavailable::malformed_token());
-    let id_token = IdToken::parse(&id_token, provider.token_format).map_err(|_| malformed)?;
-    providers.verify(provider, &id_token, Some(&pending.nonce), now).await
+    let id_token = IdToken::parse(&id_token, provider.settings.token_format).map_err(|_| malformed)?;
+    provider.verify(&id_token, Some(&pending.nonce), now).await
 }
 
 /// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a

@@ -94,14 +94,15 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         Err(_) => say("database", unreachable("no answer within five seconds")),
     }
     let providers = Providers::new(config.providers.clone())?;
-    for provider in config.providers.values().filter(|provider| provider.enabled) {
-        for finding in providers.check(provider, clock::now()).await {
-            told(provider, finding, &mut say);
+    for provider in providers.enabled() {
+        let settings = &provider.settings;
+        for finding in provider.check(clock::now()).await {
+            told(settings, finding, &mut say);
         }
-        if provider.name == config.admin_provider.name {
-            let back = Admin::new(provider, &config.public_url).redirect_uri();
-            for finding in providers.check_code_flow(provider, &back, clock::now()).await {
-                told(provider, finding, &mut say);
+        if settings.name == config.admin_provider.name {
+            let back = Admin::new(settings, &config.public_url).redirect_uri();
+            for finding in provider.check_code_flow(&back, clock::now()).await {
+                told(settings, finding, &mut say);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Identity providers: outbound HTTP, and the validation of their responses.
 //!
-//! [`Providers::verify`] does all of it: early refusals, the call, the claims. It holds no database
+//! [`Provider::verify`] does all of it: early refusals, the call, the claims. It holds no database
 //! connection and knows nothing of users.
 
 mod answer;
@@ -32,17 +32,22 @@ pub use self::bulkhead::State as Breaker;
 pub use self::call_stats::{BOUNDS, CallStats};
 pub use self::client::ClientError;
 pub use self::probe::{Fault, Finding};
-use self::verifier::Verifier;
+use self::verifier::Upstream;
 use crate::config::{self, Protocol};
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::{Format, IdToken};
 use crate::domain::refusal::{Reason, Refusal};
 
-/// The configured providers and their client.
+/// The configured providers, by name.
 #[derive(Debug, Clone)]
-pub struct Providers {
-    verifier: Arc<Verifier>,
-    by_name: Arc<BTreeMap<String, config::Provider>>,
+pub struct Providers(Arc<BTreeMap<String, Provider>>);
+
+/// One provider.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// Its settings.
+    pub settings: config::Provider,
+    upstream: Arc<Upstream>,
 }
 
 /// The reason why a token was not verified.
@@ -62,36 +67,57 @@ impl Providers {
     /// # Errors
     /// The system's TLS root certificates cannot be used.
     pub fn new(by_name: BTreeMap<String, config::Provider>) -> Result<Self, ClientError> {
-        let verifier = Arc::new(Verifier::new(client::build()?, &by_name));
-        Ok(Self { verifier, by_name: Arc::new(by_name) })
+        let client = client::build()?;
+        let with_upstream = |settings| {
+            let upstream = Arc::new(Upstream::new(client.clone(), &settings));
+            Provider { settings, upstream }
+        };
+        let by_name = by_name.into_iter().map(|(name, settings)| (name, with_upstream(settings)));
+        Ok(Self(Arc::new(by_name.collect())))
     }
 
     /// Returns the names of the providers.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.by_name.keys().cloned().collect()
+        self.0.keys().cloned().collect()
     }
 
     /// Returns the call statistics of each provider's endpoint, by the provider's name.
     #[must_use]
     pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
-        self.verifier.call_stats()
+        let stats = |provider: &Provider| provider.upstream.endpoint.call_stats();
+        self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
     }
 
     /// Returns the provider of that name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&config::Provider> {
-        self.by_name.get(name)
+    pub fn get(&self, name: &str) -> Option<&Provider> {
+        self.0.get(name)
+    }
+
+    /// Returns the providers that are switched on.
+    pub fn enabled(&self) -> impl Iterator<Item = &Provider> {
+        self.0.values().filter(|provider| provider.settings.enabled)
+    }
+}
+
+impl Provider {
+    /// Returns the same provider, which refuses tokens older than this, in seconds.
+    #[must_use]
+    pub fn with_max_age(&self, max_age: u32) -> Self {
+        let max_token_age = self.settings.max_token_age.min(max_age);
+        let settings = config::Provider { max_token_age, ..self.settings.clone() };
+        Self { settings, upstream: Arc::clone(&self.upstream) }
     }
 
     /// Returns the authorization endpoint, for the authorization-code flow.
     ///
     /// # Errors
     /// The endpoint is neither set nor discovered within five seconds.
-    pub async fn authorization_url(&self, provider: &config::Provider, now: i64) -> Result<Url, Error> {
-        let configured = provider.authorization_url.as_ref();
-        let url = self.verifier.locate(provider, configured, now, |metadata| &metadata.authorization_url);
-        url.await.map(Cow::into_owned).map_err(|error| error.named(provider))
+    pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
+        let configured = self.settings.authorization_url.as_ref();
+        let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
+        url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
     }
 
     /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
@@ -100,22 +126,19 @@ impl Providers {
     /// The provider refuses the code, or gives no usable answer within five seconds.
     pub async fn exchange(
         &self,
-        provider: &config::Provider,
         code: &str,
         code_verifier: &str,
         redirect_uri: &str,
         now: i64,
     ) -> Result<String, Error> {
         let exchanged = async {
-            let configured = provider.token_url.as_ref();
-            let url = self.verifier.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
-            let authentication = self.verifier.token_auth(provider, now).await?;
+            let (url, authentication) = self.token_endpoint(now).await?;
             let grant = Grant { code, code_verifier, redirect_uri };
-            let request =
-                authorization_code::request(&self.verifier.client, provider, authentication, &url, grant);
+            let client = &self.upstream.client;
+            let request = authorization_code::request(client, &self.settings, authentication, &url, grant);
             authorization_code::exchange(request).await
         };
-        exchanged.await.map_err(|error| error.named(provider))
+        exchanged.await.map_err(|error| error.named(&self.settings))
     }
 
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
@@ -125,11 +148,11 @@ impl Providers {
     /// seconds.
     pub async fn verify(
         &self,
-        provider: &config::Provider,
         token: &IdToken,
         nonce: Option<&str>,
         now: i64,
     ) -> Result<VerifiedClaims, Error> {
+        let provider = &self.settings;
         let expected = Expected {
             issuers: &provider.issuers,
             audiences: &provider.client_ids,
@@ -144,10 +167,10 @@ impl Providers {
         let claims = async {
             token.refuse_early(provider.token_format, &expected)?;
             tokeninfo::check_length(provider, token)?;
-            let answer = self.verifier.ask(provider, token, &expected).await?;
+            let answer = self.ask(token, &expected).await?;
             let claims = VerifiedClaims::validate(&answer, &expected)?;
             if claims.email.is_none() {
-                self.verifier.warn_without_email(provider);
+                self.warn_without_email();
             }
             Ok(claims)
         };

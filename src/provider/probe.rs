@@ -14,7 +14,7 @@ use url::Url;
 use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
 use super::authorization_code::{self, ErrorResponse, Grant};
-use super::{Error, Providers, Unavailable, freshness, tokeninfo};
+use super::{Error, Unavailable, freshness, tokeninfo};
 use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
@@ -55,35 +55,32 @@ impl Fault {
     }
 }
 
-impl Providers {
-    /// Calls all endpoints of a provider that a verification needs, at `now` by our clock. It sends no token
-    /// of a user, and the responses are not used.
-    pub async fn check(&self, provider: &Provider, now: i64) -> Vec<Finding> {
-        let client = &self.verifier.client;
-        let mut probe = Probe { client, provider, now, started: Instant::now(), findings: Vec::new() };
+impl super::Provider {
+    /// Calls all endpoints that a verification needs, at `now` by our clock. It sends no token of a user, and
+    /// the responses are not used.
+    pub async fn check(&self, now: i64) -> Vec<Finding> {
+        let mut probe = self.probe(now);
         probe.run().await;
         probe.findings
     }
 
     /// Calls the token endpoint with a made-up code and this redirect URI, as the sign-in of staff would. It
     /// does nothing for a provider without a client secret or without such an endpoint.
-    pub async fn check_code_flow(&self, provider: &Provider, redirect_uri: &str, now: i64) -> Vec<Finding> {
-        let client = &self.verifier.client;
-        let mut probe = Probe { client, provider, now, started: Instant::now(), findings: Vec::new() };
-        let endpoint = provider.token_url.is_some() || provider.discovery.is_some();
-        if provider.client_secret.is_some() && endpoint {
-            let located = async {
-                let configured = provider.token_url.as_ref();
-                let url =
-                    self.verifier.locate(provider, configured, now, |metadata| &metadata.token_url).await?;
-                Ok((url.into_owned(), self.verifier.token_auth(provider, now).await?))
-            };
-            match located.await.map_err(|error: Error| error.named(provider)) {
+    pub async fn check_code_flow(&self, redirect_uri: &str, now: i64) -> Vec<Finding> {
+        let (settings, mut probe) = (&self.settings, self.probe(now));
+        let endpoint = settings.token_url.is_some() || settings.discovery.is_some();
+        if settings.client_secret.is_some() && endpoint {
+            match self.token_endpoint(now).await.map_err(|error| error.named(settings)) {
                 Ok((url, authentication)) => probe.code_flow(&url, authentication, redirect_uri).await,
                 Err(error) => probe.not_located(CODE_FLOW, &error),
             }
         }
         probe.findings
+    }
+
+    fn probe(&self, now: i64) -> Probe<'_> {
+        let (client, provider) = (&self.upstream.client, &self.settings);
+        Probe { client, provider, now, started: Instant::now(), findings: Vec::new() }
     }
 }
 

@@ -1,8 +1,7 @@
-//! The verification of a token by its provider: one function, [`Verifier::ask`], for all providers and all
+//! The verification of a token by its provider: one function, [`Provider::ask`], for all providers and all
 //! means of verification. Anything that protects the providers belongs around it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Once};
@@ -14,11 +13,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{DEADLINE, Unavailable};
-use super::call_stats::CallStats;
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
-use super::{Error, authorization_code, probe, tokeninfo};
-use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
+use super::{Error, Provider, authorization_code, probe, tokeninfo};
+use crate::config::{self, ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
 use crate::domain::issuer;
@@ -26,12 +24,6 @@ use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
-
-/// The HTTP client, and the endpoints and documents of each provider.
-pub(super) struct Verifier {
-    pub client: Client,
-    upstreams: BTreeMap<String, Upstream>,
-}
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);
@@ -55,71 +47,59 @@ impl Deref for Claims<'_> {
     }
 }
 
-/// The endpoint and the published documents of one provider.
-struct Upstream {
-    endpoint: Endpoint,
+/// The HTTP client, the endpoint and the published documents of one provider.
+pub(super) struct Upstream {
+    pub client: Client,
+    pub endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
     keys: Arc<Document<KeySet>>,
     /// Used once the operator has been warned that its tokens have no `email`.
     without_email: Once,
 }
 
-impl Verifier {
-    pub fn new(client: Client, providers: &BTreeMap<String, Provider>) -> Self {
-        let upstreams = providers.iter().map(|(name, provider)| {
-            let issuer = provider.issuer.clone().unwrap_or_default();
-            let metadata = Document::new(
-                client.clone(),
-                name,
-                "issuer",
-                Box::new(move |document| {
-                    Metadata::read(document, &issuer).map_err(|unfit| Unavailable {
-                        why: Some(unfit.to_string()),
-                        ..Unavailable::misconfigured("metadata", "issuer")
-                    })
-                }),
-            );
-            let keys = Document::new(
-                client.clone(),
-                name,
-                if provider.jwks_url.is_some() { "jwks_url" } else { "issuer" },
-                Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
-            );
-            (
-                name.clone(),
-                Upstream { endpoint: Endpoint::new(provider), metadata, keys, without_email: Once::new() },
-            )
-        });
-        Self { upstreams: upstreams.collect(), client }
+impl Upstream {
+    pub fn new(client: Client, settings: &config::Provider) -> Self {
+        let issuer = settings.issuer.clone().unwrap_or_default();
+        let metadata = Document::new(
+            client.clone(),
+            &settings.name,
+            "issuer",
+            Box::new(move |document| {
+                Metadata::read(document, &issuer).map_err(|unfit| Unavailable {
+                    why: Some(unfit.to_string()),
+                    ..Unavailable::misconfigured("metadata", "issuer")
+                })
+            }),
+        );
+        let keys = Document::new(
+            client.clone(),
+            &settings.name,
+            if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" },
+            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
+        );
+        Self { client, endpoint: Endpoint::new(settings), metadata, keys, without_email: Once::new() }
     }
+}
 
-    /// Returns the call statistics of each endpoint.
-    pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
-        self.upstreams
-            .iter()
-            .map(|(name, upstream)| (name.as_str(), upstream.endpoint.call_stats()))
-            .collect()
-    }
-
+impl Provider {
     /// Returns the claims that a provider confirms. They are not yet compared with what is expected of them.
-    pub async fn ask<'t>(
+    pub(super) async fn ask<'t>(
         &self,
-        provider: &Provider,
         token: &'t IdToken,
         expected: &Expected<'_>,
     ) -> Result<Claims<'t>, Error> {
-        let introspects = matches!(provider.protocol, Protocol::Introspection(_));
+        let introspects = matches!(self.settings.protocol, Protocol::Introspection(_));
         let claims = async {
-            match provider.verify {
+            match self.settings.verify {
                 Verify::Tokeninfo => {
                     // Introspection confirms the token as a whole, and with it the claims of a JWT.
                     let own = token.unverified().filter(|_| introspects).map(Unverified::claims);
-                    self.confirmed(provider, token, own, expected).await
+                    self.confirmed(token, own, expected).await
                 }
-                Verify::Jwks => self.signature(provider, token, expected).await.map(Claims::Own),
+                Verify::Jwks => self.signature(token, expected).await.map(Claims::Own),
                 Verify::Both => {
-                    let signed = self.signature(provider, token, expected).await?;
-                    self.confirmed(provider, token, Some(signed), expected).await
+                    let signed = self.signature(token, expected).await?;
+                    self.confirmed(token, Some(signed), expected).await
                 }
             }
         };
@@ -130,7 +110,6 @@ impl Verifier {
     /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
     async fn confirmed<'t>(
         &self,
-        provider: &Provider,
         token: &IdToken,
         own: Option<&'t Object>,
         expected: &Expected<'_>,
@@ -139,9 +118,9 @@ impl Verifier {
             // A token that fails our own checks is not sent to the provider.
             VerifiedClaims::validate(own, expected)?;
         }
-        let answer = self.endpoint(provider, token, expected.now).await?;
+        let answer = self.endpoint(token, expected.now).await?;
         let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
-        let introspected = matches!(provider.protocol, Protocol::Introspection(_));
+        let introspected = matches!(self.settings.protocol, Protocol::Introspection(_));
         cross_check(own, &answer, introspected)?;
         if introspected {
             // The endpoint may name the client that the token was issued to (RFC 7662 §2.2).
@@ -150,28 +129,24 @@ impl Verifier {
         Ok(if introspected { Claims::Own(own) } else { Claims::Asserted(answer) })
     }
 
-    async fn endpoint(&self, provider: &Provider, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
-        let configured = provider.tokeninfo_url.as_ref();
-        let url = self.locate(provider, configured, now, |metadata| &metadata.introspection_url).await?;
-        let call = || tokeninfo::ask(&self.client, provider, &url, token);
+    async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
+        let (settings, upstream) = (&self.settings, &self.upstream);
+        let configured = settings.tokeninfo_url.as_ref();
+        let url = self.locate(configured, now, |metadata| &metadata.introspection_url).await?;
+        let call = || tokeninfo::ask(&upstream.client, settings, &url, token);
         let probe = || async {
-            let token = probe::worthless_token(provider, now).ok_or(Unavailable::new("no_probe"))?;
-            tokeninfo::ask(&self.client, provider, &url, &token).await
+            let token = probe::worthless_token(settings, now).ok_or(Unavailable::new("no_probe"))?;
+            tokeninfo::ask(&upstream.client, settings, &url, &token).await
         };
-        self.upstream(provider)?.endpoint.ask(token, now, call, probe).await
+        upstream.endpoint.ask(token, now, call, probe).await
     }
 
-    async fn signature<'t>(
-        &self,
-        provider: &Provider,
-        token: &'t IdToken,
-        expected: &Expected<'_>,
-    ) -> Result<&'t Object, Error> {
+    async fn signature<'t>(&self, token: &'t IdToken, expected: &Expected<'_>) -> Result<&'t Object, Error> {
         let jws = Jws::read(token)?;
         let now = expected.now;
-        let configured = provider.jwks_url.as_ref();
-        let url = self.locate(provider, configured, now, |metadata| &metadata.jwks_url).await?;
-        let document = &self.upstream(provider)?.keys;
+        let configured = self.settings.jwks_url.as_ref();
+        let url = self.locate(configured, now, |metadata| &metadata.jwks_url).await?;
+        let document = &self.upstream.keys;
         let keys = document.get(&url, now).await?;
         match jws.verify(&keys.value, expected.issuers) {
             Err(Failure::UnknownKey) => {}
@@ -189,11 +164,11 @@ impl Verifier {
 
     /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
     /// the userinfo endpoint, which is not called.
-    pub fn warn_without_email(&self, provider: &Provider) {
-        if let (Some(_), Ok(upstream)) = (&provider.discovery, self.upstream(provider)) {
-            upstream.without_email.call_once(|| {
+    pub(super) fn warn_without_email(&self) {
+        if self.settings.discovery.is_some() {
+            self.upstream.without_email.call_once(|| {
                 tracing::warn!(
-                    provider = provider.name,
+                    provider = self.settings.name,
                     "its id_token has no `email`, so users have none and staff are not known; let the app ask for \
                      the scope `email`, and have the provider put `email` and `email_verified` into the id_token"
                 );
@@ -202,9 +177,8 @@ impl Verifier {
     }
 
     /// Returns the URL of an endpoint: the one that is set, or the one that the provider publishes.
-    pub async fn locate<'p>(
+    pub(super) async fn locate<'p>(
         &self,
-        provider: &'p Provider,
         configured: Option<&'p Url>,
         now: i64,
         published: impl Fn(&Metadata) -> &Option<Url>,
@@ -213,30 +187,30 @@ impl Verifier {
             return Ok(Cow::Borrowed(url));
         }
         let missing = || Unavailable::misconfigured("no_endpoint", "issuer");
-        let metadata = provider.discovery.as_ref().ok_or_else(missing)?;
-        let metadata = self.upstream(provider)?.metadata.get(metadata, now).await?;
+        let metadata = self.settings.discovery.as_ref().ok_or_else(missing)?;
+        let metadata = self.upstream.metadata.get(metadata, now).await?;
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
     }
 
-    /// Returns our authentication at the provider's token endpoint.
-    pub async fn token_auth(&self, provider: &Provider, now: i64) -> Result<ClientAuthentication, Error> {
-        let published = match &provider.discovery {
-            Some(url) if provider.token_auth.is_none() => {
-                Some(self.upstream(provider)?.metadata.get(url, now).await?)
-            }
+    /// Returns the token endpoint, and our authentication there.
+    pub(super) async fn token_endpoint(
+        &self,
+        now: i64,
+    ) -> Result<(Cow<'_, Url>, ClientAuthentication), Error> {
+        let settings = &self.settings;
+        let url = self.locate(settings.token_url.as_ref(), now, |metadata| &metadata.token_url).await?;
+        let published = match &settings.discovery {
+            Some(url) if settings.token_auth.is_none() => Some(self.upstream.metadata.get(url, now).await?),
             _ => None,
         };
-        Ok(authorization_code::authentication(provider, published.as_ref().map(|held| &held.value))?)
-    }
-
-    fn upstream(&self, provider: &Provider) -> Result<&Upstream, Unavailable> {
-        self.upstreams.get(&provider.name).ok_or(Unavailable::new("unknown_provider"))
+        let published = published.as_ref().map(|held| &held.value);
+        Ok((url, authorization_code::authentication(settings, published)?))
     }
 }
 
-impl fmt::Debug for Verifier {
+impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier").finish_non_exhaustive()
+        f.debug_struct("Upstream").finish_non_exhaustive()
     }
 }
 

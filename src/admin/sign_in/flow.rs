@@ -56,7 +56,7 @@ impl Admin {
             && self.authorization_url.get().is_none()
             && let Some(provider) = providers.get(&self.provider)
         {
-            let url = providers.authorization_url(provider, clock::now()).await?;
+            let url = provider.authorization_url(clock::now()).await?;
             // Another request may have set it meanwhile.
             let _ = self.authorization_url.set(url);
         }

@@ -13,7 +13,7 @@ use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
-use crate::provider::Providers;
+use crate::provider::{Provider, Providers};
 use crate::store::reauthentication::{is_identity_of, opened_within};
 use crate::web::database::Db;
 use crate::web::openapi::problems::Fails;
@@ -147,10 +147,10 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     };
     admit_address::<SignIn>(request)?;
     // An older token does not count: a thief may have it, too.
-    let fresh = config::Provider { max_token_age: provider.max_token_age.min(*window), ..provider.clone() };
+    let fresh = provider.with_max_age(*window);
     let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
     let claims = claims.map_err(Problem::beside_a_bearer)?;
-    if is_identity_of(db.pool(), who.user.id, &provider.name, &claims).await? {
+    if is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
         return Ok(());
     }
     required("the identity of `reauthentication` is not one of this user's")
@@ -158,7 +158,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
 
 /// A parsed [`ReauthenticationRequest`].
 struct Proof<'r> {
-    provider: &'r config::Provider,
+    provider: &'r Provider,
     id_token: IdToken,
     nonce: Option<String>,
 }
@@ -176,7 +176,7 @@ impl<'r> Proof<'r> {
         })?;
         let id_token = proof.str("id_token");
         let id_token = id_token.ok_or_else(|| malformed("`reauthentication.id_token` must be a string"))?;
-        let id_token = IdToken::parse(id_token, provider.token_format)?;
+        let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
         Ok(Self { provider, id_token, nonce: nonce(&proof)? })
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
-use crate::provider::Providers;
+use crate::provider::{Provider, Providers};
 use crate::service::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
 use crate::web::openapi::problems::Fails;
@@ -88,7 +88,7 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
 }
 
 /// Returns the provider that the last segment of the path names.
-pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r config::Provider, Problem> {
+pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provider, Problem> {
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let name = request.uri().path().segments().last();
     name.and_then(|name| providers.get(name))
@@ -98,38 +98,39 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r confi
 /// Verifies the identity in a request's body.
 pub(super) async fn verify<'r>(
     request: &'r Request<'_>,
-    provider: &'r config::Provider,
+    provider: &'r Provider,
     body: &Object,
 ) -> Result<VerifiedIdentity<'r>, Problem> {
-    let Body { id_token, nonce, create, device_name, device_platform } = Body::parse(body, provider)?;
+    let settings = &provider.settings;
+    let Body { id_token, nonce, create, device_name, device_platform } = Body::parse(body, settings)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
-    Ok(VerifiedIdentity { provider, claims, create, device_name, device_platform, now })
+    Ok(VerifiedIdentity { provider: settings, claims, create, device_name, device_platform, now })
 }
 
 /// Verifies a token with its provider, and records a refusal.
 pub(super) async fn vouch(
     request: &Request<'_>,
-    provider: &config::Provider,
+    provider: &Provider,
     id_token: &IdToken,
     nonce: Option<&str>,
     now: i64,
 ) -> Result<VerifiedClaims, Problem> {
-    let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+    let settings = &provider.settings;
     let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
-    if !provider.enabled {
+    if !settings.enabled {
         return Err(Problem::new(Kind::ProviderDisabled, "this provider is switched off"));
     }
     let from = Instant::now();
-    let verdict = providers.verify(provider, id_token, nonce, now).await;
+    let verdict = provider.verify(id_token, nonce, now).await;
     request
-        .local_cache(|| Some(ProviderCall { provider: provider.name.clone(), from, took: from.elapsed() }));
+        .local_cache(|| Some(ProviderCall { provider: settings.name.clone(), from, took: from.elapsed() }));
     verdict.map_err(|error| {
-        let problem = Problem::from(error).about(&provider.name);
+        let problem = Problem::from(error).about(&settings.name);
         let claimed = |name| id_token.unverified()?.claimed(name).map(storable);
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,
-            provider: provider.name.clone(),
+            provider: settings.name.clone(),
             claimed_email: claimed("email").map(|email: String| email.to_ascii_lowercase()),
             claimed_issuer: claimed("iss"),
             claimed_audience: claimed("aud"),

@@ -36,7 +36,7 @@ async fn the_endpoints_come_from_the_issuers_document_which_is_kept() {
 async fn where_staff_sign_in_comes_from_it_too() {
     let house = House::of(preset("oidc")).await;
     let provider = house.providers.get("under-test").unwrap();
-    let url = house.providers.authorization_url(provider, NOW).await.unwrap();
+    let url = provider.authorization_url(NOW).await.unwrap();
     assert_eq!(url.as_str(), format!("{}/authorize", house.metadata.url()));
     let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
     let provider = house.providers.get("under-test").unwrap();
@@ -44,8 +44,7 @@ async fn where_staff_sign_in_comes_from_it_too() {
     let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
     house.metadata.behave(Behaviour::Json(document));
     house.endpoint.behave(behaviour);
-    let exchanged =
-        house.providers.exchange(provider, "code", "verifier", "https://id.example.com/", NOW).await;
+    let exchanged = provider.exchange("code", "verifier", "https://id.example.com/", NOW).await;
     assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
     assert_eq!(house.endpoint.requests()[0].path, "/token");
 }
@@ -74,8 +73,7 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
         house.metadata.behave(Behaviour::Json(document));
         house.endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
         let provider = house.providers.get("under-test").unwrap();
-        let exchanged =
-            house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+        let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
         let Some(in_form) = in_form else {
             let error = exchanged.unwrap_err().to_string();
             assert!(error.ends_with("check `providers.under-test.token_auth`"), "{error}");
@@ -110,7 +108,7 @@ async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
     });
     let house = House::with(preset("oidc"), &settings).await;
     let provider = house.providers.get("under-test").unwrap();
-    let exchanged = house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+    let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
     assert_eq!((exchanged.unwrap().as_str(), house.metadata.calls()), ("e30.e30.c2ln", 0));
 }
 
@@ -140,8 +138,7 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
             headers: vec![("Content-Type".into(), "application/json".into())],
             body: error.to_string().into_bytes(),
         });
-        let exchanged =
-            house.providers.exchange(provider, "code", "verifier", "https://x.example/", NOW).await;
+        let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
         match exchanged.unwrap_err() {
             Error::Unavailable(unavailable) => {
                 assert_eq!(told, None, "{error}");
@@ -177,7 +174,7 @@ async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
                 .unwrap();
         let providers = vestibule::provider::Providers::new(config.providers).unwrap();
         let provider = providers.get("under-test").unwrap();
-        assert!(providers.authorization_url(provider, NOW).await.is_err(), "this one is another issuer's");
+        assert!(provider.authorization_url(NOW).await.is_err(), "this one is another issuer's");
         assert_eq!(house.metadata.requests().last().unwrap().path, path);
     }
 }

@@ -127,8 +127,8 @@ impl House {
         now: i64,
     ) -> Result<VerifiedClaims, Error> {
         let provider = self.providers.get("under-test").unwrap();
-        let token = IdToken::parse(token, provider.token_format).unwrap();
-        self.providers.verify(provider, &token, nonce, now).await
+        let token = IdToken::parse(token, provider.settings.token_format).unwrap();
+        provider.verify(&token, nonce, now).await
     }
 
     /// How often the outside was asked, whatever it was asked for.

@@ -174,8 +174,9 @@ async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alo
         house.endpoint.behave(Behaviour::Json(claims.clone()));
         let provider = providers.get(name).unwrap();
         for token in [opaque(), Signer::Rsa.token(&claims)] {
-            let token = vestibule::domain::id_token::IdToken::parse(&token, provider.token_format).unwrap();
-            let Err(Error::Refused(refusal)) = providers.verify(provider, &token, None, NOW).await else {
+            let token =
+                vestibule::domain::id_token::IdToken::parse(&token, provider.settings.token_format).unwrap();
+            let Err(Error::Refused(refusal)) = provider.verify(&token, None, NOW).await else {
                 panic!("it is refused")
             };
             assert_eq!(refusal.reason.name(), "audience_mismatch");
