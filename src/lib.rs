@@ -28,6 +28,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod causes;
 pub mod cli;
 pub mod clock;
 pub mod config;

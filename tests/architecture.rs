@@ -5,23 +5,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms of the crate a room may name.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
+    ("causes", &[]),
     ("clock", &[]),
     ("secret", &[]),
     ("telemetry", &["config"]),
     ("domain", &["secret"]),
     ("config", &["domain", "secret"]),
-    ("provider", &["clock", "config", "domain", "secret"]),
+    ("provider", &["causes", "clock", "config", "domain", "secret"]),
     ("store", &["clock", "domain", "secret"]),
     ("service", &["clock", "config", "domain", "secret", "store"]),
-    ("web", &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry"]),
+    ("web", &["causes", "clock", "config", "domain", "provider", "secret", "service", "store", "telemetry"]),
     ("admin", &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry", "web"]),
     ("dev", &["admin", "clock", "config", "domain", "secret", "app", "service", "store", "web"]),
     (
         "app",
         &["admin", "clock", "config", "domain", "provider", "secret", "service", "store", "telemetry", "web"],
     ),
-    ("cli", &["admin", "config", "domain", "dev", "secret", "app", "telemetry"]),
+    ("cli", &["admin", "causes", "config", "domain", "dev", "secret", "app", "telemetry"]),
 ];
 
 /// Which rooms may name a crate that the others must not depend on.

@@ -1,7 +1,5 @@
 //! `vestibule health`
 
-use std::error::Error;
-use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 
 use super::Result;
-use crate::config;
+use crate::{causes, config};
 
 pub(super) const HELP: &str = "Example, for containers that hold no shell and no curl:
   HEALTHCHECK CMD [\"/vestibule\", \"health\"]
@@ -29,9 +27,7 @@ pub(super) fn run() -> Result {
     let url = format!("{scheme}://{}/readyz", SocketAddr::new(near(address), port));
     super::block_on(1, async move {
         let (status, said) = ask(&url).await.map_err(|error| {
-            // The innermost cause is the clearest, such as "Connection refused".
-            let cause = iter::successors(Some(&error as &dyn Error), |&error| error.source()).last();
-            let cause = cause.map(ToString::to_string).unwrap_or_default();
+            let cause = causes::root(&error);
             format!("no answer on port {port}: {cause}; is the service running here?")
         })?;
         println!("{said}");

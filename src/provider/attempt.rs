@@ -8,7 +8,8 @@ use reqwest::header::RETRY_AFTER;
 use reqwest::{RequestBuilder, Response, StatusCode};
 
 use super::Error;
-use super::answer::Unavailable;
+use super::answer::{Class, Unavailable};
+use crate::causes;
 use crate::config::CERTIFICATE;
 
 /// The longest `Retry-After` that is passed on to callers, in seconds.
@@ -48,7 +49,7 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
 
 /// Returns what a request failed with before there was an answer. A certificate is a matter for the operator.
 pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
-    let class = if error.is_connect() { "connect" } else { "connection" };
+    let class = if error.is_connect() { Class::Connect } else { Class::Connection };
     let cause = cause(error);
     let why = names_certificate(&cause).then(|| format!("{cause}; {CERTIFICATE}"));
     Unavailable { why, ..Unavailable::new(class) }
@@ -66,12 +67,7 @@ pub(super) async fn reach(request: RequestBuilder) -> Result<Response, String> {
 }
 
 fn cause(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    causes::root(&error.without_url())
 }
 
 /// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
@@ -84,15 +80,15 @@ pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
         | StatusCode::SERVICE_UNAVAILABLE
         | StatusCode::GATEWAY_TIMEOUT => Failure::Transient(Unavailable {
             retry_after: retry_after(response),
-            ..Unavailable::new("status_5xx")
+            ..Unavailable::new(Class::Status5xx)
         }),
         StatusCode::TOO_MANY_REQUESTS => {
-            Unavailable { retry_after: retry_after(response), ..Unavailable::new("status_429") }.into()
+            Unavailable { retry_after: retry_after(response), ..Unavailable::new(Class::Status429) }.into()
         }
-        _ if status.is_client_error() => Unavailable::misconfigured("status_4xx", setting).into(),
-        _ if status.is_redirection() => Unavailable::misconfigured("status_3xx", setting).into(),
-        _ if status.is_server_error() => Unavailable::new("status_5xx").into(),
-        _ => Unavailable::new("status_other").into(),
+        _ if status.is_client_error() => Unavailable::misconfigured(Class::Status4xx, setting).into(),
+        _ if status.is_redirection() => Unavailable::misconfigured(Class::Status3xx, setting).into(),
+        _ if status.is_server_error() => Unavailable::new(Class::Status5xx).into(),
+        _ => Unavailable::new(Class::StatusOther).into(),
     }
 }
 

@@ -5,7 +5,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, DEADLINE, Unavailable};
+use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::{Error, attempt, credentials};
 use crate::config::{ClientAuthentication, Provider};
 use crate::domain::metadata::Metadata;
@@ -32,7 +32,7 @@ pub(super) fn authentication(
         Some(set) => Ok(set),
         None if offers("client_secret_basic") => Ok(basic),
         None if offers("client_secret_post") => Ok(ClientAuthentication::ClientSecretPost),
-        None => Err(Unavailable::misconfigured("no_client_secret_accepted", "token_auth")),
+        None => Err(Unavailable::misconfigured(Class::NoClientSecretAccepted, "token_auth")),
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
             StatusCode::OK => {
                 let answer = answer::json(response).await?;
                 let id_token = answer.str("id_token").map(str::to_owned);
-                id_token.ok_or_else(|| Unavailable::new("no_id_token").into())
+                id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
                 ErrorResponse::Client => Unavailable::client_authentication().into(),
@@ -70,10 +70,10 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                     Refusal { log, ..refusal }.into()
                 }
             }),
-            _ => Err(Unavailable::new("status_other").into()),
+            _ => Err(Unavailable::new(Class::StatusOther).into()),
         }
     };
-    timeout(DEADLINE, call).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+    timeout(DEADLINE, call).await.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()))
 }
 
 /// An error response of a token endpoint (RFC 6749 §5.2).

@@ -12,7 +12,7 @@ use reqwest::{Client, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, DEADLINE, Unavailable};
+use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, freshness};
 use crate::domain::json::Object;
@@ -166,7 +166,8 @@ impl<T: Send + Sync + 'static> Document<T> {
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
         let fetched = attempt::retry_once(|| self.attempt(url, now));
-        let fetched = timeout(DEADLINE, fetched).await.unwrap_or(Err(Unavailable::new("timeout").into()));
+        let fetched =
+            timeout(DEADLINE, fetched).await.unwrap_or(Err(Unavailable::new(Class::Timeout).into()));
         let mut state = self.state();
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -180,7 +181,7 @@ impl<T: Send + Sync + 'static> Document<T> {
                 state.failure = None;
             }
             Err(Error::Unavailable(unavailable)) => state.failure = Some(unavailable),
-            Err(Error::Refused(_)) => state.failure = Some(Unavailable::new("refused")),
+            Err(Error::Refused(_)) => state.failure = Some(Unavailable::new(Class::Refused)),
         }
         if let Some(failure) = &state.failure {
             let (provider, setting) = (&self.provider, self.setting);
@@ -209,7 +210,7 @@ impl<T: Send + Sync + 'static> Document<T> {
 /// Reports a key id that is not in the document but may be in the next one.
 pub(super) fn unknown_key(seconds: i64) -> Unavailable {
     // Anybody can make one up.
-    Unavailable::after("unknown_key", u32::try_from(seconds).unwrap_or(1)).by_token()
+    Unavailable::after(Class::UnknownKey, u32::try_from(seconds).unwrap_or(1)).by_token()
 }
 
 /// Returns the seconds between the two times, even if the clock was set back meanwhile.
@@ -229,7 +230,7 @@ impl<T> State<T> {
     }
 
     fn last_failure(&self) -> Unavailable {
-        self.failure.clone().unwrap_or(Unavailable::new("no_document"))
+        self.failure.clone().unwrap_or(Unavailable::new(Class::NoDocument))
     }
 }
 
@@ -267,7 +268,7 @@ mod tests {
         let (document, url) = document();
         document.state().fetched_at = Some(NOW);
         for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {
-            document.state().failure = failed.then(|| Unavailable::new("connect"));
+            document.state().failure = failed.then(|| Unavailable::new(Class::Connect));
             document.refresh_in_background(&url, NOW, seen);
             assert_eq!(document.fetch_lock.try_lock().is_err(), fetches, "{seen} {failed}");
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Error;
-use super::answer::{DEADLINE, Unavailable};
+use super::answer::{Class, DEADLINE, Unavailable};
 use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
@@ -83,20 +83,20 @@ impl Endpoint {
         F: Future<Output = Result<Object, Error>>,
         P: Future<Output = Result<Object, Error>>,
     {
-        let count = |unavailable: &Unavailable| self.counters.count(unavailable.class);
+        let count = |unavailable: &Unavailable| self.counters.count(unavailable.class.name());
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
         if permit.needs_probe() {
             let answer = timeout(PROBE, probe()).await;
-            let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
+            let answer = answer.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
             permit.probed(call_result(&answer)).inspect_err(count)?;
         }
         let started = Instant::now();
         let answer = timeout(DEADLINE, call()).await;
-        let answer = answer.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()));
+        let answer = answer.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(Error::Refused(_)) => "refused",
-            Err(Error::Unavailable(unavailable)) => unavailable.class,
+            Err(Error::Unavailable(unavailable)) => unavailable.class.name(),
         };
         self.counters.record_call(outcome, started.elapsed());
         permit.record(call_result(&answer));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::header::LOCATION;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::json;
 use tokio::time::timeout;
@@ -14,7 +14,7 @@ use url::Url;
 use super::answer::{self, DEADLINE};
 use super::attempt::{self, Failure};
 use super::authorization_code::{self, ErrorResponse, Grant};
-use super::{Error, Unavailable, freshness, tokeninfo};
+use super::{Class, Error, Unavailable, freshness, tokeninfo};
 use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
@@ -84,6 +84,7 @@ impl super::Provider {
     }
 }
 
+const HTML: &str = "text/html";
 /// The name of this check in the output.
 const CODE_FLOW: &str = "staff sign-in";
 
@@ -291,7 +292,7 @@ async fn refusal(provider: &Provider, response: Response, setting: &str) -> Resu
         }
         return Err(Fault { problem, remedy });
     }
-    if status == StatusCode::OK && !is_json(&response) {
+    if status == StatusCode::OK && !answer::has_media_type(&response, "application/json") {
         return Err(unexpected(&response, setting));
     }
     if introspected && status == StatusCode::BAD_REQUEST {
@@ -340,13 +341,13 @@ fn client_rejected(provider: &Provider) -> Fault {
 /// Describes a response that could be read only in part or made no sense.
 fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Fault {
     match unavailable.class {
-        "client_authentication" => client_rejected(provider),
-        "not_introspection" => Fault::new(
+        Class::ClientAuthentication => client_rejected(provider),
+        Class::NotIntrospection => Fault::new(
             "does not answer as token introspection does",
             format!("correct {setting} or {}", provider.setting("preset")),
         ),
-        "error_in_200" => Fault::new("says that it fails", "see what the provider says of its state"),
-        class => Fault::new(format!("gives no usable answer ({class})"), correct(setting)),
+        Class::ErrorIn200 => Fault::new("says that it fails", "see what the provider says of its state"),
+        class => Fault::new(format!("gives no usable answer ({})", class.name()), correct(setting)),
     }
 }
 
@@ -355,9 +356,9 @@ async fn document(response: Response, types: &[&str], setting: &str) -> Result<O
     if response.status() != StatusCode::OK {
         return Err(unexpected(&response, setting));
     }
-    let html = essence(&response) == "text/html";
+    let html = answer::has_media_type(&response, HTML);
     answer::object(response, types).await.map_err(|unavailable| {
-        let class = unavailable.class;
+        let class = unavailable.class.name();
         if html {
             html_page(setting)
         } else {
@@ -383,7 +384,7 @@ fn unexpected(response: &Response, setting: &str) -> Fault {
             format!("correct {setting}, or have the provider admit this machine's address"),
         ),
         429 => Fault::new("answers 429: too many calls", "try again later, and see what the provider allows"),
-        200 if essence(response) == "text/html" => html_page(setting),
+        200 if answer::has_media_type(response, HTML) => html_page(setting),
         200 => Fault::new("answers with something else than JSON", correct(setting)),
         500..=599 => Fault::new(
             format!("fails ({code})"),
@@ -399,14 +400,4 @@ fn html_page(setting: &str) -> Fault {
 
 fn correct(setting: &str) -> String {
     format!("correct {setting}")
-}
-
-fn is_json(response: &Response) -> bool {
-    essence(response) == "application/json"
-}
-
-/// Returns the media type in lower case, without its parameters.
-fn essence(response: &Response) -> String {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -8,7 +8,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use url::form_urlencoded::byte_serialize;
 use url::{Position, Url};
 
-use super::answer::{self, Unavailable};
+use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, credentials};
 use crate::config::{Method, Protocol, Provider, Verify};
@@ -56,8 +56,11 @@ pub(super) async fn classify(provider: &Provider, response: Response) -> Result<
         (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
             let why = Some(CONFIDENTIAL.to_owned());
-            Err(Unavailable { why, ..Unavailable::misconfigured("status_4xx", endpoint_setting(provider)) }
-                .into())
+            Err(Unavailable {
+                why,
+                ..Unavailable::misconfigured(Class::Status4xx, endpoint_setting(provider))
+            }
+            .into())
         }
         (StatusCode::OK, _) => claims(response).await,
         (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
@@ -127,7 +130,7 @@ async fn claims(response: Response) -> Result<Object, Failure> {
     let claims = answer::json(response).await.map_err(Unavailable::about_token)?;
     match claims.str("error") {
         None if claims.get("error").is_none() => Ok(claims),
-        Some("server_error" | "temporarily_unavailable") => Err(Unavailable::new("error_in_200").into()),
+        Some("server_error" | "temporarily_unavailable") => Err(Unavailable::new(Class::ErrorIn200).into()),
         _ => Err(refused()),
     }
 }
@@ -137,7 +140,7 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
     match introspection::active(&claims) {
         Some(true) => Ok(introspection::claims(claims)),
         Some(false) => Err(refused()),
-        None => Err(Unavailable::misconfigured("not_introspection", endpoint_setting(provider)).into()),
+        None => Err(Unavailable::misconfigured(Class::NotIntrospection, endpoint_setting(provider)).into()),
     }
 }
 
@@ -156,5 +159,5 @@ async fn classify_error(status: StatusCode, response: Response) -> Failure {
 }
 
 fn client_rejected() -> Failure {
-    Unavailable::misconfigured("client_authentication", "client_secret").into()
+    Unavailable::misconfigured(Class::ClientAuthentication, "client_secret").into()
 }

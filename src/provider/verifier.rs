@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{DEADLINE, Unavailable};
+use super::answer::{Class, DEADLINE, Unavailable};
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::{Error, Provider, authorization_code, probe, tokeninfo};
@@ -67,7 +67,7 @@ impl Upstream {
             Box::new(move |document| {
                 Metadata::read(document, &issuer).map_err(|unfit| Unavailable {
                     why: Some(unfit.to_string()),
-                    ..Unavailable::misconfigured("metadata", "issuer")
+                    ..Unavailable::misconfigured(Class::Metadata, "issuer")
                 })
             }),
         );
@@ -75,7 +75,7 @@ impl Upstream {
             client.clone(),
             &settings.name,
             if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" },
-            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new("no_keys"))),
+            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new(Class::NoKeys))),
         );
         Self { client, endpoint: Endpoint::new(settings), metadata, keys, without_email: Once::new() }
     }
@@ -104,7 +104,9 @@ impl Provider {
             }
         };
         // The call itself has a shorter timeout and ends first, so that its result is recorded.
-        timeout(DEADLINE + MARGIN, claims).await.unwrap_or_else(|_| Err(Unavailable::new("timeout").into()))
+        timeout(DEADLINE + MARGIN, claims)
+            .await
+            .unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()))
     }
 
     /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
@@ -135,7 +137,7 @@ impl Provider {
         let url = self.locate(configured, now, |metadata| &metadata.introspection_url).await?;
         let call = || tokeninfo::ask(&upstream.client, settings, &url, token);
         let probe = || async {
-            let token = probe::worthless_token(settings, now).ok_or(Unavailable::new("no_probe"))?;
+            let token = probe::worthless_token(settings, now).ok_or(Unavailable::new(Class::NoProbe))?;
             tokeninfo::ask(&upstream.client, settings, &url, &token).await
         };
         upstream.endpoint.ask(token, now, call, probe).await
@@ -186,7 +188,7 @@ impl Provider {
         if let Some(url) = configured {
             return Ok(Cow::Borrowed(url));
         }
-        let missing = || Unavailable::misconfigured("no_endpoint", "issuer");
+        let missing = || Unavailable::misconfigured(Class::NoEndpoint, "issuer");
         let metadata = self.settings.discovery.as_ref().ok_or_else(missing)?;
         let metadata = self.upstream.metadata.get(metadata, now).await?;
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
@@ -223,7 +225,7 @@ fn cross_check(own: &Object, answer: &Object, introspected: bool) -> Result<(), 
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
         && text(own, "sub") == text(answer, "sub")
         && (introspected || audience(own) == audience(answer));
-    agreed.then_some(()).ok_or_else(|| Unavailable::new("disagreement").by_token())
+    agreed.then_some(()).ok_or_else(|| Unavailable::new(Class::Disagreement).by_token())
 }
 
 /// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.

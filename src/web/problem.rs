@@ -18,7 +18,7 @@ use super::openapi::problems::any_name;
 use super::request_log::RequestId;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
-use crate::{provider, service, store};
+use crate::{causes, provider, service, store};
 
 /// An error on its way to the client and the log.
 #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ impl From<provider::Error> for Problem {
 
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
-        let log = sources(&error);
+        let log = causes::line(&error);
         match error {
             store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
                 retry_after: Some(1),
@@ -183,7 +183,7 @@ impl From<service::sign_in::Error> for Problem {
                 Self::new(kind, kind.entry().cause)
             }
             Error::Store(error) => error.into(),
-            Error::Sign(error) => Self::internal().logged(sources(&error)),
+            Error::Sign(error) => Self::internal().logged(causes::line(&error)),
         }
     }
 }
@@ -197,7 +197,7 @@ impl From<service::refresh::Error> for Problem {
                 Self::new(Kind::InvalidRefreshToken, detail).logged(why.name())
             }
             Error::Store(error) => error.into(),
-            Error::Sign(error) => Self::internal().logged(sources(&error)),
+            Error::Sign(error) => Self::internal().logged(causes::line(&error)),
         }
     }
 }
@@ -218,15 +218,4 @@ impl Problem {
     pub fn internal() -> Self {
         Self::new(Kind::InternalError, "the service made a mistake; nothing is wrong with the request")
     }
-}
-
-/// Joins an error and its sources in one line.
-fn sources(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        line = format!("{line}: {error}");
-        source = error.source();
-    }
-    line
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 pub(super) use self::breaker::CallResult;
 pub use self::breaker::State;
 use self::breaker::{Admission, Breaker, Generation};
-use super::answer::Unavailable;
+use super::answer::{Class, Unavailable};
 use crate::clock;
 
 /// The longest wait for a permit.
@@ -62,7 +62,7 @@ impl Bulkhead {
         if let Some(wait) = self.breaker.open_for(Instant::now()) {
             return Err(breaker_open(wait));
         }
-        let saturated = || Unavailable::after("no_place", spread(1, 3));
+        let saturated = || Unavailable::after(Class::Saturated, spread(1, 3));
         let slot = if let Ok(slot) = self.permits.try_acquire() {
             slot
         } else {
@@ -79,7 +79,7 @@ impl Bulkhead {
 fn breaker_open(wait: Duration) -> Unavailable {
     // Rounded up, so that a client that retries then finds the breaker half open.
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    Unavailable::after("breaker_open", spread(seconds, 3))
+    Unavailable::after(Class::BreakerOpen, spread(seconds, 3))
 }
 
 /// Returns one of `seconds` values from `first` on, so that clients refused at the same time do not all retry
