@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use tokio::time::timeout;
 
+use super::Error;
 use crate::domain::json::Object;
 
 /// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
@@ -15,17 +17,13 @@ pub(super) const DEADLINE: Duration = Duration::from_millis(4_500);
 /// The largest response read, in bytes. A tokeninfo response has about one thousand.
 const MAX_BODY: usize = 64 * 1024;
 
-/// The class of a failure. The names are those of logs and metrics.
+/// The class of a failure. Its names are those of logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Class {
-    /// The connection ended within the body.
+pub(super) enum Class {
     Body,
-    /// The circuit breaker is open.
     BreakerOpen,
-    /// The provider rejects our client credentials.
     ClientAuthentication,
-    /// No connection could be made.
     Connect,
     /// The connection ended before the answer.
     Connection,
@@ -33,77 +31,50 @@ pub enum Class {
     ContentType,
     /// The endpoint contradicts the token.
     Disagreement,
-    /// The endpoint reports a failure with status 200.
     #[strum(serialize = "error_in_200")]
     ErrorIn200,
-    /// The provider returned an `id_token` that is not a token.
     MalformedToken,
-    /// The discovery document cannot be used.
     Metadata,
-    /// The token endpoint accepts no client secret.
     NoClientSecretAccepted,
-    /// No document was fetched.
     NoDocument,
-    /// The endpoint is neither set nor discovered.
     NoEndpoint,
-    /// The token endpoint returned no `id_token`.
     NoIdToken,
-    /// The key set has no usable key.
     NoKeys,
-    /// No token could be built for a probe.
     NoProbe,
     /// The endpoint introspects only other kinds of tokens.
     NotIntrospected,
     /// The endpoint does not answer as introspection does.
     NotIntrospection,
-    /// The answer is not one JSON object.
     NotJson,
-    /// A document was refused.
     Refused,
     /// All permits of the bulkhead are taken.
     #[strum(serialize = "no_place")]
     Saturated,
-    /// The answer is a redirection.
     #[strum(serialize = "status_3xx")]
     Status3xx,
-    /// The provider limits the rate of calls.
     #[strum(serialize = "status_429")]
     Status429,
-    /// The answer is a 4xx that is not about the token.
     #[strum(serialize = "status_4xx")]
     Status4xx,
-    /// The provider failed.
     #[strum(serialize = "status_5xx")]
     Status5xx,
-    /// The answer has another unexpected status.
     StatusOther,
-    /// The provider did not answer in time.
     Timeout,
-    /// The answer is too large.
     TooLarge,
     /// The token names a key that is not published.
     UnknownKey,
-}
-
-impl Class {
-    /// Returns the name in logs and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The provider gave no usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no usable answer from the provider: {}{}{}",
-    class.name(),
+    self.class(),
     why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
     if check.is_empty() { String::new() } else { format!("; check {}", check.join(" and ")) }
 )]
 pub struct Unavailable {
-    /// The class of the failure.
-    pub class: Class,
+    pub(super) class: Class,
     /// The failure in a sentence, for the log, if one word is not enough.
     pub why: Option<String>,
     /// The settings one of which is likely to be wrong, if a retry will not help.
@@ -115,6 +86,12 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
+    /// Returns the class of the failure: one word for logs and metrics.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        self.class.into()
+    }
+
     /// Reports a provider that returned an `id_token` which is not a token.
     #[must_use]
     pub const fn malformed_token() -> Self {
@@ -162,6 +139,14 @@ impl Unavailable {
         let check = ["client_id", "client_secret", "token_auth"].map(Cow::Borrowed).to_vec();
         Self { check, ..Self::new(Class::ClientAuthentication) }
     }
+}
+
+/// Awaits an answer for so long.
+pub(super) async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(time, answer).await.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()))
 }
 
 /// Reads the claims about a user: one JSON object.

@@ -2,7 +2,6 @@
 //! Connect Core §3.1.3). There is no retry, because a code can be used only once.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
@@ -73,7 +72,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
             _ => Err(Unavailable::new(Class::StatusOther).into()),
         }
     };
-    timeout(DEADLINE, call).await.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()))
+    answer::within(DEADLINE, call).await
 }
 
 /// An error response of a token endpoint (RFC 6749 §5.2).

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use reqwest::{Client, StatusCode};
-use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
@@ -37,7 +36,7 @@ pub(super) struct Document<T> {
     read: Read<T>,
     state: Mutex<State<T>>,
     /// Held by the task that fetches.
-    fetch_lock: Arc<tokio::sync::Mutex<()>>,
+    fetching: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State<T> {
@@ -70,7 +69,7 @@ impl<T: Send + Sync + 'static> Document<T> {
             setting,
             read,
             state,
-            fetch_lock: Arc::default(),
+            fetching: Arc::default(),
         })
     }
 
@@ -132,7 +131,7 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     /// Fetches, or waits for the fetch of another caller. Returns true if the fetch was this caller's own.
     async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64, renews: bool) -> bool {
-        let fetch_lock = Arc::clone(&self.fetch_lock).lock_owned().await;
+        let fetching = Arc::clone(&self.fetching).lock_owned().await;
         if self.state().fetches != seen {
             return false;
         }
@@ -140,7 +139,7 @@ impl<T: Send + Sync + 'static> Document<T> {
         // The fetch is a task of its own, so that a cancelled caller does not cancel it for those who wait.
         let fetch = tokio::spawn(async move {
             document.fetch(&url, now, renews).await;
-            drop(fetch_lock);
+            drop(fetching);
         });
         // A panic is in the log already, and the document is unchanged.
         let _ = fetch.await;
@@ -149,7 +148,7 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     /// Starts a fetch in the background, unless one is under way or has just failed.
     fn refresh_in_background(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
-        let Ok(fetch_lock) = Arc::clone(&self.fetch_lock).try_lock_owned() else { return };
+        let Ok(fetching) = Arc::clone(&self.fetching).try_lock_owned() else { return };
         {
             let state = self.state();
             if state.fetches != seen || state.failing(now) {
@@ -159,15 +158,14 @@ impl<T: Send + Sync + 'static> Document<T> {
         let (document, url) = (Arc::clone(self), url.clone());
         tokio::spawn(async move {
             document.fetch(&url, now, false).await;
-            drop(fetch_lock);
+            drop(fetching);
         });
     }
 
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
         let fetched = attempt::retry_once(|| self.attempt(url, now));
-        let fetched =
-            timeout(DEADLINE, fetched).await.unwrap_or(Err(Unavailable::new(Class::Timeout).into()));
+        let fetched = answer::within(DEADLINE, fetched).await;
         let mut state = self.state();
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -270,7 +268,7 @@ mod tests {
         for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {
             document.state().failure = failed.then(|| Unavailable::new(Class::Connect));
             document.refresh_in_background(&url, NOW, seen);
-            assert_eq!(document.fetch_lock.try_lock().is_err(), fetches, "{seen} {failed}");
+            assert_eq!(document.fetching.try_lock().is_err(), fetches, "{seen} {failed}");
         }
     }
 }

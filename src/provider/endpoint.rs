@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::Error;
-use super::answer::{Class, DEADLINE, Unavailable};
+use super::answer::{self, DEADLINE, Unavailable};
 use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
@@ -83,20 +82,18 @@ impl Endpoint {
         F: Future<Output = Result<Object, Error>>,
         P: Future<Output = Result<Object, Error>>,
     {
-        let count = |unavailable: &Unavailable| self.counters.count(unavailable.class.name());
+        let count = |unavailable: &Unavailable| self.counters.count(unavailable.class());
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
         if permit.needs_probe() {
-            let answer = timeout(PROBE, probe()).await;
-            let answer = answer.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
+            let answer = answer::within(PROBE, probe()).await;
             permit.probed(call_result(&answer)).inspect_err(count)?;
         }
         let started = Instant::now();
-        let answer = timeout(DEADLINE, call()).await;
-        let answer = answer.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
+        let answer = answer::within(DEADLINE, call()).await;
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(Error::Refused(_)) => "refused",
-            Err(Error::Unavailable(unavailable)) => unavailable.class.name(),
+            Err(Error::Unavailable(unavailable)) => unavailable.class(),
         };
         self.counters.record_call(outcome, started.elapsed());
         permit.record(call_result(&answer));

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-pub use self::answer::{Class, Unavailable};
+pub use self::answer::Unavailable;
 use self::authorization_code::Grant;
 pub use self::authorization_code::error_name;
 pub use self::bulkhead::State as Breaker;

@@ -11,10 +11,10 @@ use serde_json::json;
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, DEADLINE};
+use super::answer::{self, Class, DEADLINE};
 use super::attempt::{self, Failure};
 use super::authorization_code::{self, ErrorResponse, Grant};
-use super::{Class, Error, Unavailable, freshness, tokeninfo};
+use super::{Error, Unavailable, freshness, tokeninfo};
 use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
@@ -206,10 +206,14 @@ impl Probe<'_> {
 
     /// Reports that the endpoint, or our authentication at it, could not be determined.
     fn not_located(&mut self, endpoint: &'static str, error: &Error) {
-        let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("check {}", self.provider.setting("issuer"));
-        let outcome = Err(Fault::new(format!("cannot be asked: {error}"), remedy));
-        self.findings.push(Finding { endpoint, host, took: None, ahead: None, outcome, warning: None });
+        self.not_called(endpoint, Fault::new(format!("cannot be asked: {error}"), remedy));
+    }
+
+    fn not_called(&mut self, endpoint: &'static str, fault: Fault) {
+        let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
+        let finding = Finding { endpoint, host, took: None, ahead: None, outcome: Err(fault), warning: None };
+        self.findings.push(finding);
     }
 
     /// Sends a request, reads the response with `read` and records the finding.
@@ -250,11 +254,9 @@ impl Probe<'_> {
 
     /// Reports an endpoint that is neither set nor discovered.
     fn not_discovered(&mut self, endpoint: &'static str, member: &str, field: &str) {
-        let host = self.provider.discovery.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
         let remedy = format!("set {}", self.provider.setting(field));
-        let outcome =
-            Err(Fault::new(format!("cannot be found: the discovery document has no `{member}`"), remedy));
-        self.findings.push(Finding { endpoint, host, took: None, ahead: None, outcome, warning: None });
+        let problem = format!("cannot be found: the discovery document has no `{member}`");
+        self.not_called(endpoint, Fault::new(problem, remedy));
     }
 
     /// Returns the current time by our clock.
@@ -347,7 +349,7 @@ fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Fa
             format!("correct {setting} or {}", provider.setting("preset")),
         ),
         Class::ErrorIn200 => Fault::new("says that it fails", "see what the provider says of its state"),
-        class => Fault::new(format!("gives no usable answer ({})", class.name()), correct(setting)),
+        _ => Fault::new(format!("gives no usable answer ({})", unavailable.class()), correct(setting)),
     }
 }
 
@@ -358,7 +360,7 @@ async fn document(response: Response, types: &[&str], setting: &str) -> Result<O
     }
     let html = answer::has_media_type(&response, HTML);
     answer::object(response, types).await.map_err(|unavailable| {
-        let class = unavailable.class.name();
+        let class = unavailable.class();
         if html {
             html_page(setting)
         } else {

@@ -159,7 +159,7 @@ pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
 /// Why a provider is not available, in a word.
 pub fn class(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
     match verdict {
-        Err(Error::Unavailable(unavailable)) => unavailable.class.name(),
+        Err(Error::Unavailable(unavailable)) => unavailable.class(),
         other => panic!("{other:?}"),
     }
 }
