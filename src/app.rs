@@ -4,7 +4,6 @@
 pub mod check;
 pub mod drain;
 pub mod import;
-pub mod keys;
 pub mod open_files;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
@@ -28,12 +27,13 @@ use self::drain::Stop;
 use crate::admin;
 use crate::admin::Admin;
 use crate::config::{self, Config, Maintenance};
+use crate::keys::{KeyRing, signing_key};
 use crate::provider::{ClientError, Providers};
 use crate::service;
 use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{Limits, Pruned};
 use crate::service::refusals::Refusals;
-use crate::service::{Issuer, KeyRing, SharedStatements, signing_key};
+use crate::service::{Issuer, SharedStatements};
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]

@@ -20,10 +20,11 @@
 //!    as one batch (`store/batch.rs`), and `store/sign_in.sql`, which finds, creates or links the users that they
 //!    leave
 //!
-//! What is not on that way is a feature with a folder of its own, which can be read, or skipped, whole: [`admin`], the
-//! pages of support staff, with its decisions and its SQL.
+//! What is not on that way is a feature with a folder of its own, which can be read, or skipped, whole, with its
+//! decisions and its SQL: [`admin`], the pages of support staff; [`keys`], the keys that sign access tokens; [`import`],
+//! which brings in users from elsewhere. The three do not know each other.
 //!
-//! Imports point down: `cli` → `app` → `admin` → `web` → `service` → `store` → `domain`, and `web` → `provider` →
+//! Imports point down: `cli` → `app` → `admin` → `web` → `service` → `keys` → `store` → `domain`, and `web` → `provider` →
 //! `domain`. SQL is in `store` and in the files named `store` of a feature. `tests/architecture.rs` enforces this.
 
 pub mod admin;
@@ -35,6 +36,7 @@ pub mod config;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod dev;
 pub mod domain;
+pub mod keys;
 pub mod provider;
 pub mod secret;
 pub mod service;

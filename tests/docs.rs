@@ -18,7 +18,7 @@ const START: [(&str, &[&str]); 9] = [
     ("database::Error", &["src/web/database.rs"]),
     ("MigrateError", &[]),
     ("store::Error", &["src/store/error.rs"]),
-    ("signing_key::Error", &["src/service/signing_key.rs", "src/service/sealed.rs"]),
+    ("signing_key::Error", &["src/keys/signing_key.rs", "src/keys/seal.rs"]),
     ("ClientError", &["src/provider/client.rs"]),
     ("Box<rocket::Error>", &[]),
     // Somebody else's crate, whose words come after ours.

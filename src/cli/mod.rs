@@ -10,13 +10,14 @@ macro_rules! after_help {
     };
 }
 
+pub(crate) use after_help;
+
 mod check;
 mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod health;
 mod import;
-mod keys;
 mod migrate;
 mod progress;
 mod prune;
@@ -28,9 +29,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::LogFormat;
+use crate::keys::command as keys;
 use crate::telemetry;
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Sign in with an identity provider's token.
 #[derive(Parser)]
@@ -115,7 +117,7 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
 }
 
 /// Runs a future on `workers` threads.
-fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
+pub(crate) fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers.max(1))
         .enable_all()

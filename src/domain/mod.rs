@@ -11,7 +11,6 @@ pub mod issuer;
 pub mod json;
 pub mod jwk;
 pub mod jws;
-pub mod key_life;
 mod kind;
 pub mod linking;
 pub mod metadata;

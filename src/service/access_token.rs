@@ -1,5 +1,5 @@
 //! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256. Anyone with the public key can verify them (see
-//! [`super::key_ring`]). They contain no e-mail address.
+//! [`crate::keys::ring`]). They contain no e-mail address.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::key_ring::KeyRing;
-use super::signing_key::Error;
+use crate::keys::KeyRing;
+use crate::keys::signing_key::Error;
 use crate::secret::Secret;
 
 /// Tolerated difference between the clocks of two instances, in seconds.

@@ -22,7 +22,6 @@ pub mod reauthentication;
 pub mod seed;
 pub mod server;
 pub mod sessions;
-pub mod signing_keys;
 pub mod turns;
 pub mod users;
 

@@ -18,7 +18,7 @@ use super::openapi::problems::{Fails, Nothing, Problems};
 use super::problem::{Kind, Problem};
 use super::starting::Stage;
 use crate::config::Observers;
-use crate::service::KeyRing;
+use crate::keys::KeyRing;
 use crate::store::deadline::within;
 use crate::store::migrations::{self, Standing};
 

@@ -15,8 +15,8 @@ use super::openapi::examples;
 use super::openapi::problems::{Nothing, Problems};
 use super::problem::Problem;
 use crate::config;
-use crate::service::KeyRing;
-use crate::service::signing_key::Jwk;
+use crate::keys::KeyRing;
+use crate::keys::signing_key::Jwk;
 
 /// Returns the routes, to be mounted at `/.well-known`.
 #[must_use]

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use vestibule::app;
 use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
-use vestibule::service::KeyRing;
+use vestibule::keys::KeyRing;
 
 use super::cluster::Database;
 use super::provider::Provider;

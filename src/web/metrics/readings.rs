@@ -11,8 +11,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use sqlx::PgPool;
 
+use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
-use crate::service::KeyRing;
 
 /// The connection pools of the database, by name.
 #[derive(Debug)]

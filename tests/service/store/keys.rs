@@ -6,10 +6,11 @@ use figment::Figment;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::config::Config;
+use vestibule::keys::KeyRing;
+use vestibule::keys::rotation::Rotation;
+use vestibule::keys::signing_key::Error;
 use vestibule::secret::Secret;
-use vestibule::service::key_rotation::Rotation;
-use vestibule::service::signing_key::Error;
-use vestibule::service::{Issuer, KeyRing};
+use vestibule::service::Issuer;
 
 use crate::support::app::{App, figment};
 use crate::support::cluster::Database;

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::service::KeyRing;
+use vestibule::keys::KeyRing;
 
 use crate::support::app::App;
 use crate::support::keys::{ISSUER, issuer};

@@ -2,9 +2,9 @@
 
 use time::OffsetDateTime;
 
-use super::{Error, database};
+use super::rotation::Rotation;
+use crate::app::{Error, database};
 use crate::config::Maintenance;
-use crate::service::key_rotation::Rotation;
 
 /// The public data of a key.
 #[derive(Debug, Clone)]

@@ -4,12 +4,12 @@ use clap::{Args, Subcommand};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::Result;
-use crate::app::keys::{self, Key, Rotate};
+use super::manage::{self, Key, Rotate};
+use crate::cli::{Result, after_help, block_on};
 use crate::config::{self, Maintenance};
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// Print the keys: id, state and times (UTC)
     #[command(after_help = after_help!("States:
   next       published, signs later
@@ -32,7 +32,7 @@ Example:
 }
 
 #[derive(Args)]
-pub(super) struct RotateArguments {
+pub(crate) struct RotateArguments {
     /// Let the new key sign at once and retire all others, with the tokens that they signed
     #[arg(long)]
     now: bool,
@@ -41,11 +41,11 @@ pub(super) struct RotateArguments {
     new_secret_key: bool,
 }
 
-pub(super) fn run(command: Command) -> Result {
+pub(crate) fn run(command: Command) -> Result {
     let settings = Maintenance::read(config::figment())?;
-    super::block_on(1, async move {
+    block_on(1, async move {
         match command {
-            Command::List => print(&keys::list(&settings).await?),
+            Command::List => print(&manage::list(&settings).await?),
             Command::Rotate(arguments) => {
                 let how = if arguments.now {
                     Rotate::Now { any_secret: arguments.new_secret_key }
@@ -54,7 +54,7 @@ pub(super) fn run(command: Command) -> Result {
                 };
                 let already =
                     "the next key is announced already, see `vestibule keys list`; `--now` replaces all keys";
-                print(&keys::rotate(&settings, how).await?.ok_or(already)?)
+                print(&manage::rotate(&settings, how).await?.ok_or(already)?)
             }
         }
     })

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use time::{Duration, OffsetDateTime};
 
-use crate::domain::key_life::KeyLife;
-use crate::service::key_rotation::Rotation;
-use crate::service::signing_key::{Error, Jwk, SigningKey};
-use crate::store::signing_keys::StoredKeys;
+use crate::keys::life::KeyLife;
+use crate::keys::rotation::Rotation;
+use crate::keys::signing_key::{Error, Jwk, SigningKey};
+use crate::keys::store::StoredKeys;
 
 /// The published keys, the oldest first; never empty.
 #[derive(Debug)]

@@ -4,12 +4,12 @@
 use sqlx::PgPool;
 use time::Duration;
 
-use super::sealed::Seal;
+use super::seal::Seal;
 use super::signing_key::{Error, SigningKey};
+use super::store::{self, StoredKey, StoredKeys};
 use crate::config::Keys;
 use crate::secret::Secret;
 use crate::store::error::Retries;
-use crate::store::signing_keys::{self, StoredKey, StoredKeys};
 
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";
@@ -60,7 +60,7 @@ impl Rotation {
     /// # Errors
     /// The database failed.
     pub async fn stored(&self) -> Result<Option<StoredKeys>, Error> {
-        Ok(signing_keys::all(&self.pool).await?)
+        Ok(store::all(&self.pool).await?)
     }
 
     /// Makes the changes that are due, and returns the keys: creates the first key, announces the next one, and deletes
@@ -72,7 +72,7 @@ impl Rotation {
         let stored = match self.stored().await? {
             Some(stored) if stored.keys.iter().any(|key| key.life.retired_at.is_none()) => stored,
             _ => {
-                signing_keys::insert_first(&self.pool, &SigningKey::generate(&self.seal)?).await?;
+                store::insert_first(&self.pool, &SigningKey::generate(&self.seal)?).await?;
                 // Another instance may have come first: the stored key counts.
                 self.stored().await?.ok_or(Error::Backend)?
             }
@@ -86,7 +86,7 @@ impl Rotation {
         if !due && !stored.keys.iter().any(expired) {
             return Ok(stored);
         }
-        signing_keys::prune(&self.pool, self.keep).await?;
+        store::prune(&self.pool, self.keep).await?;
         if due {
             self.announce(&stored, age).await?;
         }
@@ -113,7 +113,7 @@ impl Rotation {
         }
         let mut retries = Retries::default();
         loop {
-            match signing_keys::replace_all(&self.pool, &SigningKey::generate(&self.seal)?).await {
+            match store::replace_all(&self.pool, &SigningKey::generate(&self.seal)?).await {
                 Ok(()) => return Ok(()),
                 Err(error) => retries.after(error).await?,
             }
@@ -123,7 +123,7 @@ impl Rotation {
     async fn announce(&self, stored: &StoredKeys, age: u32) -> Result<bool, Error> {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;
-        Ok(signing_keys::insert_next(&self.pool, &key, self.periods.announce, age).await?)
+        Ok(store::insert_next(&self.pool, &key, self.periods.announce, age).await?)
     }
 
     /// Checks that the published keys can be opened, and returns their number. Changes nothing.

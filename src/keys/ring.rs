@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use self::keys::Keys;
-use super::key_rotation::Rotation;
+use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
 use crate::secret::Secret;
 use crate::store::deadline::in_time;

@@ -5,8 +5,8 @@
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use super::Error;
-use crate::domain::key_life::KeyLife;
+use super::life::KeyLife;
+use crate::store::Error;
 
 /// A key to store.
 #[derive(Debug, Clone)]

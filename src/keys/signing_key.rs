@@ -1,4 +1,4 @@
-//! A key that signs access tokens: ES256 (RFC 7518 §3.4). [`super::key_rotation`] decides when it signs.
+//! A key that signs access tokens: ES256 (RFC 7518 §3.4). [`super::rotation`] decides when it signs.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
-use super::sealed::{Seal, Unopened};
+use super::seal::{Seal, Unopened};
+use super::store::{NewKey, StoredKey};
 use crate::store;
-use crate::store::signing_keys::{NewKey, StoredKey};
 
 /// A key pair with its id.
 pub struct SigningKey {
