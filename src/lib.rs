@@ -36,6 +36,7 @@ pub mod config;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod dev;
 pub mod domain;
+pub mod import;
 pub mod keys;
 pub mod provider;
 pub mod secret;

@@ -17,9 +17,8 @@ mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod health;
-mod import;
 mod migrate;
-mod progress;
+pub(crate) mod progress;
 mod prune;
 mod serve;
 mod staff;
@@ -29,6 +28,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::LogFormat;
+use crate::import::command as import;
 use crate::keys::command as keys;
 use crate::telemetry;
 
@@ -41,7 +41,7 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Erro
     version,
     after_help = after_help!("Examples:\n  vestibule\n  vestibule help import")
 )]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 }

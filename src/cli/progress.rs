@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The progress of a command.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     what: &'static str,
     done: u64,

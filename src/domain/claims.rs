@@ -330,7 +330,7 @@ fn subject(claims: &Object) -> Result<&str, Refusal> {
 }
 
 /// Returns true if a text can be a `sub`.
-pub(super) fn is_subject(text: &str) -> bool {
+pub(crate) fn is_subject(text: &str) -> bool {
     (1..=MAX_SUBJECT_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
@@ -367,7 +367,7 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 
 /// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
 /// limited length.
-pub(super) fn display_name(text: &str) -> Option<String> {
+pub(crate) fn display_name(text: &str) -> Option<String> {
     let sound = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
@@ -376,7 +376,7 @@ pub(super) fn display_name(text: &str) -> Option<String> {
 }
 
 /// Returns the URL of a picture, if it can be put into a page.
-pub(super) fn picture(text: &str) -> Option<String> {
+pub(crate) fn picture(text: &str) -> Option<String> {
     let sound = text.starts_with("https://")
         && text.len() <= MAX_PICTURE_LENGTH
         && text.bytes().all(|b| b.is_ascii_graphic());

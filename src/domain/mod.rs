@@ -5,7 +5,6 @@ pub mod address;
 pub mod claims;
 pub mod email;
 pub mod id_token;
-pub mod import;
 pub mod introspection;
 pub mod issuer;
 pub mod json;

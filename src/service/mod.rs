@@ -6,7 +6,6 @@ pub mod access_token;
 pub mod account;
 pub mod event_counts;
 pub mod forget;
-pub mod import;
 pub mod lanes;
 pub mod opaque_token;
 pub mod prune;

@@ -3,7 +3,7 @@
 //! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 
 pub mod batch;
-mod copy;
+pub mod copy;
 pub mod deadline;
 pub mod doubt;
 pub mod error;
@@ -12,7 +12,6 @@ pub mod events;
 pub mod for_once;
 pub mod forget;
 pub mod identities;
-pub mod import;
 pub mod migrations;
 pub mod partitions;
 pub mod pooler;

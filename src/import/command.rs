@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, ValueEnum};
 
-use super::progress::Progress;
-use super::{Arguments, Result};
-use crate::app::import::{Format, News, Summary, import};
+use super::{Format, News, Summary, import};
+use crate::cli::progress::Progress;
+use crate::cli::{Arguments, Result, block_on};
 use crate::config::{self, Maintenance};
 
 /// The exit code if rows were refused.
@@ -18,7 +18,7 @@ const REFUSED: u8 = 3;
 /// The number of ignored columns that are shown, and of characters of each.
 const SHOWN: usize = 100;
 
-pub(super) const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
+pub(crate) const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
 
 Columns of CSV, named by its first line, or members of each line's object. A row needs an `email` or an identity
 (`provider` and `subject`); all others may be missing or empty, and what has another name is ignored:
@@ -45,7 +45,7 @@ A row that is not sound is not imported, and does not keep the others from it: i
 to FILE.refused.csv, in about their order. Blank lines are no rows. The schema is brought up to date first. The settings
 are those of the service, and it may be running meanwhile.";
 
-pub(super) const HELP: &str = "Examples:
+pub(crate) const HELP: &str = "Examples:
   vestibule import users.csv
   zcat users.jsonl.gz | vestibule import - --format jsonl --refused refused.csv
 
@@ -53,7 +53,7 @@ Exit codes: 0 every row is there, 1 failed (one line says why; what was imported
 3 some rows were refused, and all others are there.";
 
 #[derive(Args)]
-pub(super) struct Import {
+pub(crate) struct Import {
     /// The file, or `-` for standard input
     file: PathBuf,
     /// Format of the file; by default that of its extension (`.csv`, `.jsonl`, `.ndjson`)
@@ -65,7 +65,7 @@ pub(super) struct Import {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(super) enum FormatName {
+pub(crate) enum FormatName {
     Csv,
     Jsonl,
 }
@@ -81,7 +81,7 @@ impl FormatName {
     }
 }
 
-pub(super) fn run(arguments: Import) -> Result<ExitCode> {
+pub(crate) fn run(arguments: Import) -> Result<ExitCode> {
     let Import { file, format, refused } = arguments;
     let Some(format) = format.or_else(|| FormatName::of(&file)) else {
         let unclear = "the name does not say what it is; add `--format csv` or `--format jsonl`";
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: Import) -> Result<ExitCode> {
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let settings = Maintenance::read(figment)?;
-    super::block_on(2, async move {
+    block_on(2, async move {
         let mut progress = Progress::new("rows", length);
         let mut reached = 0;
         let summary = import(&settings, input, format, |news| {

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use csv_core::{ReadRecordResult, Reader};
 
+use super::row::{Column, Person, Raw, Refused, Rules};
 use super::{Error, LONGEST, Row, Rows};
-use crate::domain::import::{Column, Person, Raw, Refused, Rules};
 
 /// The largest number of columns.
 const COLUMNS: usize = 2048;

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
+use super::row::Person;
 use crate::domain::email::Email;
-use crate::domain::import::Person;
 
 /// The number of rows in one transaction. A sign-in of one of these users waits for its end, a fraction of a second.
 pub const BATCH: usize = 10_000;

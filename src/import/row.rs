@@ -8,8 +8,8 @@ use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use super::claims::{self, LEEWAY};
-use super::email::Email;
+use crate::domain::claims::{self, LEEWAY};
+use crate::domain::email::Email;
 
 /// A user to import.
 #[derive(Debug, Clone, PartialEq, Eq)]

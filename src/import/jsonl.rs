@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Read};
 use serde_json::Value;
 use serde_json::error::Category;
 
+use super::row::{Column, Person, Raw, RawIdentity, Refused, Rules};
 use super::{LONGEST, Row, Rows};
-use crate::domain::import::{Column, Person, Raw, RawIdentity, Refused, Rules};
 use crate::domain::json::Object;
 
 /// The number of ignored members that are remembered, so that each is reported once.

@@ -10,10 +10,10 @@ use sqlx::{Connection, Executor, PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Error;
-use super::copy::Rows;
+use super::row::{Identity, Person, Refused};
 use crate::domain::email::Email;
-use crate::domain::import::{Identity, Person, Refused};
+use crate::store::Error;
+use crate::store::copy::Rows;
 
 /// A row to import.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ async fn judge(connection: &mut PgConnection, arrivals: &[Arrival]) -> Result<(J
     };
     let emails = each(arrivals, |it| it.person.email.as_ref().map(|email| email.folded().to_owned()));
     let verdicts = sqlx::query_file!(
-        "src/store/import.sql",
+        "src/import/write.sql",
         &each(arrivals, |it| it.person.id) as &[Option<Uuid>],
         &emails as &[Option<String>],
         &each(arrivals, |it| it.person.email_verified),

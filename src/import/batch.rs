@@ -11,11 +11,11 @@ use std::hash::{BuildHasher, RandomState};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::row::{Person, Refused};
+use super::write::{self, Arrival};
 use crate::domain::email::Email;
-use crate::domain::import::{Person, Refused};
 use crate::store::Error;
 use crate::store::error::retrying;
-use crate::store::import::{self, Arrival};
 
 /// The result of importing some rows.
 #[derive(Debug, Default)]
@@ -63,10 +63,10 @@ impl<'a> Import<'a> {
         let (pool, event, actor) = (self.pool, self.event, self.actor);
         // If it fails, nothing was written, or the next statement finds what was.
         let guess =
-            if self.unseen { import::bring_in(pool, &arrivals, true, event, actor).await.ok() } else { None };
+            if self.unseen { write::bring_in(pool, &arrivals, true, event, actor).await.ok() } else { None };
         let judged = match guess {
             Some(judged) => judged,
-            None => retrying!(import::bring_in(pool, &arrivals, false, event, actor))?,
+            None => retrying!(write::bring_in(pool, &arrivals, false, event, actor))?,
         };
         self.unseen = judged.already + judged.linked == 0 && judged.refused.is_empty();
         let mut later = judged.later.iter().copied().peekable();

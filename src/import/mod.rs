@@ -1,8 +1,12 @@
 //! Imports users from a file: one thread reads, and several connections write at the same time.
 
+mod batch;
+pub mod command;
 mod csv;
 mod dealer;
-mod json;
+mod jsonl;
+pub mod row;
+pub mod write;
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -11,14 +15,14 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use self::batch::{Done, Import};
 use self::csv::Csv;
 use self::dealer::{BATCH, Dealer, Job};
-use self::json::Json;
-use super::database;
+use self::jsonl::Json;
+use self::row::{Person, Refused, Rules};
+use crate::app::{self, database};
 use crate::clock;
 use crate::config::Maintenance;
-use crate::domain::import::{Person, Refused, Rules};
-use crate::service::import::{Done, Import};
 use crate::store;
 
 /// The number of connections that write. A row's e-mail address selects its writer, so that rows with the same
@@ -47,7 +51,7 @@ pub enum Error {
     Header(String),
     /// The database cannot be used.
     #[error(transparent)]
-    Database(#[from] super::Error),
+    Database(#[from] app::Error),
     /// The database failed during the import.
     #[error("{0}; what was imported until now stays, and the same command goes on from there")]
     Store(#[from] store::Error),
@@ -142,7 +146,7 @@ pub async fn import(
     format: Format,
     mut tell: impl FnMut(News) -> io::Result<()>,
 ) -> Result<Summary, Error> {
-    super::migrate(&settings.figment).await?;
+    app::migrate(&settings.figment).await?;
     let pool = database(&settings.figment).await?;
     let rules = Rules { providers: settings.providers.clone(), now: clock::now() };
     let event = Uuid::now_v7();
@@ -166,7 +170,7 @@ pub async fn import(
     }
     summary.read = reader.await.map_err(|_| Error::Stopped)??;
     if summary.imported > 0
-        && let Err(error) = store::import::analyze(&pool).await
+        && let Err(error) = write::analyze(&pool).await
     {
         // All rows are imported all the same, and autovacuum will analyze the tables later.
         tracing::warn!(%error, "the planner does not know of the new users yet; run ANALYZE users, identities");
