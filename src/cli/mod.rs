@@ -10,8 +10,6 @@ macro_rules! after_help {
     };
 }
 
-pub(crate) use after_help;
-
 mod check;
 mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
@@ -27,10 +25,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::LogFormat;
+use crate::config::{self, LogFormat, Maintenance};
 use crate::import::command as import;
-use crate::keys::command as keys;
-use crate::telemetry;
+use crate::keys::{self, Rotation};
+use crate::{app, telemetry};
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -71,7 +69,7 @@ enum Command {
     Prune,
     /// List and rotate the keys that sign access tokens
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule keys list"))]
-    Keys(keys::Command),
+    Keys(keys::command::Command),
     /// Manage access to the admin pages
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule staff list"))]
     Staff(staff::Command),
@@ -100,7 +98,7 @@ pub fn run() -> ExitCode {
         Command::Health => health::run(),
         Command::Import(import) => return ended(import::run(import)),
         Command::Prune => prune::run(),
-        Command::Keys(command) => keys::run(command),
+        Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
         Command::Completions(completions) => completions::run(&completions),
         #[cfg(all(feature = "dev", debug_assertions))]
@@ -113,6 +111,16 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
         eprintln!("vestibule: {error}");
         ExitCode::FAILURE
+    })
+}
+
+fn keys(command: keys::command::Command) -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    block_on(1, async move {
+        let pool = app::database(&settings.figment).await?;
+        let ttl = settings.session.access_token_ttl;
+        let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys, ttl)?;
+        command.run(&rotation).await
     })
 }
 

@@ -1,8 +1,7 @@
 //! The keys that sign access tokens: their life, their rotation, their storage and the commands for them.
 
-pub mod command;
+pub(crate) mod command;
 pub mod life;
-pub mod manage;
 pub mod ring;
 pub mod rotation;
 pub mod seal;
@@ -10,3 +9,4 @@ pub mod signing_key;
 pub mod store;
 
 pub use self::ring::KeyRing;
+pub use self::rotation::Rotation;

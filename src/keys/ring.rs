@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use sqlx::PgPool;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use self::keys::Keys;
 use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
+use super::store::PgPool;
 use crate::secret::Secret;
 use crate::store::deadline::in_time;
 use crate::{clock, config};

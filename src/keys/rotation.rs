@@ -1,12 +1,11 @@
 //! Rotation of signing keys, on a schedule or by an operator's command. The database decides between instances, and
 //! only its clock counts.
 
-use sqlx::PgPool;
 use time::Duration;
 
 use super::seal::Seal;
 use super::signing_key::{Error, SigningKey};
-use super::store::{self, StoredKey, StoredKeys};
+use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
 use crate::secret::Secret;
 use crate::store::error::Retries;

@@ -2,7 +2,7 @@
 //!
 //! Keys have unique numbers: if several instances create the next key at once, one succeeds and the others do nothing.
 
-use sqlx::PgPool;
+pub use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::life::KeyLife;
