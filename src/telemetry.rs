@@ -1,6 +1,8 @@
-//! Logs, one line per request to standard error, and measurements from the events of libraries.
+//! Logs, one line per request to standard error, measurements from the events of libraries, and the progress of long
+//! commands.
 
 pub mod database;
+pub(crate) mod progress;
 #[cfg(feature = "otlp")]
 pub mod traces;
 

@@ -19,21 +19,38 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("service", &["clock", "config", "domain", "keys", "secret", "store"]),
     (
         "web",
-        &["causes", "clock", "config", "domain", "keys", "provider", "secret", "service", "store", "telemetry"],
+        &[
+            "causes",
+            "clock",
+            "config",
+            "domain",
+            "keys",
+            "provider",
+            "secret",
+            "service",
+            "store",
+            "telemetry",
+        ],
     ),
     ("admin", &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry", "web"]),
     (
         "app",
         &[
-            "admin", "clock", "config", "domain", "keys", "provider", "secret", "service", "store", "telemetry",
+            "admin",
+            "clock",
+            "config",
+            "domain",
+            "keys",
+            "provider",
+            "secret",
+            "service",
+            "store",
+            "telemetry",
             "web",
         ],
     ),
     ("dev", &["admin", "clock", "config", "domain", "secret", "app", "service", "store", "web"]),
-    (
-        "cli",
-        &["admin", "causes", "config", "domain", "dev", "import", "keys", "secret", "app", "telemetry"],
-    ),
+    ("cli", &["admin", "causes", "config", "domain", "dev", "import", "keys", "secret", "app", "telemetry"]),
 ];
 
 /// Which rooms, or files, may name a crate that the others must not depend on.
@@ -42,10 +59,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
     ("rocket_dyn_templates", &["admin", "web"]),
     ("jiff", &["admin", "web"]),
     ("tera", &["admin", "web"]),
-    (
-        "sqlx",
-        &["admin", "app", "import/write.rs", "keys/store.rs", "service", "store", "telemetry", "web"],
-    ),
+    ("sqlx", &["admin", "app", "import/write.rs", "keys/store.rs", "service", "store", "telemetry", "web"]),
     ("reqwest", &["cli", "dev", "provider"]),
 ];
 
@@ -102,7 +116,8 @@ fn imports_point_down() {
         sorted(&known),
         "every room has its row"
     );
-    for (room, allowed) in MAY_USE {
+    for (number, (room, allowed)) in MAY_USE.into_iter().enumerate() {
+        assert!(allowed.iter().all(|other| known[..number].contains(other)), "{room} is in a circle");
         for (file, line) in &rooms[room] {
             for other in known.iter().filter(|other| **other != room && !allowed.contains(other)) {
                 assert!(!names_room(line, other), "{} names `{other}`: {line}", file.display());
@@ -126,7 +141,9 @@ fn foreign_crates_are_named_only_in_their_rooms() {
 
 #[test]
 fn statements_are_in_the_store_and_in_the_stores_of_features() {
-    let store = |file: &Path| file.iter().any(|part| part == "store" || part == "store.rs");
+    let store = |file: &Path| {
+        file.iter().any(|part| part == "store" || part == "store.rs") || file == Path::new("import/write.rs")
+    };
     for (file, line) in rooms().into_values().flatten() {
         let begins = ["sqlx::query(", "sqlx::query!", "sqlx::query_", "QueryBuilder::new"];
         let statement = begins.iter().any(|begin| line.contains(begin));

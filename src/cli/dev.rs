@@ -5,11 +5,11 @@ use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use super::Result;
-use super::progress::Progress;
 use crate::app;
 use crate::config::{self, Maintenance};
 use crate::dev::identity_provider::remote;
 use crate::dev::{self, seed};
+use crate::telemetry::progress::Progress;
 
 #[derive(Subcommand)]
 pub(super) enum Command {

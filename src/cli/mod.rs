@@ -16,7 +16,6 @@ mod completions;
 mod dev;
 mod health;
 mod migrate;
-pub(crate) mod progress;
 mod prune;
 mod serve;
 mod staff;
@@ -26,11 +25,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, LogFormat, Maintenance};
-use crate::import::command as import;
+use crate::import::{self, Writer};
 use crate::keys::{self, Rotation};
 use crate::{app, telemetry};
 
-pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Sign in with an identity provider's token.
 #[derive(Parser)]
@@ -39,7 +38,7 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Erro
     version,
     after_help = after_help!("Examples:\n  vestibule\n  vestibule help import")
 )]
-pub(crate) struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -61,8 +60,8 @@ enum Command {
     #[command(after_help = health::HELP)]
     Health,
     /// Import users from CSV or JSON lines
-    #[command(long_about = import::ABOUT, after_help = import::HELP)]
-    Import(import::Import),
+    #[command(long_about = import::command::ABOUT, after_help = import::command::HELP)]
+    Import(import::command::Import),
     /// Delete expired sessions, old events and the traces of deleted users now (the service does so every ten
     /// minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
@@ -96,7 +95,7 @@ pub fn run() -> ExitCode {
         Command::Migrate => migrate::run(),
         Command::Check => check::run(),
         Command::Health => health::run(),
-        Command::Import(import) => return ended(import::run(import)),
+        Command::Import(arguments) => return ended(import(arguments)),
         Command::Prune => prune::run(),
         Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
@@ -114,6 +113,20 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     })
 }
 
+fn import(arguments: import::command::Import) -> Result<ExitCode> {
+    let import = arguments.open()?;
+    let figment = config::figment();
+    // In development, this is the database of the running server, if there is one.
+    #[cfg(all(feature = "dev", debug_assertions))]
+    let (figment, _development) = crate::dev::prepare_if_development(figment)?;
+    let settings = Maintenance::read(figment)?;
+    block_on(1, async move {
+        app::migrate(&settings.figment).await?;
+        let writer = Writer::new(app::database(&settings.figment).await?);
+        import.run(writer, settings.providers).await
+    })
+}
+
 fn keys(command: keys::command::Command) -> Result {
     let settings = Maintenance::read(config::figment())?;
     block_on(1, async move {
@@ -125,7 +138,7 @@ fn keys(command: keys::command::Command) -> Result {
 }
 
 /// Runs a future on `workers` threads.
-pub(crate) fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
+fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers.max(1))
         .enable_all()

@@ -3,24 +3,44 @@
 //! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open), so two
 //! parsers of one document may see two different subjects. Here that is an error.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// A JSON object without duplicate members.
 #[derive(Debug, Clone, Default)]
 pub struct Object(Map<String, Value>);
 
+/// The reason why a text is not an [`Object`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is not JSON, or is deeper than 128 levels.
+    #[error(transparent)]
+    Syntax(serde_json::Error),
+    /// The text is JSON, but not an object.
+    #[error("not an object")]
+    NotAnObject,
+    /// An object has a member twice.
+    #[error("duplicate member")]
+    DuplicateMember,
+}
+
 impl Object {
     /// Parses one UTF-8 document that must be an object, with nothing after it.
     ///
     /// # Errors
-    /// The text is not JSON, not an object, has a duplicate member, or is deeper than 128 levels.
-    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        match serde_json::from_slice(bytes)? {
-            Unique(Value::Object(map)) => Ok(Self(map)),
-            Unique(_) => Err(serde_json::Error::custom("not an object")),
+    /// See [`Error`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let duplicate = Cell::new(false);
+        let mut document = serde_json::Deserializer::from_slice(bytes);
+        let value = Unique(&duplicate).deserialize(&mut document);
+        match value.and_then(|value| document.end().map(|()| value)) {
+            Ok(Value::Object(map)) => Ok(Self(map)),
+            Ok(_) => Err(Error::NotAnObject),
+            Err(_) if duplicate.get() => Err(Error::DuplicateMember),
+            Err(error) => Err(Error::Syntax(error)),
         }
     }
 
@@ -29,7 +49,7 @@ impl Object {
     ///
     /// # Errors
     /// As with [`Object::parse`].
-    pub fn told(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+    pub fn told(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| Self::parse(&whole)))
     }
 
@@ -50,9 +70,9 @@ impl Object {
         self.0.remove(name);
     }
 
-    /// Returns the names of the members.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    /// Returns the members, by name.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
     /// Returns the member's value if it is a string.
@@ -89,17 +109,19 @@ fn mended(text: &[u8]) -> Option<Vec<u8>> {
     (whole != text).then_some(whole)
 }
 
-struct Unique(Value);
+/// Reads a value, and notes a duplicate member.
+#[derive(Clone, Copy)]
+struct Unique<'a>(&'a Cell<bool>);
 
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Self)
+impl<'de> DeserializeSeed<'de> for Unique<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
+impl<'de> Visitor<'de> for Unique<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +154,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             array.push(item);
         }
         Ok(Value::Array(array))
@@ -140,8 +162,9 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some((name, Unique(value))) = members.next_entry::<String, _>()? {
-            if map.insert(name, value).is_some() {
+        while let Some(name) = members.next_key::<String>()? {
+            if map.insert(name, members.next_value_seed(self)?).is_some() {
+                self.0.set(true);
                 return Err(A::Error::custom("duplicate member"));
             }
         }

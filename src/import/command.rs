@@ -6,19 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, ValueEnum};
 
-use super::{Format, News, Summary, import};
-use crate::cli::progress::Progress;
-use crate::cli::{Arguments, Result, block_on};
-use crate::config::{self, Maintenance};
+use tokio::sync::mpsc::channel;
 
+use super::row::{RowError, Rules};
+use super::{Error, Format, Summary, Writer, read};
+use crate::clock;
+use crate::telemetry::progress::Progress;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The number of batches that are read ahead.
+const AHEAD: usize = 2;
 /// The exit code if rows were refused.
 const REFUSED: u8 = 3;
 /// The number of ignored columns that are shown, and of characters of each.
 const SHOWN: usize = 100;
 
-pub(crate) const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
+pub const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
 
 Columns of CSV, named by its first line, or members of each line's object. A row needs an `email` or an identity
 (`provider` and `subject`); all others may be missing or empty, and what has another name is ignored:
@@ -42,10 +48,10 @@ imported again: rows that are there are counted as such, about twice as fast as 
 on after an import that was interrupted; each row is wholly there or not at all.
 
 A row that is not sound is not imported, and does not keep the others from it: its line and the reason are written
-to FILE.refused.csv, in about their order. Blank lines are no rows. The schema is brought up to date first. The settings
+to FILE.refused.csv, in their order. Blank lines are no rows. The schema is brought up to date first. The settings
 are those of the service, and it may be running meanwhile.";
 
-pub(crate) const HELP: &str = "Examples:
+pub const HELP: &str = "Examples:
   vestibule import users.csv
   zcat users.jsonl.gz | vestibule import - --format jsonl --refused refused.csv
 
@@ -53,80 +59,75 @@ Exit codes: 0 every row is there, 1 failed (one line says why; what was imported
 3 some rows were refused, and all others are there.";
 
 #[derive(Args)]
-pub(crate) struct Import {
+pub struct Import {
     /// The file, or `-` for standard input
     file: PathBuf,
     /// Format of the file; by default that of its extension (`.csv`, `.jsonl`, `.ndjson`)
     #[arg(long, value_enum)]
-    format: Option<FormatName>,
+    format: Option<Format>,
     /// File for the list of refused rows; by default FILE.refused.csv, or standard error for standard input
     #[arg(long, value_name = "PATH")]
     refused: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum FormatName {
-    Csv,
-    Jsonl,
+/// An import whose files are open.
+pub struct OpenImport {
+    input: Box<dyn Read + Send>,
+    length: Option<u64>,
+    format: Format,
+    refused: RefusedRows,
 }
 
-impl FormatName {
-    fn of(file: &Path) -> Option<Self> {
-        let extension = file.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
-            "csv" => Some(Self::Csv),
-            "jsonl" | "ndjson" => Some(Self::Jsonl),
-            _ => None,
+impl Import {
+    pub fn open(self) -> Result<OpenImport> {
+        let Self { file, format, refused } = self;
+        let Some(format) = format.or_else(|| Format::from_str(file.extension()?.to_str()?, true).ok()) else {
+            let unclear = "the name does not say what it is; add `--format csv` or `--format jsonl`\n";
+            clap::Error::raw(ErrorKind::MissingRequiredArgument, unclear).exit();
+        };
+        if file.as_os_str() == "-" {
+            let refused = RefusedRows::new(refused)?;
+            return Ok(OpenImport { input: Box::new(io::stdin()), length: None, format, refused });
         }
+        let input = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let about = input.metadata()?;
+        let length = about.is_file().then_some(about.len());
+        let refused = RefusedRows::new(Some(refused.unwrap_or_else(|| beside(&file))))?;
+        Ok(OpenImport { input: Box::new(input), length, format, refused })
     }
 }
 
-pub(crate) fn run(arguments: Import) -> Result<ExitCode> {
-    let Import { file, format, refused } = arguments;
-    let Some(format) = format.or_else(|| FormatName::of(&file)) else {
-        let unclear = "the name does not say what it is; add `--format csv` or `--format jsonl`";
-        Arguments::command().error(ErrorKind::MissingRequiredArgument, unclear).exit();
-    };
-    let format = match format {
-        FormatName::Csv => Format::Csv,
-        FormatName::Jsonl => Format::JsonLines,
-    };
-    let standard_input = file.as_os_str() == "-";
-    let (input, length): (Box<dyn Read + Send>, _) = if standard_input {
-        (Box::new(io::stdin()), None)
-    } else {
-        let opened = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let about = opened.metadata()?;
-        let length = about.is_file().then_some(about.len());
-        (Box::new(opened), length)
-    };
-    let listed = refused.or_else(|| (!standard_input).then(|| beside(&file)));
-    let mut list = List::new(listed)?;
-    let figment = config::figment();
-    // In development, this is the database of the running server, if there is one.
-    #[cfg(all(feature = "dev", debug_assertions))]
-    let (figment, _development) = crate::dev::prepare_if_development(figment)?;
-    let settings = Maintenance::read(figment)?;
-    block_on(2, async move {
+impl OpenImport {
+    /// Imports the file for sign-ins at these providers, and prints the result.
+    pub async fn run(self, writer: Writer, providers: Vec<String>) -> Result<ExitCode> {
+        let Self { input, length, format, mut refused } = self;
+        let rules = Rules { providers, now: clock::now() };
+        let (sender, mut batches) = channel(AHEAD);
+        let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &sender));
         let mut progress = Progress::new("rows", length);
-        let mut reached = 0;
-        let summary = import(&settings, input, format, |news| {
-            match news {
-                News::Ignored(names) => progress.say(&ignored(&names)),
-                News::Refused { line, why } => list.add(line, &why.to_string(), &progress)?,
-                News::Done { rows, position } => {
-                    progress.add(rows, position.saturating_sub(reached));
-                    reached = reached.max(position);
-                }
+        let (mut summary, mut reached) = (Summary::default(), 0);
+        while let Some(batch) = batches.recv().await {
+            if !batch.ignored.is_empty() {
+                progress.say(&ignored(&batch.ignored));
             }
-            Ok(())
-        })
-        .await?;
+            let rows = (batch.rows.len() + batch.refused.len()) as u64;
+            let mut errors = batch.refused;
+            errors.extend(writer.write(batch.rows, &mut summary).await.map_err(Error::Store)?);
+            errors.sort_unstable_by_key(|(line, _)| *line);
+            for (line, error) in &errors {
+                refused.add(*line, error, &progress).map_err(Error::Report)?;
+            }
+            summary.read += rows;
+            summary.refused += errors.len() as u64;
+            progress.add(rows, batch.position - reached);
+            reached = batch.position;
+        }
+        reader.await.map_err(|_| Error::Stopped)??;
+        writer.finish(&summary).await;
         let took = progress.finish();
-        let listed = list.finish()?;
-        print(&summary, took.as_secs_f64(), listed.as_deref());
+        print(&summary, took.as_secs_f64(), refused.finish()?.as_deref());
         Ok(if summary.refused > 0 { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
-    })
+    }
 }
 
 /// Returns `users.csv.refused.csv` for `users.csv`.
@@ -144,11 +145,11 @@ fn ignored(names: &[String]) -> String {
 }
 
 fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
-    let Summary { read, imported, users, identities, already, refused } = summary;
+    let Summary { read, users, identities, linked, already, refused } = summary;
     #[expect(clippy::cast_precision_loss, reason = "no file has that many rows")]
     let rate = *read as f64 / seconds.max(0.001);
     println!("{read} rows read in {seconds:.1} s: {rate:.0} rows/s");
-    println!("{imported} imported: {users} users, {identities} identities");
+    println!("{} imported: {users} users, {identities} identities", users + linked);
     println!("{already} already there");
     match listed {
         Some(listed) => println!("{refused} refused: {}", listed.display()),
@@ -157,35 +158,32 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
 }
 
 /// The list of refused rows. The file is created with the first row; one of an earlier import is deleted.
-struct List {
+struct RefusedRows {
     path: Option<PathBuf>,
     file: Option<csv::Writer<File>>,
 }
 
-impl List {
+impl RefusedRows {
     fn new(path: Option<PathBuf>) -> io::Result<Self> {
-        if let Some(path) =
-            path.as_deref().filter(|path| path.symlink_metadata().is_ok_and(|it| it.is_file()))
+        if let Some(path) = &path
+            && path.symlink_metadata().is_ok_and(|it| it.is_file())
         {
             fs::remove_file(path)?;
         }
         Ok(Self { path, file: None })
     }
 
-    fn add(&mut self, line: u64, why: &str, progress: &Progress) -> io::Result<()> {
-        let Some(path) = &self.path else {
-            progress.say(&format!("line {line}: {why}"));
-            return Ok(());
-        };
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let mut file = csv::Writer::from_path(path)?;
-                file.write_record(["line", "reason"])?;
-                none.insert(file)
-            }
-        };
-        Ok(file.write_record([&line.to_string(), why])?)
+    fn add(&mut self, line: u64, error: &RowError, progress: &Progress) -> io::Result<()> {
+        if let (Some(path), None) = (&self.path, &self.file) {
+            let mut file = csv::Writer::from_path(path)?;
+            file.write_record(["line", "reason"])?;
+            self.file = Some(file);
+        }
+        match &mut self.file {
+            Some(file) => file.write_record([line.to_string(), error.to_string()])?,
+            None => progress.say(&format!("line {line}: {error}")),
+        }
+        Ok(())
     }
 
     /// Returns the path of the list, if there are refused rows.

@@ -2,8 +2,10 @@
 //! An invalid row is refused with a reason, not corrected.
 
 use std::collections::HashSet;
-use std::fmt;
 
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -11,16 +13,20 @@ use uuid::Uuid;
 use crate::domain::claims::{self, LEEWAY};
 use crate::domain::email::Email;
 
+/// A row to import.
+pub struct ImportRow {
+    /// The line on which it begins.
+    pub line: u64,
+    pub user: ImportedUser,
+}
+
 /// A user to import.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
+#[derive(Debug)]
+pub struct ImportedUser {
     /// The id to keep; without one, the user gets a new id.
     pub id: Option<Uuid>,
-    /// E-mail address.
     pub email: Option<Email>,
-    /// True if the e-mail address was verified.
     pub email_verified: bool,
-    /// Display name.
     pub name: Option<String>,
     /// URL of a picture.
     pub picture: Option<String>,
@@ -32,230 +38,18 @@ pub struct Person {
     pub identities: Vec<Identity>,
 }
 
-/// An identity of an imported user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An identity of an imported user, with the provider's e-mail address for it.
+#[derive(Debug)]
 pub struct Identity {
-    /// Name of a configured provider.
     pub provider: String,
-    /// `sub` at that provider.
     pub subject: String,
-    /// The provider's e-mail address for it.
     pub email: Option<Email>,
-    /// True if the provider has verified that address.
     pub email_verified: bool,
 }
 
-/// The values of a row as they stand in the file; `None` if empty.
-#[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "they are the columns")]
-pub struct Raw<'a> {
-    pub id: Option<&'a str>,
-    pub email: Option<&'a str>,
-    pub email_verified: Option<&'a str>,
-    pub name: Option<&'a str>,
-    pub picture: Option<&'a str>,
-    pub created_at: Option<&'a str>,
-    pub disabled: Option<&'a str>,
-    pub provider: Option<&'a str>,
-    pub subject: Option<&'a str>,
-    pub identities: Vec<RawIdentity<'a>>,
-}
-
-/// The values of an identity.
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(missing_docs, reason = "they are the columns")]
-pub struct RawIdentity<'a> {
-    pub provider: Option<&'a str>,
-    pub subject: Option<&'a str>,
-    pub email: Option<&'a str>,
-    pub email_verified: Option<&'a str>,
-}
-
-/// The context in which rows are checked.
-#[derive(Debug, Clone)]
-pub struct Rules {
-    /// Names of the configured providers.
-    pub providers: Vec<String>,
-    /// The current time, in seconds since 1970-01-01T00:00:00Z.
-    pub now: i64,
-}
-
-/// The reason why a row is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The row is not UTF-8.
-    #[error("is not UTF-8")]
-    NotUtf8,
-    /// The row is longer than the memory reserved for one.
-    #[error("is longer than {0} bytes")]
-    TooLong(usize),
-    /// The row has another number of fields than the header.
-    #[error("has {found} fields, and the first line names {named}")]
-    Fields {
-        /// The number of fields in the row.
-        found: usize,
-        /// The number of columns in the header.
-        named: usize,
-    },
-    /// A quoted field has no end.
-    #[error("has a quotation mark that is never closed: everything behind it was read as part of this row")]
-    Unclosed,
-    /// The row is not JSON.
-    #[error("is not JSON (see its column {0})")]
-    NotJson(usize),
-    /// The row is JSON, but not an object.
-    #[error("is not a JSON object")]
-    NotAnObject,
-    /// A member is repeated, so two parsers could read two different users.
-    #[error("has a member twice")]
-    TwiceAMember,
-    /// A value has the wrong type.
-    #[error("`{0}` has the wrong type")]
-    Type(&'static str),
-    /// `id` is not a UUID.
-    #[error("`id` is not a UUID")]
-    Id,
-    /// The value is not an e-mail address.
-    #[error("`email` is not exactly one e-mail address")]
-    Email,
-    /// The value is not a Boolean.
-    #[error("`{0}` is neither true nor false")]
-    Flag(&'static str),
-    /// `created_at` is not a time.
-    #[error("`created_at` is not a time as in RFC 3339, such as 2024-05-31T12:00:00Z")]
-    Time,
-    /// `created_at` is in the future.
-    #[error("`created_at` is in the future")]
-    Future,
-    /// `created_at` is before 1970. Some programs write such a time if they know none.
-    #[error("`created_at` is before 1970; leave it empty if it is not known")]
-    Ancient,
-    /// `provider` or `subject` is missing.
-    #[error("`provider` and `subject` go together, and one of them is missing")]
-    HalfAnIdentity,
-    /// The provider is not configured, so no sign-in could use the identity.
-    #[error("`provider` is not one that is configured ({0})")]
-    Provider(String),
-    /// The subject is one that no provider would issue.
-    #[error("`subject` must be 1 to 255 visible ASCII characters")]
-    Subject,
-    /// The row has the same identity twice.
-    #[error("names an identity twice")]
-    TwiceAnIdentity,
-    /// The row has neither an e-mail address nor an identity, so no sign-in could find the user.
-    #[error("has neither an `email` nor a `provider` with a `subject`")]
-    Nobody,
-    /// Another user has the id.
-    #[error("its `id` is that of a user with another address")]
-    IdOfAnother,
-    /// Another user has the e-mail address.
-    #[error("its `email` is that of a user with another id")]
-    EmailOfAnother,
-    /// Another user has the identity.
-    #[error("its identity belongs to another user")]
-    IdentityOfAnother,
-    /// The user was not imported, or has changed since the import.
-    #[error(
-        "the user was there already and is not as an import left them; nothing is added to them by an import"
-    )]
-    NotOurs,
-    /// The e-mail address is that of another user, and one of the two has not verified it.
-    #[error(
-        "a user with its `email` is there, and an address that is not verified joins nobody; rows of one person \
-         need one `id`, or a verified address"
-    )]
-    Unproven,
-}
-
-impl Person {
-    /// Reads a row by the rules of a sign-in.
-    ///
-    /// # Errors
-    /// Returns the first problem found.
-    pub fn read(raw: &Raw<'_>, rules: &Rules) -> Result<Self, Refused> {
-        let email = raw.email.map(address).transpose()?;
-        let email_verified = flag("email_verified", raw.email_verified)? && email.is_some();
-        let mut identities = Vec::with_capacity(raw.identities.len() + 1);
-        if raw.provider.is_some() || raw.subject.is_some() {
-            identities.push(identity(raw.provider, raw.subject, email.clone(), email_verified, rules)?);
-        }
-        for given in &raw.identities {
-            let own = given.email.map(address).transpose()?;
-            // An identity's own e-mail address counts as verified only if its own flag says so.
-            let verified = match (&own, given.email_verified) {
-                (None, None) => email_verified,
-                (_, said) => flag("email_verified", said)?,
-            };
-            let address = own.or_else(|| email.clone());
-            let verified = verified && address.is_some();
-            identities.push(identity(given.provider, given.subject, address, verified, rules)?);
-        }
-        let mut seen = HashSet::with_capacity(identities.len());
-        if !identities.iter().all(|i| seen.insert((&i.provider, &i.subject))) {
-            return Err(Refused::TwiceAnIdentity);
-        }
-        if email.is_none() && identities.is_empty() {
-            return Err(Refused::Nobody);
-        }
-        Ok(Self {
-            id: raw.id.map(|id| Uuid::parse_str(id).map_err(|_| Refused::Id)).transpose()?,
-            email,
-            email_verified,
-            name: raw.name.and_then(claims::display_name),
-            picture: raw.picture.and_then(claims::picture),
-            created_at: raw.created_at.map(|text| time(text, rules.now)).transpose()?,
-            disabled: flag("disabled", raw.disabled)?,
-            identities,
-        })
-    }
-}
-
-fn address(text: &str) -> Result<Email, Refused> {
-    Email::parse(text).ok_or(Refused::Email)
-}
-
-/// Reads a Boolean, also as PostgreSQL writes it into CSV.
-fn flag(name: &'static str, text: Option<&str>) -> Result<bool, Refused> {
-    let is = |text: &str, names: [&str; 2]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
-    match text {
-        None => Ok(false),
-        Some(text) if is(text, ["false", "f"]) => Ok(false),
-        Some(text) if is(text, ["true", "t"]) => Ok(true),
-        Some(_) => Err(Refused::Flag(name)),
-    }
-}
-
-fn time(text: &str, now: i64) -> Result<OffsetDateTime, Refused> {
-    let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| Refused::Time)?;
-    // With an offset, the first and the last days of the calendar do not exist in UTC.
-    let time = time.checked_to_utc().ok_or(Refused::Time)?;
-    if time < OffsetDateTime::UNIX_EPOCH {
-        return Err(Refused::Ancient);
-    }
-    let ahead = Duration::seconds(time.unix_timestamp().saturating_sub(now));
-    if ahead > Duration::seconds(LEEWAY) { Err(Refused::Future) } else { Ok(time.into()) }
-}
-
-fn identity(
-    provider: Option<&str>,
-    subject: Option<&str>,
-    email: Option<Email>,
-    email_verified: bool,
-    rules: &Rules,
-) -> Result<Identity, Refused> {
-    let (Some(provider), Some(subject)) = (provider, subject) else { return Err(Refused::HalfAnIdentity) };
-    if !rules.providers.iter().any(|known| known == provider) {
-        return Err(Refused::Provider(rules.providers.join(", ")));
-    }
-    if !claims::is_subject(subject) {
-        return Err(Refused::Subject);
-    }
-    Ok(Identity { provider: provider.to_owned(), subject: subject.to_owned(), email, email_verified })
-}
-
-/// The columns of a file, which are also the members of a JSON object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are the columns")]
+/// The columns of CSV, which are also the members of a JSON object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Column {
     Id,
     Email,
@@ -268,64 +62,176 @@ pub enum Column {
     Subject,
 }
 
-impl Column {
-    /// Every column.
-    pub const ALL: [Self; 9] = [
-        Self::Id,
-        Self::Email,
-        Self::EmailVerified,
-        Self::Name,
-        Self::Picture,
-        Self::CreatedAt,
-        Self::Disabled,
-        Self::Provider,
-        Self::Subject,
-    ];
+/// The values of a row, or of one of its further identities, as they stand in the file; `None` if empty.
+#[derive(Default)]
+pub struct RawRow<'a> {
+    values: [Option<&'a str>; 9],
+    pub identities: Vec<Self>,
+}
 
-    /// Returns the name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Id => "id",
-            Self::Email => "email",
-            Self::EmailVerified => "email_verified",
-            Self::Name => "name",
-            Self::Picture => "picture",
-            Self::CreatedAt => "created_at",
-            Self::Disabled => "disabled",
-            Self::Provider => "provider",
-            Self::Subject => "subject",
+/// The context in which rows are checked.
+pub struct Rules {
+    /// Names of the configured providers.
+    pub providers: Vec<String>,
+    /// The current time, in seconds since 1970-01-01T00:00:00Z.
+    pub now: i64,
+}
+
+/// The reason why a row is refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    #[error("is not UTF-8")]
+    NotUtf8,
+    #[error("is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("has {found} fields, and the first line names {named}")]
+    Fields { found: usize, named: usize },
+    #[error("has a quotation mark that is never closed: everything behind it was read as part of this row")]
+    Unclosed,
+    #[error("is not JSON (see its column {0})")]
+    NotJson(usize),
+    #[error("is not a JSON object")]
+    NotAnObject,
+    /// Two parsers could read two different users.
+    #[error("has a member twice")]
+    DuplicateMember,
+    #[error("`{0}` has the wrong type")]
+    Type(String),
+    #[error("`id` is not a UUID")]
+    Id,
+    #[error("`email` is not exactly one e-mail address")]
+    Email,
+    #[error("`{0}` is neither true nor false")]
+    Flag(&'static str),
+    #[error("`created_at` is not a time as in RFC 3339, such as 2024-05-31T12:00:00Z")]
+    Time,
+    #[error("`created_at` is in the future")]
+    Future,
+    /// Some programs write such a time if they know none.
+    #[error("`created_at` is before 1970; leave it empty if it is not known")]
+    Ancient,
+    #[error("`provider` and `subject` go together, and one of them is missing")]
+    HalfAnIdentity,
+    #[error("`provider` is not one that is configured ({0})")]
+    Provider(String),
+    #[error("`subject` must be 1 to 255 visible ASCII characters")]
+    Subject,
+    #[error("names an identity twice")]
+    DuplicateIdentity,
+    /// No sign-in could find the user.
+    #[error("has neither an `email` nor a `provider` with a `subject`")]
+    Nobody,
+    #[error("its `id` is that of a user with another address")]
+    IdOfAnother,
+    #[error("its `email` is that of a user with another id")]
+    EmailOfAnother,
+    #[error("its identity belongs to another user")]
+    IdentityOfAnother,
+    #[error(
+        "the user was there already and is not as an import left them; nothing is added to them by an import"
+    )]
+    NotOurs,
+    #[error(
+        "a user with its `email` is there, and an address that is not verified joins nobody; rows of one person \
+         need one `id`, or a verified address"
+    )]
+    Unproven,
+}
+
+impl ImportedUser {
+    /// Reads a row by the rules of a sign-in. Returns the first problem found.
+    pub fn read(raw: &RawRow<'_>, rules: &Rules) -> Result<Self, RowError> {
+        let email = raw.email()?;
+        let email_verified = email.is_some() && flag("email_verified", raw.get(Column::EmailVerified))?;
+        let own = raw.get(Column::Provider).or(raw.get(Column::Subject)).map(|_| raw);
+        let all = own.into_iter().chain(&raw.identities);
+        let identities = all.map(|raw| identity(raw, email.as_ref(), email_verified, rules));
+        let identities = identities.collect::<Result<Vec<_>, _>>()?;
+        let mut seen = HashSet::with_capacity(identities.len());
+        if !identities.iter().all(|i| seen.insert((&i.provider, &i.subject))) {
+            return Err(RowError::DuplicateIdentity);
         }
+        if email.is_none() && identities.is_empty() {
+            return Err(RowError::Nobody);
+        }
+        Ok(Self {
+            id: raw.get(Column::Id).map(|id| Uuid::parse_str(id).map_err(|_| RowError::Id)).transpose()?,
+            email,
+            email_verified,
+            name: raw.get(Column::Name).and_then(claims::display_name),
+            picture: raw.get(Column::Picture).and_then(claims::picture),
+            created_at: raw.get(Column::CreatedAt).map(|text| time(text, rules.now)).transpose()?,
+            disabled: flag("disabled", raw.get(Column::Disabled))?,
+            identities,
+        })
     }
+}
 
-    /// Returns the column of that name.
-    #[must_use]
+/// Reads a Boolean, also as PostgreSQL writes it into CSV.
+fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
+    let is = |text: &str, names: [&str; 2]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
+    match text {
+        None => Ok(false),
+        Some(text) if is(text, ["false", "f"]) => Ok(false),
+        Some(text) if is(text, ["true", "t"]) => Ok(true),
+        Some(_) => Err(RowError::Flag(name)),
+    }
+}
+
+fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| RowError::Time)?;
+    // With an offset, the first and the last days of the calendar do not exist in UTC.
+    let time = time.checked_to_utc().ok_or(RowError::Time)?;
+    if time < OffsetDateTime::UNIX_EPOCH {
+        return Err(RowError::Ancient);
+    }
+    let ahead = Duration::seconds(time.unix_timestamp().saturating_sub(now));
+    if ahead > Duration::seconds(LEEWAY) { Err(RowError::Future) } else { Ok(time.into()) }
+}
+
+fn identity(
+    raw: &RawRow<'_>,
+    email: Option<&Email>,
+    email_verified: bool,
+    rules: &Rules,
+) -> Result<Identity, RowError> {
+    let (Some(provider), Some(subject)) = (raw.get(Column::Provider), raw.get(Column::Subject)) else {
+        return Err(RowError::HalfAnIdentity);
+    };
+    if !rules.providers.iter().any(|known| known == provider) {
+        return Err(RowError::Provider(rules.providers.join(", ")));
+    }
+    if !claims::is_subject(subject) {
+        return Err(RowError::Subject);
+    }
+    // An identity's own e-mail address counts as verified only if its own flag says so.
+    let (own, verified) = (raw.email()?, raw.get(Column::EmailVerified));
+    let verified =
+        if own.is_none() && verified.is_none() { email_verified } else { flag("email_verified", verified)? };
+    let email = own.or_else(|| email.cloned());
+    let email_verified = verified && email.is_some();
+    Ok(Identity { provider: provider.to_owned(), subject: subject.to_owned(), email, email_verified })
+}
+
+impl Column {
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|column| column.name() == name)
+        let name: StrDeserializer<'_, Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
     }
 }
 
-impl fmt::Display for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl<'a> Raw<'a> {
+impl<'a> RawRow<'a> {
     /// Sets a value; an empty one counts as absent.
     pub fn set(&mut self, column: Column, value: &'a str) {
-        let place = match column {
-            Column::Id => &mut self.id,
-            Column::Email => &mut self.email,
-            Column::EmailVerified => &mut self.email_verified,
-            Column::Name => &mut self.name,
-            Column::Picture => &mut self.picture,
-            Column::CreatedAt => &mut self.created_at,
-            Column::Disabled => &mut self.disabled,
-            Column::Provider => &mut self.provider,
-            Column::Subject => &mut self.subject,
-        };
-        *place = (!value.is_empty()).then_some(value);
+        self.values[column as usize] = (!value.is_empty()).then_some(value);
+    }
+
+    const fn get(&self, column: Column) -> Option<&'a str> {
+        self.values[column as usize]
+    }
+
+    fn email(&self) -> Result<Option<Email>, RowError> {
+        self.get(Column::Email).map(|text| Email::parse(text).ok_or(RowError::Email)).transpose()
     }
 }
 
@@ -333,13 +239,13 @@ impl<'a> Raw<'a> {
 mod tests {
     use super::*;
 
-    fn read(values: &[(Column, &str)]) -> Result<Person, Refused> {
+    fn read(values: &[(Column, &str)]) -> Result<ImportedUser, RowError> {
         let rules = Rules { providers: vec!["idp".into()], now: 1_800_000_000 };
-        let mut raw = Raw::default();
+        let mut raw = RawRow::default();
         for (column, value) in values {
             raw.set(*column, value);
         }
-        Person::read(&raw, &rules)
+        ImportedUser::read(&raw, &rules)
     }
 
     #[test]
@@ -347,24 +253,24 @@ mod tests {
         use Column::{CreatedAt, Disabled, Email, EmailVerified, Id, Name, Picture, Provider, Subject};
         let long = "9".repeat(256);
         for (values, why) in [
-            (&[(Name, "Ada")][..], Refused::Nobody),
-            (&[(Email, "")], Refused::Nobody),
-            (&[(Email, "Ada <ada@example.com>")], Refused::Email),
-            (&[(Email, "ada@example.com\0")], Refused::Email),
-            (&[(Email, "ada@example.com"), (EmailVerified, "yes")], Refused::Flag("email_verified")),
-            (&[(Email, "ada@example.com"), (Disabled, "2")], Refused::Flag("disabled")),
-            (&[(Email, "ada@example.com"), (Id, "7")], Refused::Id),
-            (&[(Email, "ada@example.com"), (CreatedAt, "2024-05-31")], Refused::Time),
-            (&[(Email, "ada@example.com"), (CreatedAt, "9999-12-31T23:59:59-23:59")], Refused::Time),
-            (&[(Email, "ada@example.com"), (CreatedAt, "0000-01-01T00:00:00+23:59")], Refused::Ancient),
-            (&[(Email, "ada@example.com"), (CreatedAt, "0001-01-01T00:00:00Z")], Refused::Ancient),
-            (&[(Email, "ada@example.com"), (CreatedAt, "2027-01-15T08:01:01Z")], Refused::Future),
-            (&[(Email, "ada@example.com"), (Provider, "idp")], Refused::HalfAnIdentity),
-            (&[(Email, "ada@example.com"), (Subject, "1")], Refused::HalfAnIdentity),
-            (&[(Provider, "other"), (Subject, "1")], Refused::Provider("idp".into())),
-            (&[(Provider, "idp"), (Subject, &long)], Refused::Subject),
-            (&[(Provider, "idp"), (Subject, "ü")], Refused::Subject),
-            (&[(Provider, "idp"), (Subject, "a\0")], Refused::Subject),
+            (&[(Name, "Ada")][..], RowError::Nobody),
+            (&[(Email, "")], RowError::Nobody),
+            (&[(Email, "Ada <ada@example.com>")], RowError::Email),
+            (&[(Email, "ada@example.com\0")], RowError::Email),
+            (&[(Email, "ada@example.com"), (EmailVerified, "yes")], RowError::Flag("email_verified")),
+            (&[(Email, "ada@example.com"), (Disabled, "2")], RowError::Flag("disabled")),
+            (&[(Email, "ada@example.com"), (Id, "7")], RowError::Id),
+            (&[(Email, "ada@example.com"), (CreatedAt, "2024-05-31")], RowError::Time),
+            (&[(Email, "ada@example.com"), (CreatedAt, "9999-12-31T23:59:59-23:59")], RowError::Time),
+            (&[(Email, "ada@example.com"), (CreatedAt, "0000-01-01T00:00:00+23:59")], RowError::Ancient),
+            (&[(Email, "ada@example.com"), (CreatedAt, "0001-01-01T00:00:00Z")], RowError::Ancient),
+            (&[(Email, "ada@example.com"), (CreatedAt, "2027-01-15T08:01:01Z")], RowError::Future),
+            (&[(Email, "ada@example.com"), (Provider, "idp")], RowError::HalfAnIdentity),
+            (&[(Email, "ada@example.com"), (Subject, "1")], RowError::HalfAnIdentity),
+            (&[(Provider, "other"), (Subject, "1")], RowError::Provider("idp".into())),
+            (&[(Provider, "idp"), (Subject, &long)], RowError::Subject),
+            (&[(Provider, "idp"), (Subject, "ü")], RowError::Subject),
+            (&[(Provider, "idp"), (Subject, "a\0")], RowError::Subject),
         ] {
             assert_eq!(read(values).unwrap_err(), why, "{values:?}");
         }
@@ -389,16 +295,25 @@ mod tests {
     #[test]
     fn an_identity_has_the_rows_address_unless_it_has_one_of_its_own() {
         let rules = Rules { providers: vec!["idp".into()], now: 1_800_000_000 };
-        let mut raw = Raw { email: Some("ada@example.com"), email_verified: Some("true"), ..Raw::default() };
-        let of =
-            |subject| RawIdentity { provider: Some("idp"), subject: Some(subject), ..RawIdentity::default() };
-        raw.identities = vec![of("1"), RawIdentity { email: Some("old@example.com"), ..of("2") }];
-        raw.identities.push(RawIdentity { email_verified: Some("false"), ..of("3") });
-        let ada = Person::read(&raw, &rules).unwrap();
+        let mut raw = RawRow::default();
+        raw.set(Column::Email, "ada@example.com");
+        raw.set(Column::EmailVerified, "true");
+        let of = |subject, further: &[(Column, &'static str)]| {
+            let mut identity = RawRow::default();
+            for (column, value) in
+                [(Column::Provider, "idp"), (Column::Subject, subject)].iter().chain(further)
+            {
+                identity.set(*column, value);
+            }
+            identity
+        };
+        raw.identities = vec![of("1", &[]), of("2", &[(Column::Email, "old@example.com")])];
+        raw.identities.push(of("3", &[(Column::EmailVerified, "false")]));
+        let ada = ImportedUser::read(&raw, &rules).unwrap();
         let told = ada.identities.iter().map(|i| (i.email.as_ref().unwrap().as_given(), i.email_verified));
         let expected = [("ada@example.com", true), ("old@example.com", false), ("ada@example.com", false)];
         assert_eq!(told.collect::<Vec<_>>(), expected);
-        raw.identities.push(of("1"));
-        assert_eq!(Person::read(&raw, &rules).unwrap_err(), Refused::TwiceAnIdentity);
+        raw.identities.push(of("1", &[]));
+        assert_eq!(ImportedUser::read(&raw, &rules).unwrap_err(), RowError::DuplicateIdentity);
     }
 }

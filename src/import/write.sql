@@ -1,58 +1,64 @@
--- What to do with each row of a batch of arriving users. Nothing is written: whoever is to be created is copied
--- into the tables next, by the same transaction, and somebody who comes in between shows as a unique violation
--- (users_pkey, users_email_key, identities_provider_subject_key), after which the batch is judged again.
+-- Writes a batch of imported users. A user or identity that a sign-in creates meanwhile shows as a unique violation
+-- (users_pkey, users_email_key, identities_provider_subject_key). Then nothing is written, and the batch is repeated.
 --
---   $1 ids, none where a new one does   $2 addresses, folded     $3 whether verified
---   $4 whether an earlier row of the batch has the same id, address or identity
---   $5 how many identities the row has; these are   $6 whose (the place of the row)  $7 providers  $8 subjects
---   $9 whether the row's address joins whoever has it
+-- Rows:       $1 ids, NULL without one   $2 ids for new users   $3 e-mail addresses, folded   $4 verified   $5 names
+--             $6 pictures   $7 times of creation   $8 disabled
+--             $9 whether an earlier row of the batch has the same id, e-mail address or identity
+-- Identities: $10 numbers of their rows, from 1   $11 ids for new ones   $12 providers   $13 subjects
+--             $14 e-mail addresses   $15 verified
+-- Event:      $16 id   $17 actor
 --
--- Answers the verdicts with the places of their rows, from 1, and the users that they are about:
+-- Returns the number of identities created, and an outcome for each row, in their order:
 --
---   already              all of it is there
---   linked               a user of an earlier import, or one who has proved the row's verified address, as at a
---                        sign-in, gets what the row has besides
---   id_of_another …      refused, see domain/import.rs
---   later                like an earlier row: once that one is written, there is something to judge by
+--   created              the user is new
+--   linked               a user of an earlier import, or one who has proved the row's verified e-mail address, as at a
+--                        sign-in, gets the row's other identities
+--   already              all of the row's data exists
+--   deferred             the row has something in common with an earlier one, or its user has changed meanwhile; it is
+--                        written by the next statement
+--   id_of_another …      refused, see row.rs
 --
--- Rows without a verdict are to be created. `known` are the identities of linked rows, by place, that are there.
---
--- A row is the user's who has its id if it has one, else its address if it has one, else its identity. It looks up
--- what it needs by index (OFFSET 0 keeps it from becoming a join), however many users there are.
+-- The user of a row is the one with its id if it has one, else with its e-mail address if it has one, else with its
+-- identity. Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many there are.
 WITH arriving AS MATERIALIZED (
-    SELECT given_id, email COLLATE "C" AS email, email_verified, repeats, identities, joins, number
-    FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::boolean[], $5::bigint[], $9::boolean[])
-         WITH ORDINALITY AS a (given_id, email, email_verified, repeats, identities, joins, number)
+    SELECT given_id, new_id, email COLLATE "C" AS email, email_verified, name, picture, created_at, disabled, repeats,
+           number, given_id IS NULL AND email IS NOT NULL AND email_verified AND NOT disabled AS joins
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::text[], $6::text[], $7::timestamptz[],
+                $8::boolean[], $9::boolean[])
+         WITH ORDINALITY AS a (given_id, new_id, email, email_verified, name, picture, created_at, disabled, repeats,
+                               number)
 ),
-owned AS MATERIALIZED (
-    SELECT n.number, n.place,
+arriving_identities AS MATERIALIZED (
+    SELECT n.*,
            (SELECT i.user_id FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject) AS owner
-    FROM unnest($6::bigint[], $7::text[], $8::text[]) WITH ORDINALITY AS n (number, provider, subject, place)
+    FROM unnest($10::bigint[], $11::uuid[], $12::text[], $13::text[], $14::text[], $15::boolean[])
+         AS n (number, new_id, provider, subject, email, email_verified)
 ),
-known AS MATERIALIZED (
-    SELECT number, array_agg(owner) AS owners, count(*) AS count FROM owned WHERE owner IS NOT NULL GROUP BY number
+owners AS MATERIALIZED (
+    SELECT number, array_agg(owner) FILTER (WHERE owner IS NOT NULL) AS owners, bool_or(owner IS NULL) AS any_new
+    FROM arriving_identities GROUP BY number
 ),
 found AS MATERIALIZED (
-    SELECT a.*, k.owners, a.identities > coalesce(k.count, 0) AS news,
+    SELECT a.*, o.owners, coalesce(o.any_new, false) AS any_new,
            (SELECT u.id FROM users u WHERE u.email = a.email) AS holder,
            (SELECT u.id FROM users u WHERE u.id = a.given_id) AS same_id
-    FROM arriving a LEFT JOIN known k ON k.number = a.number
+    FROM arriving a LEFT JOIN owners o ON o.number = a.number
 ),
 judged AS MATERIALIZED (
-    SELECT f.number, p.id AS person,
+    SELECT f.*, coalesce(p.id, f.new_id) AS user_id,
            CASE
                WHEN f.given_id IS NOT NULL AND f.same_id IS NULL AND f.holder IS NOT NULL THEN 'email_of_another'
                WHEN f.owners IS NOT NULL AND (p.id = ALL (f.owners)) IS NOT TRUE THEN 'identity_of_another'
-               WHEN p.id IS NULL THEN CASE WHEN f.repeats THEN 'later' END
-               -- Their address may have followed a provider since; an identity tells that it is them.
+               WHEN p.id IS NULL THEN CASE WHEN f.repeats THEN 'deferred' ELSE 'created' END
+               -- The user's e-mail address may have followed a provider since; an identity shows that it is the user.
                WHEN f.owners IS NULL AND f.email IS NOT NULL AND p.email IS DISTINCT FROM f.email THEN 'id_of_another'
-               WHEN NOT f.news THEN 'already'
+               WHEN NOT f.any_new THEN 'already'
                WHEN NOT p.untouched AND NOT (f.joins AND f.owners IS NULL AND p.email_verified) THEN 'not_ours'
                WHEN f.holder <> p.id THEN 'email_of_another'
-               -- By its address alone, a row is only theirs where both are verified.
+               -- An e-mail address alone links only if both have verified it.
                WHEN f.given_id IS NULL AND f.email IS NOT NULL AND f.owners IS NULL
                     AND NOT (f.email_verified AND p.email_verified) THEN 'unproven'
-               WHEN f.repeats THEN 'later'
+               WHEN f.repeats THEN 'deferred'
                ELSE 'linked'
            END AS verdict
     FROM found f
@@ -67,11 +73,51 @@ judged AS MATERIALIZED (
                      END
         OFFSET 0
     ) AS p ON true
+),
+-- A user who has changed since the snapshot must still be as an import left them, or have the address that links them.
+linked AS (
+    UPDATE users u
+    SET updated_at = now(),
+        imported_at = CASE WHEN u.imported_at = u.updated_at AND u.last_seen_on IS NULL THEN now()
+                           ELSE u.imported_at END
+    FROM judged j
+    WHERE j.verdict = 'linked' AND u.id = j.user_id
+          AND (u.imported_at = u.updated_at AND u.last_seen_on IS NULL
+               OR j.joins AND u.email = j.email AND u.email_verified)
+    RETURNING u.id
+),
+outcome AS MATERIALIZED (
+    SELECT j.*, CASE WHEN j.verdict = 'linked' AND j.user_id NOT IN (SELECT id FROM linked) THEN 'deferred'
+                     ELSE j.verdict END AS outcome
+    FROM judged j
+),
+created AS (
+    INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, imported_at)
+    SELECT user_id, email, email_verified, name, picture, coalesce(created_at, now()), now(),
+           CASE WHEN disabled THEN now() END, now()
+    FROM outcome WHERE outcome = 'created'
+    RETURNING id
+),
+added AS (
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
+                            updated_at)
+    SELECT i.new_id, o.user_id, i.provider, i.subject, i.email, i.email_verified, o.name, o.picture,
+           coalesce(o.created_at, now()), now()
+    FROM arriving_identities i JOIN outcome o ON o.number = i.number
+    WHERE i.owner IS NULL AND o.outcome IN ('created', 'linked')
+    RETURNING id
+),
+counts AS (
+    SELECT (SELECT count(*) FROM created) AS users, (SELECT count(*) FROM added) AS identities
+),
+recorded AS (
+    INSERT INTO events (id, kind, actor, detail)
+    SELECT $16, 'users_imported', $17, jsonb_build_object('users', users, 'identities', identities)
+    FROM counts WHERE users + identities > 0
+    ON CONFLICT ON CONSTRAINT events_pkey DO UPDATE
+    SET detail = jsonb_build_object(
+        'users', (events.detail->>'users')::bigint + (excluded.detail->>'users')::bigint,
+        'identities', (events.detail->>'identities')::bigint + (excluded.detail->>'identities')::bigint)
 )
-SELECT verdict AS "verdict!", array_agg(number ORDER BY number) AS "numbers!",
-       coalesce(array_agg(person ORDER BY number) FILTER (WHERE verdict = 'linked'), '{}') AS "people!",
-       ARRAY(
-           SELECT o.place FROM owned o
-           WHERE o.owner IS NOT NULL AND o.number IN (SELECT j.number FROM judged j WHERE j.verdict = 'linked')
-       ) AS "known!"
-FROM judged WHERE verdict IS NOT NULL GROUP BY verdict
+SELECT array_agg(outcome ORDER BY number) AS "outcomes!", (SELECT identities FROM counts) AS "identities!"
+FROM outcome

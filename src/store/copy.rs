@@ -8,7 +8,7 @@ use super::Error;
 
 /// Rows of one table in the text format of `COPY`.
 #[derive(Debug, Default)]
-pub struct Rows(String);
+pub(super) struct Rows(String);
 
 impl Rows {
     /// Adds a row; `None` is NULL.

@@ -3,7 +3,8 @@
 //! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 
 pub mod batch;
-pub mod copy;
+#[cfg(all(feature = "dev", debug_assertions))]
+mod copy;
 pub mod deadline;
 pub mod doubt;
 pub mod error;
