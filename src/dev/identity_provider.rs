@@ -5,6 +5,7 @@
 //! that a sign-in takes the same steps as in production. It has one client and no users, asks for no password, and
 //! is never part of a release build.
 
+mod account;
 mod answer;
 mod authorization_request;
 mod authorize;
@@ -15,7 +16,6 @@ mod id_token;
 mod key;
 mod mint;
 mod parameters;
-mod person;
 pub mod remote;
 mod token;
 mod tokeninfo;

@@ -5,11 +5,11 @@ use rocket::http::Status;
 use rocket::{State, get, post};
 use serde::Serialize;
 
+use super::account::{self as person, Person};
 use super::answer::Answer;
 use super::authorization_request::{AuthorizationRequest, Refused};
 use super::codes::Grant;
 use super::parameters::{Parameters, Sent};
-use super::person::{self, Person};
 use super::{IdentityProvider, PATH};
 use crate::clock;
 

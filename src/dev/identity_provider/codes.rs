@@ -9,7 +9,7 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::person::Person;
+use super::account::Person;
 use crate::secret::Secret;
 
 /// Lifetime of a code, in seconds.

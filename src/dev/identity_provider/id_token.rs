@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::account::Person;
 use super::key::Unsigned;
-use super::person::Person;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::domain::email::Email;
 use crate::secret::Secret;

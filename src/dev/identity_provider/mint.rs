@@ -4,10 +4,10 @@
 use rocket::http::Status;
 use rocket::{State, get};
 
+use super::account::{self as person, Person};
 use super::answer::Answer;
 use super::id_token::Terms;
 use super::parameters::{Malformed, Parameters, Sent};
-use super::person::{self, Person};
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
 

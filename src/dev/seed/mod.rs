@@ -4,12 +4,12 @@
 //! last 30 days, which is also the age of the oldest sessions and events. No real person can have their e-mail
 //! addresses (RFC 2606).
 
-mod dice;
 mod names;
-mod person;
+mod rng;
+mod user;
 
-use self::dice::{DAY, Dice, Millis};
-use self::person::People;
+use self::rng::{DAY, Dice, Millis};
+use self::user::People;
 use crate::clock;
 use crate::store::seed::Batch;
 

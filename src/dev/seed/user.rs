@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use uuid::Uuid;
 
-use super::dice::{DAY, Dice, Millis, day, timestamp};
 use super::names::{self, DEVICES, DOMAINS, Name};
+use super::rng::{DAY, Dice, Millis, day, timestamp};
 use crate::domain::refusal::Reason;
 use crate::store::seed::{Batch, Table};
 
