@@ -1,39 +1,37 @@
 //! The development identity provider: an OpenID provider (OpenID Connect Core 1.0, code flow) inside the service's
-//! own process, where a developer can sign in as any user.
+//! own process, where a developer can sign in as anyone.
 //!
 //! Its tokens carry a real signature by a key of its own, and its token information has the form of Google's, so
-//! that a sign-in takes the same steps as in production. It has one client and no users, asks for no password, and
-//! is never part of a release build.
+//! that a sign-in takes the same steps as in production. Its one client is this service, and it is as strict as that
+//! client needs. It stores no accounts, asks for no password, and is never part of a release build.
 
 mod account;
-mod answer;
-mod authorization_request;
 mod authorize;
-mod client_authentication;
 mod codes;
 mod discovery;
 mod id_token;
 mod key;
 mod mint;
-mod parameters;
+mod oauth_error;
 pub mod remote;
 mod token;
 mod tokeninfo;
 
 use std::path::Path;
 
+use rocket::form::Errors;
 use rocket::{Build, Rocket, routes};
 
 use self::codes::Codes;
-pub use self::key::Error;
 use self::key::Key;
+use super::Error;
 use crate::secret::Secret;
 
 /// The path under which its routes are mounted, and the path of its issuer.
 pub const PATH: &str = "/dev/idp";
 
 /// The lifetime of its tokens, in seconds; the same as Google's.
-const TOKEN_TTL: u16 = 3600;
+const TOKEN_TTL: i64 = 3600;
 
 /// The provider with its only client.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ impl IdentityProvider {
     /// which `/dev/idp` of this server is reached, without a trailing slash.
     ///
     /// # Errors
-    /// See [`enum@Error`].
+    /// The key cannot be read or created.
     pub fn open(
         directory: &Path,
         issuer: String,
@@ -60,7 +58,7 @@ impl IdentityProvider {
         Ok(Self { key: Key::load(directory)?, issuer, client_id, client_secret, codes: Codes::default() })
     }
 
-    /// Adds the provider and its routes to a server. The pages need the templates' fairing.
+    /// Adds the provider and its routes to a server. The page needs the templates' fairing.
     #[must_use]
     pub fn mount(self, rocket: Rocket<Build>) -> Rocket<Build> {
         rocket.manage(self).mount(
@@ -68,13 +66,21 @@ impl IdentityProvider {
             routes![
                 discovery::configuration,
                 discovery::jwks,
-                tokeninfo::get,
-                tokeninfo::post,
+                tokeninfo::tokeninfo,
                 mint::mint,
-                authorize::ask,
-                authorize::answer,
+                authorize::show,
+                authorize::choose,
                 token::exchange,
             ],
         )
     }
+}
+
+/// Describes the mistakes in a request's parameters in one line.
+fn describe(errors: &Errors<'_>) -> String {
+    let mistakes = errors.iter().map(|error| match &error.name {
+        Some(name) => format!("`{name}`: {error}"),
+        None => error.to_string(),
+    });
+    mistakes.collect::<Vec<_>>().join(", ")
 }

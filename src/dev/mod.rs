@@ -43,9 +43,9 @@ pub enum Error {
     /// The embedded database does not start.
     #[error(transparent)]
     Postgres(#[from] postgres::Error),
-    /// The identity provider does not start.
-    #[error(transparent)]
-    IdentityProvider(#[from] identity_provider::Error),
+    /// The identity provider's key file holds something else.
+    #[error("`{0}` is not a key that this program made; delete it, and the next start makes a new one")]
+    Key(PathBuf),
     /// A file cannot be read or written.
     #[error("{0}: {1}; check the permissions of the folder")]
     File(PathBuf, #[source] std::io::Error),

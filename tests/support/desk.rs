@@ -174,8 +174,7 @@ impl Browser {
 
     /// The same with what else the provider's page asks for.
     pub async fn choose_with(&mut self, authorize: &Url, who: &[(&str, &str)]) -> String {
-        let form = [who, &[("answer", "sign_in")]].concat();
-        let chosen = self.client.post(authorize.clone()).form(&form).send().await.unwrap();
+        let chosen = self.client.post(authorize.clone()).form(who).send().await.unwrap();
         let location = chosen.headers()["location"].to_str().unwrap().to_owned();
         location.strip_prefix(&self.base).expect("back to us").to_owned()
     }

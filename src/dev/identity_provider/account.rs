@@ -1,5 +1,5 @@
-//! The user that a developer signs in as, with defaults for missing fields. No user is stored: the subject is
-//! computed from the e-mail address, so that the same address always has the same subject.
+//! The account that a developer signs in with. None is stored: what is not given is derived from the e-mail address,
+//! so that the same address always has the same subject.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use url::Url;
@@ -9,9 +9,9 @@ use crate::domain::email::Email;
 /// The longest subject (OpenID Connect Core §2), in characters.
 const MAX_SUBJECT_LENGTH: usize = 255;
 
-/// A user, with the data that goes into a token.
-#[derive(Debug, Clone)]
-pub(super) struct Person {
+/// An account at the development provider.
+#[derive(Debug)]
+pub(super) struct DevAccount {
     pub subject: String,
     pub email: Option<Email>,
     pub verified: bool,
@@ -20,35 +20,35 @@ pub(super) struct Person {
     pub picture: Option<String>,
 }
 
-/// The reason why the fields do not describe a user.
+/// The reason why the fields do not describe an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     #[error("`email` is missing, and without it `sub` is needed")]
-    Nobody,
+    Missing,
     #[error("`email` is not one e-mail address")]
     Email,
     #[error("`sub` must be 1 to 255 visible ASCII characters")]
     Subject,
 }
 
-impl Person {
-    pub fn new(
-        email: Option<&str>,
-        subject: Option<&str>,
-        name: Option<&str>,
-        verified: bool,
-    ) -> Result<Self, Error> {
-        let email = email.map(|text| Email::parse(text).ok_or(Error::Email)).transpose()?;
-        let subject = match (subject, &email) {
-            (Some(subject), _) if sound(subject) => subject.to_owned(),
-            (Some(_), _) => return Err(Error::Subject),
-            (None, Some(email)) => subject_of(email),
-            (None, None) => return Err(Error::Nobody),
+impl DevAccount {
+    /// Creates an account. An empty text counts as absent.
+    pub fn new(email: &str, subject: &str, name: &str, verified: bool) -> Result<Self, Error> {
+        let email = match email {
+            "" => None,
+            text => Some(Email::parse(text).ok_or(Error::Email)?),
         };
+        let subject = match (subject, &email) {
+            ("", None) => return Err(Error::Missing),
+            ("", Some(email)) => subject_of(email),
+            (subject, _) if is_subject(subject) => subject.to_owned(),
+            _ => return Err(Error::Subject),
+        };
+        let name = Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
         let picture = Url::parse_with_params("https://pictures.example/person", [("sub", &subject)]);
         Ok(Self {
             picture: picture.ok().map(String::from),
-            name: name.map(str::to_owned).or_else(|| email.as_ref().and_then(name_of)),
+            name: name.or_else(|| email.as_ref().and_then(name_of)),
             subject,
             email,
             verified,
@@ -56,8 +56,8 @@ impl Person {
     }
 }
 
-fn sound(subject: &str) -> bool {
-    (1..=MAX_SUBJECT_LENGTH).contains(&subject.len()) && subject.bytes().all(|b| b.is_ascii_graphic())
+fn is_subject(text: &str) -> bool {
+    text.len() <= MAX_SUBJECT_LENGTH && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// Computes a subject in the form of Google's: 21 digits, the first of them not zero.
@@ -86,8 +86,8 @@ fn capitalized(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn from_email(email: &str) -> Person {
-        Person::new(Some(email), None, None, true).unwrap()
+    fn from_email(email: &str) -> DevAccount {
+        DevAccount::new(email, "", "", true).unwrap()
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_person_is_refused() {
+    fn an_account_has_an_e_mail_address_or_a_subject_and_each_is_well_formed() {
         let long = "1".repeat(256);
-        let person = |email, subject| Person::new(email, subject, None, true).map(drop);
-        assert_eq!(person(None, None), Err(Error::Nobody));
-        assert_eq!(person(Some("ada"), Some("1")), Err(Error::Email));
-        assert_eq!(person(None, Some("a b")), Err(Error::Subject));
-        assert_eq!(person(None, Some(long.as_str())), Err(Error::Subject));
-        assert_eq!(person(None, Some("1")), Ok(()));
+        let account = |email, subject| DevAccount::new(email, subject, "", true).map(drop);
+        assert_eq!(account("", ""), Err(Error::Missing));
+        assert_eq!(account("ada", "1"), Err(Error::Email));
+        assert_eq!(account("", "a b"), Err(Error::Subject));
+        assert_eq!(account("", &long), Err(Error::Subject));
+        assert_eq!(account("", "1"), Ok(()));
     }
 }

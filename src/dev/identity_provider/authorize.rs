@@ -1,139 +1,171 @@
-//! The authorization endpoint (RFC 6749 §3.1, OpenID Connect Core §3.1.2): a page on which the developer chooses a
-//! user, and the redirect back to the client with a code.
+//! The authorization endpoint (RFC 6749 §4.1.1, RFC 7636 §4.3): a page on which the developer chooses an account, and
+//! the redirect back to the client with a code. A wrong request is explained on the page.
 
+use std::net::IpAddr;
+
+use rocket::form::{self, Form};
 use rocket::http::Status;
-use rocket::{State, get, post};
-use serde::Serialize;
+use rocket::response::Redirect;
+use rocket::{FromForm, State, get, post};
+use serde_json::json;
+use url::{Host, Url};
 
-use super::account::{self as person, Person};
-use super::answer::Answer;
-use super::authorization_request::{AuthorizationRequest, Refused};
+use super::account::{self, DevAccount};
 use super::codes::Grant;
-use super::parameters::{Parameters, Sent};
-use super::{IdentityProvider, PATH};
+use super::{IdentityProvider, describe};
 use crate::clock;
+use crate::web::templates::{self, Html};
 
-/// The fields that the page's forms add to the request.
-const FIELDS: [&str; 6] = ["answer", "pick", "email", "name", "sub", "verified"];
+const TEMPLATE: &str = "dev/authorize";
 
-/// Users that can be chosen with one click.
-const PICKS: [Pick; 2] = [
-    Pick { email: "ada@example.com", note: Some("support staff") },
-    Pick { email: "grace@example.com", note: None },
-];
-
-#[derive(Serialize)]
-struct Pick {
-    email: &'static str,
-    note: Option<&'static str>,
+/// An authorization request. Its parameters stay in the page's URL, to which the page's forms are posted.
+#[derive(FromForm)]
+pub(super) struct AuthorizationRequest<'r> {
+    response_type: &'r str,
+    client_id: &'r str,
+    redirect_uri: &'r str,
+    scope: &'r str,
+    state: &'r str,
+    nonce: &'r str,
+    code_challenge: &'r str,
+    code_challenge_method: &'r str,
 }
 
-/// The content of the page: either a form, or a refusal that ends the request here.
-#[derive(Default, Serialize)]
-struct Page<'a> {
-    refusal: Option<&'a str>,
-    /// The reason why the form is shown again.
-    mistake: Option<String>,
-    /// The target of the forms: this page, with the client's request.
-    action: String,
-    client_id: &'a str,
-    redirect_uri: &'a str,
-    picks: &'a [Pick],
-    email: &'a str,
-    name: &'a str,
-    sub: &'a str,
+/// The fields of the page's forms.
+#[derive(FromForm)]
+pub(super) struct Choice<'r> {
+    #[field(default = "")]
+    email: &'r str,
+    #[field(default = "")]
+    name: &'r str,
+    #[field(default = "")]
+    sub: &'r str,
+    /// A checkbox, which sends nothing when it is not ticked.
     verified: bool,
+    cancel: bool,
 }
 
-/// The user's choice on the page.
-enum Wish {
-    /// No choice yet: the request has just arrived.
-    Form,
-    Cancel,
-    Be(Result<Person, person::Error>),
-}
+/// The choice before the developer has made one.
+const NO_CHOICE: Choice<'_> = Choice { email: "", name: "", sub: "", verified: true, cancel: false };
 
-impl Wish {
-    fn read(sent: &Parameters) -> Self {
-        let [email, subject, name] = ["email", "sub", "name"].map(|name| sent.get(name));
-        if sent.get("answer") == Some("cancel") {
-            Self::Cancel
-        } else if let Some(email) = sent.get("pick") {
-            Self::Be(Person::new(Some(email), None, None, true))
-        } else if sent.get("answer").or(email).or(subject).is_some() {
-            // An unticked checkbox sends nothing.
-            Self::Be(Person::new(email, subject, name, sent.get("verified") == Some("true")))
-        } else {
-            Self::Form
-        }
+type Page = Box<(Status, Html)>;
+
+#[get("/authorize?<request..>")]
+pub(super) fn show(
+    provider: &State<IdentityProvider>,
+    request: form::Result<'_, AuthorizationRequest<'_>>,
+) -> Page {
+    match check(provider, request) {
+        Ok((request, _)) => page(Status::Ok, &request, &NO_CHOICE, None),
+        Err(refusal) => refusal,
     }
 }
 
-#[get("/authorize")]
-pub(super) fn ask(provider: &State<IdentityProvider>, query: Sent) -> Answer {
-    respond(provider, query, |_| Wish::Form)
+#[post("/authorize?<request..>", data = "<choice>")]
+#[expect(clippy::needless_pass_by_value, reason = "Rocket hands guards over by value")]
+pub(super) fn choose(
+    provider: &State<IdentityProvider>,
+    request: form::Result<'_, AuthorizationRequest<'_>>,
+    choice: Form<Choice<'_>>,
+) -> Result<Redirect, Page> {
+    let (request, mut uri) = check(provider, request)?;
+    let (name, value) = if choice.cancel {
+        ("error", "access_denied".to_owned())
+    } else {
+        let account = DevAccount::new(choice.email, choice.sub, choice.name, choice.verified)
+            .map_err(|mistake| page(Status::BadRequest, &request, &choice, Some(mistake)))?;
+        let grant = Grant {
+            redirect_uri: request.redirect_uri.to_owned(),
+            code_challenge: request.code_challenge.to_owned(),
+            nonce: request.nonce.to_owned(),
+            account,
+        };
+        ("code", provider.codes.issue(grant, clock::now()))
+    };
+    // The client compares the issuer with the one that it sent the browser to (RFC 9207 §2).
+    let answer = [(name, value.as_str()), ("state", request.state), ("iss", &provider.issuer)];
+    uri.query_pairs_mut().extend_pairs(answer);
+    Ok(Redirect::to(String::from(uri)))
 }
 
-/// Handles the forms of the page, and requests that clients send by POST (OpenID Connect Core §3.1.2.1).
-#[post("/authorize", data = "<form>")]
-pub(super) fn answer(provider: &State<IdentityProvider>, query: Sent, form: Sent) -> Answer {
-    let sent = query.and_then(|query| query.merge(form?));
-    respond(provider, sent, Wish::read)
-}
-
-fn respond(provider: &IdentityProvider, sent: Sent, wish: impl FnOnce(&Parameters) -> Wish) -> Answer {
-    let sent = match sent {
-        Ok(sent) => sent,
-        Err(malformed) => return refuse(&format!("The request cannot be read: {malformed}.")),
-    };
-    let request = match AuthorizationRequest::read(provider, &sent) {
-        Ok(request) => request,
-        Err(Refused::Here(why)) => return refuse(why),
-        Err(Refused::There(back, error, description)) => {
-            let answer = [("error", error), ("error_description", description)];
-            return Answer::see_other(back.with(&provider.issuer, &answer));
-        }
-    };
-    match wish(&sent) {
-        Wish::Form => form(Status::Ok, &sent, None),
-        Wish::Be(Err(mistake)) => form(Status::BadRequest, &sent, Some(mistake)),
-        Wish::Be(Ok(person)) => grant(provider, request, person),
-        Wish::Cancel => Answer::see_other(request.back.with(&provider.issuer, &[("error", "access_denied")])),
+/// Returns a valid request with its redirect URI, or the page that explains why the request is refused.
+fn check<'r>(
+    provider: &IdentityProvider,
+    request: form::Result<'_, AuthorizationRequest<'r>>,
+) -> Result<(AuthorizationRequest<'r>, Url), Page> {
+    let refuse =
+        |why: &str| Box::new((Status::BadRequest, templates::html(TEMPLATE, json!({ "refusal": why }))));
+    let request = request.map_err(|errors| refuse(&describe(&errors)))?;
+    let rules = [
+        (request.client_id == provider.client_id, "`client_id` is not the one this provider knows"),
+        (request.response_type == "code", "`response_type` must be code"),
+        (request.scope.split(' ').any(|scope| scope == "openid"), "`scope` must contain openid"),
+        (request.code_challenge_method == "S256", "`code_challenge_method` must be S256"),
+    ];
+    if let Some((_, why)) = rules.into_iter().find(|(holds, _)| !holds) {
+        return Err(refuse(why));
     }
+    let uri = Url::parse(request.redirect_uri).ok().filter(is_on_this_machine);
+    let uri = uri.ok_or_else(|| refuse("`redirect_uri` must be an http or https URL on this machine"))?;
+    Ok((request, uri))
 }
 
-fn refuse(why: &str) -> Answer {
-    Answer::page(Status::BadRequest, &Page { refusal: Some(why), ..Page::default() })
+fn page(
+    status: Status,
+    request: &AuthorizationRequest<'_>,
+    choice: &Choice<'_>,
+    mistake: Option<account::Error>,
+) -> Page {
+    let context = json!({
+        "client_id": request.client_id,
+        "redirect_uri": request.redirect_uri,
+        "mistake": mistake.map(|mistake| mistake.to_string()),
+        "email": choice.email,
+        "name": choice.name,
+        "sub": choice.sub,
+        "verified": choice.verified,
+    });
+    Box::new((status, templates::html(TEMPLATE, context)))
 }
 
-fn form(status: Status, sent: &Parameters, mistake: Option<person::Error>) -> Answer {
-    let field = |name| sent.get(name).unwrap_or_default();
-    let page = Page {
-        refusal: None,
-        action: format!("{PATH}/authorize?{}", sent.encode_without(&FIELDS)),
-        client_id: field("client_id"),
-        redirect_uri: field("redirect_uri"),
-        picks: &PICKS,
-        email: sent.get("email").or(sent.get("login_hint")).unwrap_or_default(),
-        name: field("name"),
-        sub: field("sub"),
-        verified: mistake.is_none() || field("verified") == "true",
-        mistake: mistake.map(|mistake| mistake.to_string()),
+/// Returns true if a URL can only be on this machine. It must have no user or password, because a user name may look
+/// like a host.
+fn is_on_this_machine(url: &Url) -> bool {
+    let loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
+        None => false,
     };
-    Answer::page(status, &page)
+    let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    loopback && bare && matches!(url.scheme(), "http" | "https")
 }
 
-fn grant(provider: &IdentityProvider, request: AuthorizationRequest, person: Person) -> Answer {
-    let AuthorizationRequest { back, nonce, code_challenge } = request;
-    let grant = Grant {
-        client_id: provider.client_id.clone(),
-        redirect_uri: back.uri.clone(),
-        code_challenge,
-        nonce,
-        person,
-    };
-    match provider.codes.issue(grant, clock::now()) {
-        Ok(code) => Answer::see_other(back.with(&provider.issuer, &[("code", &code)])),
-        Err(_) => Answer::broken(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_uri_is_accepted_only_on_this_machine() {
+        let accepted = |text| is_on_this_machine(&Url::parse(text).unwrap());
+        for text in
+            ["http://127.0.0.1:3000/back?a=b", "https://localhost/", "http://[::1]:1/", "http://127.1.2.3/"]
+        {
+            assert!(accepted(text), "{text}");
+        }
+        for text in [
+            "http://example.com/",
+            "http://127.0.0.1.example.com/",
+            "http://127.0.0.1@example.com/",
+            "http://user@127.0.0.1/",
+            "http://127.0.0.1/#",
+            "http://0.0.0.0/",
+            "app://127.0.0.1/",
+            "http://localhost.example/",
+            "javascript:alert(1)",
+            "http://[::ffff:192.0.2.1]/",
+        ] {
+            assert!(!accepted(text), "{text}");
+        }
     }
 }

@@ -4,100 +4,62 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::account::Person;
-use super::key::Unsigned;
+use super::account::DevAccount;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::domain::email::Email;
-use crate::secret::Secret;
-
-const ALGORITHM: &str = "RS256";
-
-/// The content of a token besides the user.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<'a> {
-    pub audience: &'a str,
-    pub nonce: Option<&'a str>,
-    /// The time of issue, in seconds since 1970-01-01T00:00:00Z.
-    pub issued: i64,
-}
-
-#[derive(Serialize)]
-struct Header<'a> {
-    alg: &'a str,
-    kid: &'a str,
-    typ: &'a str,
-}
-
-#[derive(Serialize)]
-struct Claims<'a> {
-    iss: &'a str,
-    azp: &'a str,
-    aud: &'a str,
-    sub: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    email: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    email_verified: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    picture: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nonce: Option<&'a str>,
-    iat: i64,
-    exp: i64,
-    jti: Uuid,
-}
 
 impl IdentityProvider {
-    /// Issues a token for a user.
-    pub(super) fn issue(&self, person: &Person, terms: Terms<'_>) -> Result<Secret<String>, Unsigned> {
-        let header = Header { alg: ALGORITHM, kid: &self.key.jwk.kid, typ: "JWT" };
-        let claims = Claims {
-            iss: &self.issuer,
-            azp: terms.audience,
-            aud: terms.audience,
-            sub: &person.subject,
-            email: person.email.as_ref().map(Email::as_given),
-            email_verified: person.email.is_some().then_some(person.verified),
-            name: person.name.as_deref(),
-            picture: person.picture.as_deref(),
-            nonce: terms.nonce,
-            iat: terms.issued,
-            exp: terms.issued + i64::from(TOKEN_TTL),
-            jti: Uuid::new_v4(),
-        };
-        let mut token = format!("{}.{}", encode(&header)?, encode(&claims)?);
-        let signature = self.key.sign(token.as_bytes())?;
-        token.push('.');
-        URL_SAFE_NO_PAD.encode_string(signature, &mut token);
-        Ok(Secret::new(token))
+    /// Issues a token for an account. `issued` is in seconds since 1970-01-01T00:00:00Z.
+    pub(super) fn issue(
+        &self,
+        account: &DevAccount,
+        audience: &str,
+        nonce: Option<&str>,
+        issued: i64,
+    ) -> String {
+        let header = json!({ "alg": "RS256", "kid": self.key.id, "typ": "JWT" });
+        let mut claims = json!({
+            "iss": self.issuer,
+            "azp": audience,
+            "aud": audience,
+            "sub": account.subject,
+            "email": account.email.as_ref().map(Email::as_given),
+            "email_verified": account.email.as_ref().map(|_| account.verified),
+            "name": account.name,
+            "picture": account.picture,
+            "nonce": nonce,
+            "iat": issued,
+            "exp": issued + TOKEN_TTL,
+            "jti": Uuid::new_v4(),
+        });
+        // A claim without a value is absent.
+        if let Some(claims) = claims.as_object_mut() {
+            claims.retain(|_, value| !value.is_null());
+        }
+        let encode = |part: Value| URL_SAFE_NO_PAD.encode(part.to_string());
+        let message = format!("{}.{}", encode(header), encode(claims));
+        let signature = self.key.sign(message.as_bytes());
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
     /// Returns the claims and the header, as one object, of a token that this provider issued and that has not
     /// expired. The caller has to check the audience.
     pub(super) fn verify(&self, token: &str, now: i64) -> Option<Map<String, Value>> {
         let (message, signature) = token.rsplit_once('.')?;
-        let (header, claims) = message.split_once('.')?;
-        let mut header = decode(header)?;
-        // The header chooses neither the algorithm nor the key (RFC 8725 §3.1).
-        let ours = header.get("alg")? == ALGORITHM && header.get("kid")? == self.key.jwk.kid.as_str();
-        if !ours || !self.key.verifies(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?) {
+        // The header is signed, too, so it needs no check. It chooses neither the algorithm nor the key.
+        if !self.key.verifies(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?) {
             return None;
         }
+        let (header, claims) = message.split_once('.')?;
         let mut claims = decode(claims)?;
+        claims.append(&mut decode(header)?);
+        // A server on another port has another issuer but the same key.
         let current = claims.get("iss")? == self.issuer.as_str() && now < claims.get("exp")?.as_i64()?;
-        claims.append(&mut header);
         current.then_some(claims)
     }
-}
-
-fn encode(part: &impl Serialize) -> Result<String, Unsigned> {
-    serde_json::to_vec(part).map(|json| URL_SAFE_NO_PAD.encode(json)).map_err(|_| Unsigned)
 }
 
 fn decode(part: &str) -> Option<Map<String, Value>> {

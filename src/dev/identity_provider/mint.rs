@@ -1,69 +1,45 @@
-//! `/mint`: issues a token for a given user, without a browser. It follows no standard, and no real provider would
+//! `/mint`: issues a token for a given account, without a browser. It follows no standard, and no real provider would
 //! offer it; `curl` and `vestibule dev token` use it.
 
-use rocket::http::Status;
-use rocket::{State, get};
+use rocket::form::{self, Strict};
+use rocket::response::status::BadRequest;
+use rocket::{FromForm, State, get};
 
-use super::account::{self as person, Person};
-use super::answer::Answer;
-use super::id_token::Terms;
-use super::parameters::{Malformed, Parameters, Sent};
-use super::{IdentityProvider, TOKEN_TTL};
+use super::account::DevAccount;
+use super::{IdentityProvider, TOKEN_TTL, describe};
 use crate::clock;
 
-const PARAMETERS: [&str; 7] = ["email", "sub", "name", "verified", "aud", "expired", "nonce"];
-
-/// The error of a request, for a developer at a terminal.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("`{0}` is not a parameter (there are: {list})", list = PARAMETERS.join(", "))]
-    Unknown(String),
-    #[error("`{0}` must be true or false")]
-    Switch(&'static str),
-    #[error(transparent)]
-    Person(#[from] person::Error),
+/// The parameters of a request, each of which may be absent.
+#[derive(FromForm)]
+pub(super) struct MintRequest<'r> {
+    email: Option<&'r str>,
+    sub: Option<&'r str>,
+    name: Option<&'r str>,
+    verified: Option<&'r str>,
+    aud: Option<&'r str>,
+    expired: Option<&'r str>,
+    nonce: Option<&'r str>,
 }
 
-/// The requested token.
-struct Wish {
-    parameters: Parameters,
-    person: Person,
-    expired: bool,
+/// Issues a token. An unknown parameter is an error, because a misspelt one would change nothing.
+#[get("/mint?<request..>")]
+pub(super) fn mint(
+    provider: &State<IdentityProvider>,
+    request: form::Result<'_, Strict<MintRequest<'_>>>,
+) -> Result<String, BadRequest<String>> {
+    let token = request.map_err(|errors| describe(&errors)).and_then(|request| issue(provider, &request));
+    token.map(|token| token + "\n").map_err(|why| BadRequest(why + "\n"))
 }
 
-impl Wish {
-    fn read(query: Sent) -> Result<Self, Error> {
-        let parameters = query?;
-        if let Some(name) = parameters.unknown(&PARAMETERS) {
-            return Err(Error::Unknown(name.to_owned()));
-        }
-        let verified = switch(&parameters, "verified", true)?;
-        let [email, subject, name] = ["email", "sub", "name"].map(|name| parameters.get(name));
-        let person = Person::new(email, subject, name, verified)?;
-        Ok(Self { expired: switch(&parameters, "expired", false)?, person, parameters })
-    }
+fn issue(provider: &IdentityProvider, request: &MintRequest<'_>) -> Result<String, String> {
+    let verified = switch("verified", request.verified, true)?;
+    let age = if switch("expired", request.expired, false)? { 2 * TOKEN_TTL } else { 0 };
+    let [email, subject, name] = [request.email, request.sub, request.name].map(Option::unwrap_or_default);
+    let account = DevAccount::new(email, subject, name, verified).map_err(|error| error.to_string())?;
+    let audience = request.aud.unwrap_or(&provider.client_id);
+    Ok(provider.issue(&account, audience, request.nonce, clock::now() - age))
 }
 
-fn switch(parameters: &Parameters, name: &'static str, default: bool) -> Result<bool, Error> {
-    parameters.get(name).map_or(Ok(default), |text| text.parse().map_err(|_| Error::Switch(name)))
-}
-
-#[get("/mint")]
-pub(super) fn mint(provider: &State<IdentityProvider>, query: Sent) -> Answer {
-    let Wish { parameters, person, expired } = match Wish::read(query) {
-        Ok(wish) => wish,
-        Err(error) => return Answer::text(Status::BadRequest, &error.to_string()),
-    };
-    let age = if expired { 2 * i64::from(TOKEN_TTL) } else { 0 };
-    let terms = Terms {
-        audience: parameters.get("aud").unwrap_or(&provider.client_id),
-        nonce: parameters.get("nonce"),
-        issued: clock::now() - age,
-    };
-    match provider.issue(&person, terms) {
-        Ok(token) => Answer::text(Status::Ok, token.expose()),
-        Err(_) => Answer::broken(),
-    }
+fn switch(name: &str, text: Option<&str>, default: bool) -> Result<bool, String> {
+    text.map_or(Ok(default), |text| text.parse().map_err(|_| format!("`{name}` must be true or false")))
 }

@@ -2,31 +2,22 @@
 //! a valid token, with every value as a string. No standard describes it. As at Google, a token for any audience is
 //! valid; the caller has to check the audience.
 
-use rocket::http::Status;
-use rocket::{State, get, post};
+use rocket::serde::json::Json;
+use rocket::{State, get};
 use serde_json::{Map, Value};
 
 use super::IdentityProvider;
-use super::answer::Answer;
-use super::parameters::Sent;
+use super::oauth_error::OAuthError;
 use crate::clock;
 
-#[get("/tokeninfo")]
-pub(super) fn get(provider: &State<IdentityProvider>, query: Sent) -> Answer {
-    tell(provider, query)
-}
-
-#[post("/tokeninfo", data = "<form>")]
-pub(super) fn post(provider: &State<IdentityProvider>, form: Sent) -> Answer {
-    tell(provider, form)
-}
-
-fn tell(provider: &IdentityProvider, sent: Sent) -> Answer {
-    let claims = sent.ok().and_then(|sent| provider.verify(sent.get("id_token")?, clock::now()));
-    match claims {
-        Some(claims) => Answer::json(&claims.into_iter().map(as_string).collect::<Map<_, _>>()),
-        None => Answer::error(Status::BadRequest, "invalid_token", "Invalid Value"),
-    }
+#[get("/tokeninfo?<id_token>")]
+pub(super) fn tokeninfo(
+    provider: &State<IdentityProvider>,
+    id_token: Option<&str>,
+) -> Result<Json<Map<String, Value>>, OAuthError> {
+    let claims = id_token.and_then(|token| provider.verify(token, clock::now()));
+    let claims = claims.ok_or(OAuthError::new("invalid_token", "Invalid Value"))?;
+    Ok(Json(claims.into_iter().map(as_string).collect()))
 }
 
 fn as_string((name, value): (String, Value)) -> (String, Value) {

@@ -116,7 +116,7 @@ async fn staff_whose_address_the_provider_does_not_tell_hear_that_and_not_that_t
     let desk = Desk::open().await;
     let mut browser = Browser::new(&desk.app.url);
     let authorize = browser.begin().await;
-    let person = [("sub", "somebody-without-an-address"), ("answer", "sign_in")];
+    let person = [("sub", "somebody-without-an-address")];
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let chosen = client.post(authorize).form(&person).send().await.unwrap();
     let callback =
