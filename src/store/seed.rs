@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgPool};
 
 use super::Error;
 use super::copy::Rows;
@@ -86,8 +86,7 @@ pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
-    let mut connection: sqlx::pool::PoolConnection<sqlx::Postgres> = pool.acquire().await?;
-    let connection: &mut PgConnection = &mut connection;
+    let mut connection = pool.acquire().await?;
     // This takes longer than a request may.
     sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
     sqlx::query("VACUUM (ANALYZE) users, identities, sessions, events").execute(&mut *connection).await?;

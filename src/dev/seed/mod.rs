@@ -8,33 +8,33 @@ mod names;
 mod rng;
 mod user;
 
-use self::rng::{DAY, Dice, Millis};
-use self::user::People;
+use self::rng::{DAY, Millis, Rng};
+use self::user::UserGenerator;
 use crate::clock;
 use crate::store::seed::Batch;
 
 /// The number of users in a batch, which is some megabytes.
 const BATCH: u32 = 5_000;
-/// The time over which users have signed up.
-const YEARS: Millis = 3 * 365 * DAY;
+/// The time between the first sign-up and now.
+const SIGN_UP_PERIOD: Millis = 3 * 365 * DAY;
 
 /// Batches of users, from the oldest account to the newest.
 #[derive(Debug)]
 pub struct Seed {
-    people: People,
-    dice: Dice,
+    users: UserGenerator,
+    rng: Rng,
     count: u32,
-    done: u32,
+    created: u32,
     now: Millis,
 }
 
 impl Seed {
-    /// Creates an iterator over `count` users. `chance` decides everything except their number and the current time.
+    /// Creates an iterator over `count` users. The same `seed` at the same time creates the same ones.
     #[must_use]
-    pub fn new(count: u32, chance: u64) -> Self {
-        let mut dice = Dice::new(chance);
+    pub fn new(count: u32, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
         let now = Millis::try_from(clock::now()).unwrap_or_default() * 1000;
-        Self { people: People::new(&mut dice), dice, count, done: 0, now }
+        Self { users: UserGenerator::new(&mut rng), rng, count, created: 0, now }
     }
 }
 
@@ -42,11 +42,11 @@ impl Iterator for Seed {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        if self.done == self.count {
+        if self.created == self.count {
             return None;
         }
         let mut batch = Batch::default();
-        for number in self.done..self.count.min(self.done + BATCH) {
+        for number in self.created..self.count.min(self.created + BATCH) {
             // Half have signed up in the last third of the time.
             let age = 1.0 - (f64::from(number) + 0.5).sqrt() / f64::from(self.count).sqrt();
             #[expect(
@@ -55,10 +55,10 @@ impl Iterator for Seed {
                 clippy::cast_precision_loss,
                 reason = "milliseconds of some years, and whole ones are enough"
             )]
-            let before = (age * YEARS as f64) as Millis;
-            self.people.add(&mut batch, &mut self.dice, number, self.now - before, self.now);
+            let before = (age * SIGN_UP_PERIOD as f64) as Millis;
+            self.users.add(&mut batch, &mut self.rng, number, self.now - before, self.now);
         }
-        self.done = self.count.min(self.done + BATCH);
+        self.created = self.count.min(self.created + BATCH);
         Some(batch)
     }
 }

@@ -1,6 +1,6 @@
-//! Names of users, and their form in e-mail addresses.
+//! Names, domains and devices of made-up users.
 
-/// Given names. The form in an e-mail address stands after `=` if it differs in more than case.
+/// Given names. After `=` stands the form in an e-mail address, if it differs in more than case.
 const GIVEN: &str = "\
     Ada, Aisha, Alejandro, Alice, Amir, Ana, Andrea, Anna, Antonio, Arjun, Astrid, Ayumi, Beatriz, \
     Björn=bjoern, Carlos, Chiara, Chloé=chloe, Claudia, Daniel, David, Deepa, Dmitri, Elena, Emma, Erik, \
@@ -56,7 +56,7 @@ pub(super) const DEVICES: [(&str, &str, &str); 6] = [
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     pub written: &'static str,
-    pub address: String,
+    pub mailbox: String,
 }
 
 /// Returns the given names.
@@ -72,9 +72,9 @@ pub(super) fn family() -> Vec<Name> {
 fn read(list: &'static str) -> Vec<Name> {
     list.split(',')
         .map(|entry| {
-            let (written, address) = entry.trim().split_once('=').unwrap_or((entry.trim(), entry.trim()));
-            let letters = address.chars().filter(char::is_ascii_alphabetic);
-            Name { written, address: letters.collect::<String>().to_ascii_lowercase() }
+            let (written, mailbox) = entry.trim().split_once('=').unwrap_or((entry.trim(), entry.trim()));
+            let letters = mailbox.chars().filter(char::is_ascii_alphabetic);
+            Name { written, mailbox: letters.collect::<String>().to_ascii_lowercase() }
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Random values, and ids with a given time.
+//! Random values, times and ids.
 
 use time::OffsetDateTime;
 use uuid::{Builder, Uuid};
@@ -10,9 +10,9 @@ pub(super) const DAY: Millis = 24 * 60 * 60 * 1000;
 
 /// A random number generator with a seed, whose results can be repeated.
 #[derive(Debug)]
-pub(super) struct Dice(fastrand::Rng);
+pub(super) struct Rng(fastrand::Rng);
 
-impl Dice {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
@@ -27,16 +27,18 @@ impl Dice {
         self.0.usize(..end)
     }
 
+    /// Returns an item of a list, with equal probability.
     pub fn one_of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.0.usize(..list.len())]
     }
 
+    /// Returns a time in that range, with equal probability.
     pub fn between(&mut self, from: Millis, to: Millis) -> Millis {
         if from < to { self.0.u64(from..to) } else { to }
     }
 
-    /// Returns a time up to `days` before another, more often a few days than many.
-    pub fn lately(&mut self, before: Millis, days: u64) -> Millis {
+    /// Returns a time up to `days` before another. Few days are more probable than many.
+    pub fn recently(&mut self, before: Millis, days: u64) -> Millis {
         let longest = self.0.u64(1..=days * DAY);
         before.saturating_sub(self.0.u64(..longest))
     }
@@ -51,8 +53,8 @@ impl Dice {
         (0..count).map(|_| char::from(b"0123456789abcdef"[self.0.usize(..16)])).collect()
     }
 
-    /// Returns a UUID of that time (RFC 9562 §5.7).
-    pub fn id(&mut self, at: Millis) -> Uuid {
+    /// Returns a UUIDv7 of that time (RFC 9562 §5.7).
+    pub fn uuid(&mut self, at: Millis) -> Uuid {
         let mut random = [0; 10];
         self.0.fill(&mut random);
         Builder::from_unix_timestamp_millis(at, &random).into_uuid()
@@ -66,7 +68,7 @@ pub(super) fn timestamp(at: Millis) -> String {
     format!("{} {}+00", time.date(), time.time())
 }
 
-/// Returns the date of a time.
-pub(super) fn day(at: Millis) -> String {
+/// Formats the date of a time for PostgreSQL.
+pub(super) fn date(at: Millis) -> String {
     timestamp(at)[..10].to_owned()
 }

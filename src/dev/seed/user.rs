@@ -1,22 +1,22 @@
-//! One made-up user with all rows in the database.
+//! A made-up user, with the rows of the identities, sessions and events.
 
 use std::fmt::Display;
 
 use uuid::Uuid;
 
 use super::names::{self, DEVICES, DOMAINS, Name};
-use super::rng::{DAY, Dice, Millis, day, timestamp};
+use super::rng::{DAY, Millis, Rng, date, timestamp};
 use crate::domain::refusal::Reason;
 use crate::store::seed::{Batch, Table};
 
 /// The age of the oldest sessions and events, in days.
-const LATELY: u64 = 30;
+const RECENT_DAYS: u64 = 30;
 /// The lifetime of a refresh token.
-const TOKEN: Millis = 30 * DAY;
+const REFRESH_TOKEN_TTL: Millis = 30 * DAY;
 
 /// The generator of users.
 #[derive(Debug)]
-pub(super) struct People {
+pub(super) struct UserGenerator {
     given: Vec<Name>,
     family: Vec<Name>,
     /// A part of all e-mail addresses of this run, which makes them differ from those of other runs.
@@ -24,7 +24,7 @@ pub(super) struct People {
 }
 
 /// A made-up user.
-struct Person {
+struct SeedUser {
     id: Uuid,
     email: Option<String>,
     verified: bool,
@@ -35,74 +35,74 @@ struct Person {
     seen: Option<Millis>,
 }
 
-impl People {
-    pub fn new(dice: &mut Dice) -> Self {
-        Self { given: names::given(), family: names::family(), run: dice.hex(8) }
+impl UserGenerator {
+    pub fn new(rng: &mut Rng) -> Self {
+        Self { given: names::given(), family: names::family(), run: rng.hex(8) }
     }
 
     /// Adds a user who signed up at `created`.
-    pub fn add(&self, batch: &mut Batch, dice: &mut Dice, number: u32, created: Millis, now: Millis) {
-        let recent = dice.percent(10);
-        let person = self.make_up(dice, number, created, now, recent);
-        user(batch, &person);
-        let provider = provider(dice, created, now);
-        let identity = dice.id(created);
-        link(batch, dice, &person, identity, provider, created);
-        if dice.percent(30) {
-            let at = dice.between(created, now);
-            let (id, other) = (dice.id(at), self::provider(dice, at, now));
-            link(batch, dice, &person, id, other, at);
+    pub fn add(&self, batch: &mut Batch, rng: &mut Rng, number: u32, created: Millis, now: Millis) {
+        let recent = rng.percent(10);
+        let user = self.generate(rng, number, created, now, recent);
+        push_user(batch, &user);
+        let provider = provider(rng, created, now);
+        let identity = rng.uuid(created);
+        push_identity(batch, rng, &user, identity, provider, created);
+        if rng.percent(30) {
+            let at = rng.between(created, now);
+            let (id, other) = (rng.uuid(at), self::provider(rng, at, now));
+            push_identity(batch, rng, &user, id, other, at);
         }
-        if recent && let Some(seen) = person.seen {
-            visit(batch, dice, &person, identity, provider, seen, now);
+        if recent && let Some(seen) = user.seen {
+            push_session(batch, rng, &user, identity, provider, seen, now);
         }
-        if dice.percent(10) {
-            let at = dice.lately(now, LATELY);
-            refuse(batch, dice, &person, provider, at);
+        if rng.percent(10) {
+            let at = rng.recently(now, RECENT_DAYS);
+            push_refusal(batch, rng, &user, provider, at);
         }
     }
 
-    fn make_up(&self, dice: &mut Dice, number: u32, created: Millis, now: Millis, recent: bool) -> Person {
-        let (given, family) = (dice.one_of(&self.given), dice.one_of(&self.family));
-        let initial = &given.address[..1];
-        let local = match dice.below(4) {
-            0 => format!("{}.{}", given.address, family.address),
-            1 => format!("{initial}{}", family.address),
-            2 => format!("{}_{initial}", family.address),
-            _ => given.address.clone(),
+    fn generate(&self, rng: &mut Rng, number: u32, created: Millis, now: Millis, recent: bool) -> SeedUser {
+        let (given, family) = (rng.one_of(&self.given), rng.one_of(&self.family));
+        let initial = &given.mailbox[..1];
+        let local = match rng.below(4) {
+            0 => format!("{}.{}", given.mailbox, family.mailbox),
+            1 => format!("{initial}{}", family.mailbox),
+            2 => format!("{}_{initial}", family.mailbox),
+            _ => given.mailbox.clone(),
         };
-        let email = format!("{local}.{}{number:x}@{}", self.run, dice.one_of(&DOMAINS));
-        let email = (!dice.percent(4)).then_some(email);
-        let name = match dice.below(20) {
+        let email = format!("{local}.{}{number:x}@{}", self.run, rng.one_of(&DOMAINS));
+        let email = (!rng.percent(4)).then_some(email);
+        let name = match rng.below(20) {
             0 => None,
             1 => Some(given.written.to_owned()),
-            2 => Some(format!("{} {} {}", given.written, dice.one_of(&self.given).written, family.written)),
+            2 => Some(format!("{} {} {}", given.written, rng.one_of(&self.given).written, family.written)),
             _ => Some(format!("{} {}", given.written, family.written)),
         };
-        let seen = match dice.below(100) {
+        let seen = match rng.below(100) {
             // The user was imported and has never signed in.
             0..3 if !recent => None,
-            3..40 => Some(dice.lately(now, LATELY).max(created)),
-            _ if recent => Some(dice.lately(now, LATELY).max(created)),
-            _ => Some(dice.between(created, now)),
+            3..40 => Some(rng.recently(now, RECENT_DAYS).max(created)),
+            _ if recent => Some(rng.recently(now, RECENT_DAYS).max(created)),
+            _ => Some(rng.between(created, now)),
         };
-        Person {
-            id: dice.id(created),
-            verified: email.is_some() && !dice.percent(5),
+        SeedUser {
+            id: rng.uuid(created),
+            verified: email.is_some() && !rng.percent(5),
             email,
             name,
-            picture: dice.percent(40).then(|| format!("https://pictures.example/{}.jpg", dice.hex(24))),
+            picture: rng.percent(40).then(|| format!("https://pictures.example/{}.jpg", rng.hex(24))),
             created,
-            disabled: dice.percent(1).then(|| dice.between(created, now)),
+            disabled: rng.percent(1).then(|| rng.between(created, now)),
             seen,
         }
     }
 }
 
 /// Returns the provider of an identity linked at that time: one was switched off long ago, one is new.
-fn provider(dice: &mut Dice, created: Millis, now: Millis) -> &'static str {
+fn provider(rng: &mut Rng, created: Millis, now: Millis) -> &'static str {
     let days = now.saturating_sub(created) / DAY;
-    match dice.below(100) {
+    match rng.below(100) {
         0..20 if days > 700 => "facebook",
         0..15 if days < 120 => "line",
         0..60 => "google",
@@ -113,49 +113,49 @@ fn provider(dice: &mut Dice, created: Millis, now: Millis) -> &'static str {
 }
 
 /// Returns a subject in the provider's format.
-fn subject(dice: &mut Dice, provider: &str) -> String {
+fn subject(rng: &mut Rng, provider: &str) -> String {
     match provider {
-        "google" => dice.digits(21),
-        "apple" => format!("00{}.{}.{}", dice.digits(4), dice.hex(32), dice.digits(4)),
-        "facebook" => dice.digits(17),
-        "line" => format!("U{}", dice.hex(32)),
-        _ => dice.hex(24),
+        "google" => rng.digits(21),
+        "apple" => format!("00{}.{}.{}", rng.digits(4), rng.hex(32), rng.digits(4)),
+        "facebook" => rng.digits(17),
+        "line" => format!("U{}", rng.hex(32)),
+        _ => rng.hex(24),
     }
 }
 
-fn user(batch: &mut Batch, person: &Person) {
-    let created = timestamp(person.created);
-    let disabled = person.disabled.map(timestamp);
-    let seen = person.seen.map(day);
+fn push_user(batch: &mut Batch, user: &SeedUser) {
+    let created = timestamp(user.created);
+    let disabled = user.disabled.map(timestamp);
+    let seen = user.seen.map(date);
     batch.push(
         Table::Users,
         &[
-            Some(&person.id),
-            text(person.email.as_ref()),
-            Some(&person.verified),
-            text(person.name.as_ref()),
-            text(person.picture.as_ref()),
+            Some(&user.id),
+            optional(user.email.as_ref()),
+            Some(&user.verified),
+            optional(user.name.as_ref()),
+            optional(user.picture.as_ref()),
             Some(&created),
             Some(&created),
-            text(disabled.as_ref()),
-            text(seen.as_ref()),
+            optional(disabled.as_ref()),
+            optional(seen.as_ref()),
         ],
     );
 }
 
-fn link(batch: &mut Batch, dice: &mut Dice, person: &Person, id: Uuid, provider: &str, at: Millis) {
-    let (subject, at) = (subject(dice, provider), timestamp(at));
+fn push_identity(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, id: Uuid, provider: &str, at: Millis) {
+    let (subject, at) = (subject(rng, provider), timestamp(at));
     batch.push(
         Table::Identities,
         &[
             Some(&id),
-            Some(&person.id),
+            Some(&user.id),
             Some(&provider),
             Some(&subject),
-            text(person.email.as_ref()),
-            Some(&person.verified),
-            text(person.name.as_ref()),
-            text(person.picture.as_ref()),
+            optional(user.email.as_ref()),
+            Some(&user.verified),
+            optional(user.name.as_ref()),
+            optional(user.picture.as_ref()),
             Some(&at),
             Some(&at),
         ],
@@ -163,23 +163,23 @@ fn link(batch: &mut Batch, dice: &mut Dice, person: &Person, id: Uuid, provider:
 }
 
 /// Adds a recent session, and the event of its beginning.
-fn visit(
+fn push_session(
     batch: &mut Batch,
-    dice: &mut Dice,
-    person: &Person,
+    rng: &mut Rng,
+    user: &SeedUser,
     identity: Uuid,
     provider: &str,
     seen: Millis,
     now: Millis,
 ) {
-    let opened = seen.saturating_sub(dice.below(7) as u64 * DAY).max(person.created);
-    let (id, (platform, device, agent)) = (dice.id(opened), dice.one_of(&DEVICES));
-    let ended = dice.percent(10).then(|| timestamp(dice.between(seen, now)));
-    let (ip, at) = (address(dice), timestamp(opened));
-    let mut secret = || format!("\\x{}", dice.hex(32));
+    let opened = seen.saturating_sub(rng.below(7) as u64 * DAY).max(user.created);
+    let (id, (platform, device, agent)) = (rng.uuid(opened), rng.one_of(&DEVICES));
+    let ended = rng.percent(10).then(|| timestamp(rng.between(seen, now)));
+    let (ip, at) = (ip_address(rng), timestamp(opened));
+    let mut secret = || format!("\\x{}", rng.hex(32));
     let (family, token) = (secret(), secret());
     let rotated = timestamp(seen.max(opened));
-    let expires = timestamp(seen + TOKEN);
+    let expires = timestamp(seen + REFRESH_TOKEN_TTL);
     batch.push(
         Table::Sessions,
         &[
@@ -191,7 +191,7 @@ fn visit(
             Some(&at),
             Some(&rotated),
             Some(&expires),
-            text(ended.as_ref()),
+            optional(ended.as_ref()),
             Some(&"made-up"),
             Some(&ip),
             Some(agent),
@@ -199,8 +199,8 @@ fn visit(
             Some(platform),
         ],
     );
-    let kind = if opened == person.created { "user_created" } else { "signed_in" };
-    let request = dice.hex(16);
+    let kind = if opened == user.created { "user_created" } else { "signed_in" };
+    let request = rng.hex(16);
     batch.push(
         Table::Events,
         &[
@@ -210,7 +210,7 @@ fn visit(
             None,
             Some(&provider),
             None,
-            Some(&person.id),
+            Some(&user.id),
             None,
             Some(&ip),
             Some(agent),
@@ -221,18 +221,18 @@ fn visit(
 }
 
 /// Adds a refused sign-in, with a random reason.
-fn refuse(batch: &mut Batch, dice: &mut Dice, person: &Person, provider: &str, at: Millis) {
-    let reason = *dice.one_of(&Reason::ALL);
+fn push_refusal(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, provider: &str, at: Millis) {
+    let reason = *rng.one_of(&Reason::ALL);
     let detail = match reason {
         Reason::IssuerMismatch => Some(r#"{"claimed_issuer": "https://login.other.example"}"#.to_owned()),
         Reason::AudienceMismatch => {
-            Some(format!(r#"{{"claimed_audience": "{}.apps.other.example"}}"#, dice.digits(12)))
+            Some(format!(r#"{{"claimed_audience": "{}.apps.other.example"}}"#, rng.digits(12)))
         }
         _ => None,
     };
-    let user = (reason == Reason::UserDisabled).then_some(person.id);
-    let (id, ip, request) = (dice.id(at), address(dice), dice.hex(32));
-    let (at, (_, _, agent)) = (timestamp(at), dice.one_of(&DEVICES));
+    let known = (reason == Reason::UserDisabled).then_some(user.id);
+    let (id, ip, request) = (rng.uuid(at), ip_address(rng), rng.hex(32));
+    let (at, (_, _, agent)) = (timestamp(at), rng.one_of(&DEVICES));
     batch.push(
         Table::Events,
         &[
@@ -241,26 +241,26 @@ fn refuse(batch: &mut Batch, dice: &mut Dice, person: &Person, provider: &str, a
             Some(&"sign_in_refused"),
             Some(&reason),
             Some(&provider),
-            text(person.email.as_ref()),
-            text(user.as_ref()),
+            optional(user.email.as_ref()),
+            optional(known.as_ref()),
             None,
             Some(&ip),
             Some(agent),
             Some(&request),
-            text(detail.as_ref()),
+            optional(detail.as_ref()),
         ],
     );
 }
 
 /// Returns an IP address for documentation (RFC 3849, RFC 5737).
-fn address(dice: &mut Dice) -> String {
-    match dice.below(3) {
-        0 => format!("2001:db8:{}:{}::{}", dice.hex(4), dice.hex(4), dice.hex(4)),
-        1 => format!("198.51.100.{}", dice.below(256)),
-        _ => format!("203.0.113.{}", dice.below(256)),
+fn ip_address(rng: &mut Rng) -> String {
+    match rng.below(3) {
+        0 => format!("2001:db8:{}:{}::{}", rng.hex(4), rng.hex(4), rng.hex(4)),
+        1 => format!("198.51.100.{}", rng.below(256)),
+        _ => format!("203.0.113.{}", rng.below(256)),
     }
 }
 
-fn text<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
+fn optional<T: Display>(value: Option<&T>) -> Option<&dyn Display> {
     value.map(|value| value as &dyn Display)
 }
