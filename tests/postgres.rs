@@ -33,12 +33,16 @@ impl Scratch {
     }
 
     fn root(&self) -> PathBuf {
-        self.0.join("root")
+        self.0.join("it's a $root")
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        if let Some(left) = server_of(&self.root()) {
+            // It may be on its way.
+            let _ = kill_process(pid(left), Signal::QUIT);
+        }
         fs::remove_dir_all(&self.0).unwrap();
     }
 }
@@ -109,7 +113,6 @@ fn park(root: &Path) -> Command {
 #[ignore = "it is run by other tests, as a program of its own"]
 fn park_here() {
     let mut options = Options::new(std::env::var_os("PARK_ROOT").expect("run by another test"));
-    options.durable = std::env::var_os("NOT_DURABLE").is_none();
     options.progress = Arc::new(|line| eprintln!("{line}"));
     let started = Postgres::start(options).and_then(|postgres| {
         postgres.ensure_database("app")?;
@@ -150,6 +153,11 @@ fn end(mut program: Child) {
     program.wait().unwrap();
 }
 
+/// The server that runs in this root, by its own account.
+fn server_of(root: &Path) -> Option<u32> {
+    fs::read_to_string(data_dir(root)?.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
+}
+
 fn data_dir(root: &Path) -> Option<PathBuf> {
     fs::read_dir(root).ok()?.flatten().map(|entry| entry.path()).find(|path| path.join("PG_VERSION").exists())
 }
@@ -162,9 +170,9 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     assert!(mentions(&lines, "first start only"));
 
     for _ in 0..2 {
-        postgres.ensure_database("an \"odd' name").unwrap();
+        postgres.ensure_database("an \"odd' name/?").unwrap();
     }
-    let url = postgres.url("an \"odd' name");
+    let url = postgres.url("an \"odd' name/?");
     assert_eq!(ask(&url, "SELECT 6 * 7").unwrap(), "42");
     for (setting, value) in [
         ("fsync", "on"),
@@ -184,58 +192,81 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     let server = pid(postgres.pid().unwrap());
     assert_eq!(getpgid(Some(server)).unwrap(), server);
     postgres.stop();
-    assert!(test_kill_process(server).is_err());
     assert!(!socket_dir.exists());
+    eventually("the server has gone", || test_kill_process(server).err());
 
     let again = start(&scratch.root());
-    assert_eq!(ask(&again.url("an \"odd' name"), "SELECT 1").unwrap(), "1");
+    assert_eq!(ask(&again.url("an \"odd' name/?"), "SELECT 1").unwrap(), "1");
 }
 
 #[test]
 fn a_killed_server_is_started_again_with_every_committed_row() {
     for durable in [true, false] {
         let scratch = Scratch::new();
-        let (options, lines) = options(&scratch.root(), durable);
-        let postgres = Postgres::start(options).unwrap();
+        let again = || Postgres::start(options(&scratch.root(), durable).0).unwrap();
+        let mut postgres = again();
         let url = postgres.url("postgres");
         ask(&url, "CREATE TABLE t (i int)").unwrap();
         for round in 1..=5 {
             ask(&url, &format!("INSERT INTO t VALUES ({round})")).unwrap();
-            let killed = postgres.pid().unwrap();
-            kill(killed);
-            let rows = eventually("the server is back", || {
-                postgres.pid().filter(|now| *now != killed)?;
-                ask(&url, "SELECT count(*) FROM t")
-            });
-            assert_eq!(rows, round.to_string());
+            kill(postgres.pid().unwrap());
+            drop(postgres);
+            postgres = again();
+            assert_eq!(ask(&url, "SELECT count(*) FROM t").unwrap(), round.to_string());
         }
-        assert!(mentions(&lines, "starting it again"));
     }
 }
 
 #[test]
-fn a_server_killed_in_the_middle_of_an_endless_query_comes_back() {
+fn a_server_killed_in_the_middle_of_an_endless_query_can_be_started_again() {
     let scratch = Scratch::new();
     let postgres = start(&scratch.root());
     let url = postgres.url("postgres");
     let endless = "DO $$ BEGIN LOOP END LOOP; END $$";
-    let mut query =
+    let query =
         Command::new("psql").args(["-X", "-d", &url, "-c", endless]).stderr(Stdio::null()).spawn().unwrap();
     eventually("the query runs", || {
         ask(&url, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'")
             .filter(|answer| answer == "1")
     });
-    let killed = postgres.pid().unwrap();
-    kill(killed);
-    query.wait().unwrap();
-    eventually("the server is back", || {
-        postgres.pid().filter(|now| *now != killed)?;
-        ask(&url, "SELECT 1")
-    });
+    kill(postgres.pid().unwrap());
+    end(query);
+    drop(postgres);
+    start(&scratch.root());
+}
+
+#[test]
+fn a_server_with_other_settings_than_those_of_an_earlier_run_replaces_it() {
+    let scratch = Scratch::new();
+    let (program, url) = owner(&scratch.root());
+    end(program);
+    let left = server_of(&scratch.root()).unwrap();
+    assert_eq!(ask(&url, "SHOW fsync").unwrap(), "on");
+
+    let (options, lines) = options(&scratch.root(), false);
+    let postgres = Postgres::start(options).unwrap();
+    assert_ne!(postgres.pid().unwrap(), left);
+    assert_eq!(ask(&url, "SHOW fsync").unwrap(), "off");
+    assert!(mentions(&lines, "stopping the PostgreSQL of an earlier run"));
+}
+
+#[test]
+fn a_server_whose_directory_was_removed_gives_way_to_one_with_a_new_directory() {
+    let scratch = Scratch::new();
+    let (program, url) = owner(&scratch.root());
+    let left = server_of(&scratch.root()).unwrap();
+    end(program);
+    fs::remove_dir_all(scratch.root()).unwrap();
+
+    let postgres = start(&scratch.root());
+    assert_eq!(postgres.url("app"), url);
+    assert_eq!(ask(&url, "SELECT 1"), None, "a new one has no such database");
+    eventually("the other has gone", || test_kill_process(pid(left)).err());
 }
 
 #[test]
 fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothing() {
+    // Every other time the server dies with the program; otherwise the next program has the same server.
     let scratch = Scratch::new();
     let mut expected: Vec<u32> = Vec::new();
     let mut next = 0;
@@ -267,19 +298,13 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
             }
         });
         expected.extend(told.iter().take(3));
-        let server: u32 = fs::read_to_string(data_dir(&scratch.root()).unwrap().join("postmaster.pid"))
-            .unwrap()
-            .lines()
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let server = server_of(&scratch.root()).unwrap();
         end(program);
         if round % 2 == 1 {
-            // The server dies with the program; its children are orphans.
-            let _ = kill_process(pid(server), Signal::KILL);
+            kill(server);
         }
         let (program, _) = owner(&scratch.root());
+        assert_eq!(server_of(&scratch.root()) == Some(server), round % 2 == 0);
         done.store(true, Ordering::Relaxed);
         expected.extend(told.iter());
         end(program);
@@ -386,7 +411,7 @@ fn a_server_that_cannot_start_says_why_on_one_line() {
     options.settings = vec![("shared_buffers".to_owned(), "nonsense".to_owned())];
     let error = Postgres::start(options).unwrap_err();
     let text = error.to_string();
-    assert!(matches!(error, Error::Ended { .. }));
+    assert!(matches!(error, Error::NotStarted(..)));
     assert!(text.contains("nonsense"), "{text}");
     assert_eq!(text.lines().count(), 1);
     start(&scratch.root());

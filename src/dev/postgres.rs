@@ -1,36 +1,26 @@
-//! A private `PostgreSQL` server, owned by this program: it is found on the machine, gets a cluster of its own, and
-//! is restarted and stopped by this program.
+//! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and is started and stopped by
+//! this program. A killed program leaves it running, and the next one adopts it.
 //!
 //! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it returns a URL) and no
 //! way to run a database in production.
 
 mod account;
 mod cluster;
-mod command;
 mod error;
-mod leftover;
 mod locate;
 mod lock;
-mod log;
-mod pidfile;
 mod place;
-mod psql;
 mod server;
-mod settings;
-mod socket;
-mod supervisor;
 
-use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use url::form_urlencoded::byte_serialize;
+
 use account::Account;
-use cluster::Cluster;
-use lock::Lock;
-use log::Log;
-use server::Server;
-use supervisor::Supervisor;
+use server::{PORT, Server};
 
 pub use error::Error;
 
@@ -38,7 +28,7 @@ pub use error::Error;
 /// so it has no password.
 pub const ROLE: &str = "vestibule";
 
-/// A function that receives progress lines for a human. The supervisor's thread calls it, too.
+/// A function that receives progress lines for a human.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The kind of server and its directory.
@@ -69,65 +59,57 @@ impl Options {
             progress: Arc::new(|_| ()),
         }
     }
-}
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("data_dir_root", &self.data_dir_root)
-            .field("durable", &self.durable)
-            .field("max_connections", &self.max_connections)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+    /// Returns the directory that is used and the server in it, running or not.
+    fn server(&self) -> Result<(PathBuf, Server), Error> {
+        let account = Account::choose()?;
+        let root = place::root(&self.data_dir_root, &account, &*self.progress)?;
+        let locate::Installation { bin_dir, major } = locate::installation(&root)?;
+        let data_dir = cluster::data_dir(&root, major);
+        let socket_dir = place::socket_dir(&data_dir, &account)?;
+        let log = data_dir.with_extension("log");
+        Ok((root, Server { bin_dir, data_dir, socket_dir, account, log }))
     }
 }
 
-/// A running server. It is restarted whenever it dies, until this value is dropped; dropping stops it and waits for
-/// the end (a fast shutdown).
+/// A running server. Dropping this value stops it and waits for the end (a fast shutdown).
 #[derive(Debug)]
 pub struct Postgres {
-    // Fields are dropped in this order: the lock is released only after the server has stopped.
-    supervisor: Supervisor,
-    server: Arc<Server>,
-    _lock: Lock,
+    server: Server,
+    /// Released only after the server has stopped.
+    _lock: File,
 }
 
 impl Postgres {
-    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it. Returns once the server accepts
-    /// connections. That takes some seconds the first time and a fraction of one later. It takes longer after a
-    /// crash, or while a server left by a killed program is still stopping.
+    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it, unless the server of an earlier run
+    /// that was killed still runs with the same settings. Returns once it accepts connections. That takes some
+    /// seconds the first time, a fraction of one later, and longer after a crash.
     ///
     /// # Errors
     ///
     /// Any [`Error`]: each names the problem and the remedy in one line.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let Options { data_dir_root, durable, max_connections, settings, progress } = options;
-        let account = Account::choose()?;
-        let root = place::choose(&data_dir_root, account.as_ref(), &progress)?;
-        let lock = Lock::acquire(&root)?;
-        let installation = locate::installation(&root)?;
-        let cluster = Cluster::open(&root, &installation, account.as_ref(), durable, progress.as_ref())?;
-        let socket_dir = socket::directory(&cluster.data_dir, account.as_ref())?;
-        let log = Log::open(root.join(format!("postgres-{}.log", installation.major)))?;
-        let settings = settings::all(&socket_dir, durable, max_connections, settings);
-        let server = Arc::new(Server {
-            bin_dir: installation.bin_dir,
-            data_dir: cluster.data_dir,
-            socket_dir,
-            account,
-            settings,
-            log,
-            progress,
-        });
-        let supervisor = Supervisor::start(Arc::clone(&server))?;
-        Ok(Self { supervisor, server, _lock: lock })
+        let (root, server) = options.server()?;
+        let postgres = Self { _lock: lock::acquire(&root)?, server };
+        cluster::ensure(&root, &postgres.server, &options)?;
+        postgres.server.run(&options)?;
+        Ok(postgres)
     }
 
     /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
     /// no `PG*` variable of the environment can override them.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        socket::url(&self.server.socket_dir, database)
+        url(&self.server.socket_dir, database)
+    }
+
+    /// Returns the URL of `database` on the server that another program runs with these options.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`] of finding it. It does not connect.
+    pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
+        Ok(url(&options.server()?.1.socket_dir, database))
     }
 
     /// Returns the directory of the server's Unix socket, which only its owner can enter.
@@ -143,16 +125,10 @@ impl Postgres {
         &self.server.data_dir
     }
 
-    /// Returns the path of the server's log.
-    #[must_use]
-    pub fn log_file(&self) -> &Path {
-        self.server.log.path()
-    }
-
-    /// Returns the postmaster's process id; `None` while it is being restarted.
+    /// Returns the postmaster's process id; `None` if it died.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.supervisor.pid()
+        u32::try_from(self.server.pid()?.as_raw_nonzero().get()).ok()
     }
 
     /// Creates `database` unless it exists.
@@ -161,19 +137,9 @@ impl Postgres {
     ///
     /// [`Error::Psql`] with the server's message, or [`Error::Io`] if `psql` cannot be run.
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
-        psql::ensure_database(&self.server, database)
-    }
-
-    /// Returns the URL of `database` on the server that another program runs with these options.
-    ///
-    /// # Errors
-    ///
-    /// Any [`Error`] of finding it. It does not connect.
-    pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
-        let account = Account::choose()?;
-        let root = place::choose(&options.data_dir_root, account.as_ref(), &options.progress)?;
-        let data_dir = cluster::data_dir(&root, locate::installation(&root)?.major);
-        Ok(socket::url(&socket::directory(&data_dir, account.as_ref())?, database))
+        let create = format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""));
+        // The statement has no `IF NOT EXISTS`.
+        self.run(database, "SELECT 1").or_else(|_| self.run("postgres", &create))
     }
 
     /// Creates the extension in `database`, unless it exists or is not installed on this machine.
@@ -182,18 +148,50 @@ impl Postgres {
     ///
     /// As [`Self::ensure_database`].
     pub fn ensure_extension(&self, database: &str, extension: &str) -> Result<(), Error> {
-        psql::ensure_extension(&self.server, database, extension)
+        // The server's packages often leave its extensions to another package.
+        let available = format!("SELECT FROM pg_available_extensions WHERE name = '{extension}'");
+        let create = format!("CREATE EXTENSION IF NOT EXISTS {extension}");
+        self.run(database, &format!("DO $$ BEGIN IF EXISTS ({available}) THEN {create}; END IF; END $$"))
     }
 
     /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*` variable; it exits on
     /// an error. The caller adds the statements.
     #[must_use]
     pub fn psql(&self, database: &str) -> Command {
-        psql::command(&self.server, database)
+        // Some packages separate it from the server.
+        let beside = self.server.bin_dir.join("psql");
+        let mut command = account::plain(if beside.is_file() { beside } else { "psql".into() });
+        command.args(["--no-psqlrc", "--no-password", "--quiet", "--tuples-only", "--no-align"]).args([
+            "--set=ON_ERROR_STOP=1",
+            "--dbname",
+            &self.url(database),
+        ]);
+        command
+    }
+
+    fn run(&self, database: &str, statement: &str) -> Result<(), Error> {
+        let output =
+            self.psql(database).args(["-c", statement]).output().map_err(Error::io("run", "psql"))?;
+        let refused = || Error::Psql(database.to_owned(), error::said(&output));
+        output.status.success().then_some(()).ok_or_else(refused)
     }
 
     /// Stops the server and waits for its end; dropping does the same.
     pub fn stop(self) {
         drop(self);
     }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.server.stop();
+    }
+}
+
+/// See [`Postgres::url`].
+fn url(socket_dir: &Path, database: &str) -> String {
+    // libpq takes a plus sign for itself.
+    let encoded = |bytes| byte_serialize(bytes).collect::<String>().replace('+', "%20");
+    let (database, host) = (encoded(database.as_bytes()), encoded(socket_dir.as_os_str().as_encoded_bytes()));
+    format!("postgres://{ROLE}@localhost:{PORT}/{database}?host={host}&sslmode=disable")
 }

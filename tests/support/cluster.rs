@@ -1,8 +1,11 @@
-//! One supervised PostgreSQL for the test binary, one database for each test.
+//! One PostgreSQL for the test binary, one database for each test.
 //!
 //! The data directory stays between runs, so a start takes a fraction of a second. Each test's
 //! database is a copy of a template that was migrated once.
 
+use std::mem;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -25,6 +28,7 @@ async fn start() -> Postgres {
     let root = concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME"));
     let options = Options { durable: false, max_connections: 400, ..Options::new(root) };
     let postgres = Postgres::start(options).expect("PostgreSQL starts");
+    stop_with_this_program(&postgres);
     let mut admin = connect(&postgres, "postgres").await;
     let leftovers: Vec<String> =
         sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1")
@@ -40,6 +44,21 @@ async fn start() -> Postgres {
     migrations::apply(&mut template).await.expect("the migrations apply");
     template.close().await.unwrap();
     postgres
+}
+
+/// Nothing drops a static value, so a shell that reads until this program has ended, in any way, stops its server.
+fn stop_with_this_program(postgres: &Postgres) {
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", "read -r _; kill -INT $(head -n 1 postmaster.pid)"])
+        .current_dir(postgres.data_dir())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Ctrl-C in a terminal ends the programs of a process group.
+        .process_group(0)
+        .spawn()
+        .expect("a shell runs");
+    mem::forget(shell.stdin.take());
 }
 
 async fn connect(postgres: &Postgres, database: &str) -> PgConnection {

@@ -1,8 +1,11 @@
-//! The operating system user that the server runs as. A choice is needed only for root, because `PostgreSQL` refuses
-//! to run as root.
+//! The operating system user that the server runs as, and commands in its name. A choice is needed only for root,
+//! because `PostgreSQL` refuses to run as root.
 
-use std::fs;
-use std::process::Command;
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::process::geteuid;
 
@@ -11,68 +14,58 @@ use super::error::Error;
 /// User names in order of preference; the second is that of OpenBSD and macOS.
 const NAMES: [&str; 3] = ["postgres", "_postgres", "nobody"];
 
-/// An unprivileged user other than the one this program runs as.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The server's user.
+#[derive(Debug)]
 pub(super) struct Account {
-    pub(super) name: String,
     pub(super) uid: u32,
-    pub(super) gid: u32,
+    /// Name and group, if the server runs as another user than this program.
+    pub(super) other: Option<(&'static str, u32)>,
 }
 
 impl Account {
-    /// Returns the user for the server; `None` if this program is not root and the server runs as the same user.
-    pub(super) fn choose() -> Result<Option<Self>, Error> {
-        if !geteuid().is_root() {
-            return Ok(None);
+    /// Returns this program's user, or an unprivileged one if that is root.
+    pub(super) fn choose() -> Result<Self, Error> {
+        let user = geteuid();
+        if !user.is_root() {
+            return Ok(Self { uid: user.as_raw(), other: None });
         }
-        let passwd = passwd();
-        NAMES.iter().find_map(|name| find(&passwd, name)).map(Some).ok_or(Error::NoAccount)
+        NAMES.into_iter().find_map(Self::find).ok_or(Error::NoAccount)
     }
 
-    /// Returns the server's user id for an account chosen by [`Self::choose`].
-    pub(super) fn server_uid(account: Option<&Self>) -> u32 {
-        account.map_or_else(|| geteuid().as_raw(), |account| account.uid)
-    }
-}
-
-/// Returns the entries of the candidates. `getent` also knows users that are not in the file, but some systems lack
-/// it.
-fn passwd() -> String {
-    let asked = Command::new("getent").arg("passwd").args(NAMES).output();
-    match asked {
-        // The exit status only says whether *all* names were found.
-        Ok(output) if !output.stdout.is_empty() => String::from_utf8_lossy(&output.stdout).into_owned(),
-        _ => fs::read("/etc/passwd")
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default(),
-    }
-}
-
-fn find(passwd: &str, name: &str) -> Option<Account> {
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let found = fields.next()? == name;
-        let uid = fields.nth(1)?.parse().ok()?;
-        let gid = fields.next()?.parse().ok()?;
+    /// Asks `id`, which also knows users that are not in `/etc/passwd`.
+    fn find(name: &'static str) -> Option<Self> {
+        let id = |which| -> Option<u32> {
+            let output = Command::new("id").args([which, name]).output().ok()?;
+            String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+        };
+        let (uid, gid) = (id("-u")?, id("-g")?);
         // A second name for root would not drop privileges.
-        (found && uid != 0).then(|| Account { name: name.to_owned(), uid, gid })
-    })
+        (uid != 0).then_some(Self { uid, other: Some((name, gid)) })
+    }
+
+    /// Returns a command that runs as this user in `dir`. The spawn fails if the user cannot enter the directory,
+    /// because std changes the directory after the user.
+    pub(super) fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
+        let mut command = plain(program);
+        command.current_dir(dir);
+        if let Some((_, gid)) = self.other {
+            // For a root parent, std calls setgid, then setgroups(0, NULL), then setuid, so no supplementary group
+            // of root remains.
+            command.uid(self.uid).gid(gid).env_remove("HOME");
+        }
+        command
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_account_is_read_from_a_passwd_entry() {
-        let passwd = "root:x:0:0::/root:/bin/sh\npostgres:x:101:104:x,,,:/var:/bin/bash\n";
-        let account = find(passwd, "postgres").unwrap();
-        assert_eq!((account.uid, account.gid), (101, 104));
+/// Returns a command without the developer's `PG*` variables (`PGPORT` alone would move the socket). Its messages
+/// are in English, because they are matched.
+pub(super) fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"PG") {
+            command.env_remove(name);
+        }
     }
-
-    #[test]
-    fn a_negative_or_root_user_id_is_no_account() {
-        assert_eq!(find("nobody:*:-2:-2:::", "nobody"), None);
-        assert_eq!(find("postgres:x:0:0:::", "postgres"), None);
-    }
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
 }

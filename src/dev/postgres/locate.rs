@@ -1,11 +1,12 @@
 //! Finds the `PostgreSQL` installation to run.
 
+use std::cmp::Reverse;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::account;
 use super::cluster;
-use super::command;
 use super::error::Error;
 
 /// The variable that names the bin directory, which replaces the search.
@@ -14,20 +15,18 @@ pub(super) const OVERRIDE: &str = "VESTIBULE_PG_BIN";
 /// Older servers are out of support and not tested.
 pub(super) const OLDEST_MAJOR: u32 = 14;
 
-/// The `bin` directories of packages: the path before and after the version.
-const PACKAGED: [(&str, &str, &str); 8] = [
-    ("/usr/lib/postgresql", "", "bin"),
-    ("/usr", "pgsql-", "bin"),
-    ("/opt/homebrew/opt", "postgresql@", "bin"),
-    ("/opt/homebrew/opt", "postgresql", "bin"),
-    ("/usr/local/opt", "postgresql@", "bin"),
-    ("/usr/local/opt", "postgresql", "bin"),
-    ("/home/linuxbrew/.linuxbrew/opt", "postgresql@", "bin"),
-    ("/Applications/Postgres.app/Contents/Versions", "", "bin"),
+/// The directories of packages: the parent of one for each version, and the beginning of their names.
+const PACKAGED: [(&str, &str); 6] = [
+    ("/usr/lib/postgresql", ""),
+    ("/usr", "pgsql-"),
+    ("/opt/homebrew/opt", "postgresql"),
+    ("/usr/local/opt", "postgresql"),
+    ("/home/linuxbrew/.linuxbrew/opt", "postgresql"),
+    ("/Applications/Postgres.app/Contents/Versions", ""),
 ];
 
-/// A usable `PostgreSQL` installation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A `PostgreSQL` installation.
+#[derive(Debug)]
 pub(super) struct Installation {
     pub(super) bin_dir: PathBuf,
     pub(super) major: u32,
@@ -35,82 +34,58 @@ pub(super) struct Installation {
 
 /// Returns the installation for the clusters in `root`: the one the environment names, otherwise the best found.
 pub(super) fn installation(root: &Path) -> Result<Installation, Error> {
-    if let Some(dir) = env::var_os(OVERRIDE) {
-        return overridden(PathBuf::from(dir));
-    }
-    best(&candidates(), &cluster::majors(root))
-}
-
-fn overridden(dir: PathBuf) -> Result<Installation, Error> {
-    let why = match examine(&dir) {
-        Ok(found) if found.major >= OLDEST_MAJOR => return Ok(found),
-        Ok(found) => {
-            format!("that is PostgreSQL {}, and {OLDEST_MAJOR} is the oldest supported", found.major)
-        }
-        Err(why) => why,
+    let Some(dir) = env::var_os(OVERRIDE).map(PathBuf::from) else {
+        return best(found(), &cluster::majors(root));
     };
-    Err(Error::Override { dir, why })
+    match examine(&dir) {
+        Ok(found) if found.major >= OLDEST_MAJOR => Ok(found),
+        Ok(Installation { major, .. }) => Err(Error::Override(
+            dir,
+            format!("that is PostgreSQL {major}, and {OLDEST_MAJOR} is the oldest supported"),
+        )),
+        Err(why) => Err(Error::Override(dir, why)),
+    }
 }
 
-/// Returns the bin directories of the `PostgreSQL` on PATH and then of packages, the newest first.
-fn candidates() -> Vec<PathBuf> {
+/// Returns the `PostgreSQL` on PATH and then those of packages, the newest first.
+fn found() -> Vec<Installation> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&path).filter_map(|dir| {
         // PATH often has only a link to the server itself.
-        let server = fs::canonicalize(dir.join("postgres")).ok()?;
-        server.parent().map(Path::to_owned)
+        examine(fs::canonicalize(dir.join("postgres")).ok()?.parent()?).ok()
     });
-    let mut packaged: Vec<(u32, PathBuf)> =
-        PACKAGED.iter().flat_map(|(parent, prefix, bin)| versions(Path::new(parent), prefix, bin)).collect();
-    packaged.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
-    on_path.chain(packaged.into_iter().map(|(_, dir)| dir)).collect()
+    let packages = PACKAGED.iter().flat_map(|(parent, prefix)| {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
+    });
+    let mut packaged: Vec<_> =
+        packages.filter_map(|package| examine(&package.path().join("bin")).ok()).collect();
+    packaged.sort_by_key(|found| Reverse(found.major));
+    on_path.chain(packaged).collect()
 }
 
-/// Returns the bin directories at `<parent>/<prefix><version>/<bin>` with their version as a number (so that 9 is
-/// older than 10); zero if there is none.
-fn versions(parent: &Path, prefix: &str, bin: &str) -> Vec<(u32, PathBuf)> {
-    fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let version = name.to_str()?.strip_prefix(prefix)?;
-            let version = match version {
-                "" | "latest" => 0,
-                version => leading_number(version)?,
-            };
-            Some((version, entry.path().join(bin)))
-        })
-        .collect()
-}
-
-/// Returns the first usable candidate. One whose major version already has a data directory comes first (the newest
+/// Returns the first usable installation. One whose major version already has a data directory comes first (the newest
 /// of those): an additional `PostgreSQL` must not hide existing data.
-fn best(candidates: &[PathBuf], with_data: &[u32]) -> Result<Installation, Error> {
-    let found: Vec<Installation> = candidates.iter().filter_map(|dir| examine(dir).ok()).collect();
-    let usable = || found.iter().filter(|found| found.major >= OLDEST_MAJOR);
-    with_data
+fn best(mut found: Vec<Installation>, with_data: &[u32]) -> Result<Installation, Error> {
+    let usable = |found: &Installation| found.major >= OLDEST_MAJOR;
+    let with_data = with_data
         .iter()
         .rev()
-        .find_map(|major| usable().find(|found| found.major == *major))
-        .or_else(|| usable().next())
-        .cloned()
-        .ok_or_else(|| Error::NotInstalled {
-            found: found.first().map_or_else(String::new, |old| {
-                format!(" (only {} in {})", old.major, old.bin_dir.display())
-            }),
-        })
+        .find_map(|major| found.iter().position(|found| usable(found) && found.major == *major));
+    let Some(index) = with_data.or_else(|| found.iter().position(usable)) else {
+        let old = found.first().map(|old| format!(" (only {} in {})", old.major, old.bin_dir.display()));
+        return Err(Error::NotInstalled(old.unwrap_or_default()));
+    };
+    Ok(found.swap_remove(index))
 }
 
 /// Returns the installation in `dir`, or the reason why it cannot be used.
 fn examine(dir: &Path) -> Result<Installation, String> {
-    for program in ["postgres", "initdb"] {
-        if !dir.join(program).is_file() {
-            return Err(format!("there is no `{program}` in it"));
-        }
+    let mut programs = ["postgres", "initdb", "pg_ctl"].into_iter();
+    if let Some(missing) = programs.find(|program| !dir.join(program).is_file()) {
+        return Err(format!("there is no `{missing}` in it"));
     }
-    let output = command::plain(dir.join("postgres"))
+    let output = account::plain(dir.join("postgres"))
         .arg("--version")
         .output()
         .map_err(|error| format!("its `postgres` cannot be run ({error})"))?;
@@ -121,86 +96,53 @@ fn examine(dir: &Path) -> Result<Installation, String> {
 
 /// Reads the major version, e.g. from `postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)`.
 fn major(text: &str) -> Option<u32> {
-    leading_number(text.split_once("(PostgreSQL) ")?.1)
-}
-
-fn leading_number(text: &str) -> Option<u32> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().ok()
+    let version = text.split_once("(PostgreSQL) ")?.1;
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
-    /// Bin directories with a `postgres` that says it is of these versions.
-    fn installed(test: &str, versions: &[&str]) -> (PathBuf, Vec<PathBuf>) {
-        let base = env::temp_dir().join(format!("locate-{test}-{}", std::process::id()));
-        let dirs: Vec<PathBuf> = versions.iter().map(|v| base.join(v)).collect();
-        for (dir, version) in dirs.iter().zip(versions) {
-            fs::create_dir_all(dir).unwrap();
-            for program in ["postgres", "initdb"] {
-                let file = dir.join(program);
-                fs::write(&file, format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n")).unwrap();
-                fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-            }
-        }
-        (base, dirs)
+    /// Returns the choice among installations of these versions.
+    fn chosen(majors: &[u32], with_data: &[u32]) -> Result<u32, String> {
+        let found = majors.iter().map(|major| Installation { bin_dir: "/pg/bin".into(), major: *major });
+        best(found.collect(), with_data).map(|best| best.major).map_err(|error| error.to_string())
     }
 
     #[test]
     fn without_postgresql_the_error_is_one_line_that_says_what_to_install() {
-        let error = best(&[PathBuf::from("/nonexistent/bin")], &[]).unwrap_err();
-        let text = error.to_string();
+        let text = chosen(&[], &[]).unwrap_err();
         assert_eq!(text.lines().count(), 1);
-        for hint in [
-            "sudo apt-get install postgresql",
-            "sudo dnf install postgresql-server",
-            "brew install postgresql@17",
-        ] {
-            assert!(text.contains(hint), "{text}");
+        for package in
+            ["apt-get install postgresql", "dnf install postgresql-server", "brew install postgresql@17"]
+        {
+            assert!(text.contains(package), "{text}");
         }
     }
 
     #[test]
-    fn the_first_candidate_wins_unless_another_has_the_data() {
-        let (base, dirs) = installed("data", &["17.5", "15.2"]);
-        assert_eq!(best(&dirs, &[]).unwrap().major, 17);
-        assert_eq!(best(&dirs, &[15]).unwrap().major, 15);
-        assert_eq!(best(&dirs, &[15, 17]).unwrap().major, 17);
-        assert_eq!(best(&dirs, &[16]).unwrap().major, 17);
-        fs::remove_dir_all(base).unwrap();
+    fn the_first_installation_wins_unless_another_has_the_data() {
+        for (with_data, expected) in [(&[][..], 17), (&[15], 15), (&[15, 17], 17), (&[16], 17)] {
+            assert_eq!(chosen(&[9, 17, 15], with_data), Ok(expected));
+        }
     }
 
     #[test]
     fn a_postgresql_that_is_too_old_is_named_and_refused() {
-        let (base, dirs) = installed("old", &["9.6.24"]);
-        let text = best(&dirs, &[]).unwrap_err().to_string();
-        assert!(text.contains("only 9 in"), "{text}");
-        fs::remove_dir_all(base).unwrap();
-    }
-
-    #[test]
-    fn versions_are_compared_as_numbers() {
-        let (base, _) = installed("order", &["pg-9.6", "pg-17", "pg-15", "other"]);
-        let mut found: Vec<u32> =
-            versions(&base, "pg-", "bin").into_iter().map(|(version, _)| version).collect();
-        found.sort_unstable();
-        assert_eq!(found, [9, 15, 17]);
-        fs::remove_dir_all(base).unwrap();
+        let text = chosen(&[9], &[9]).unwrap_err();
+        assert!(text.contains("only 9 in /pg/bin"), "{text}");
     }
 
     #[test]
     fn the_major_is_read_from_every_spelling_of_a_version() {
         for (text, expected) in [
-            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)\n", 15),
-            ("postgres (PostgreSQL) 18beta1", 18),
-            ("postgres (PostgreSQL) 9.6.24", 9),
+            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)\n", Some(15)),
+            ("postgres (PostgreSQL) 18beta1", Some(18)),
+            ("postgres (PostgreSQL) 9.6.24", Some(9)),
+            ("something else", None),
         ] {
-            assert_eq!(major(text), Some(expected));
+            assert_eq!(major(text), expected);
         }
-        assert_eq!(major("something else"), None);
     }
 }

@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
-use super::Progress;
 use super::account::Account;
-use super::command;
 use super::error::Error;
 
 /// This directory survives a reboot, unlike `/tmp`.
@@ -20,44 +18,37 @@ const ELSEWHERE: &str = "/var/tmp";
 
 /// Returns `wanted` if the server's user can enter it, otherwise another directory that is the same at every start.
 /// Creates it, and returns it without symbolic links.
-pub(super) fn choose(
-    wanted: &Path,
-    account: Option<&Account>,
-    progress: &Progress,
-) -> Result<PathBuf, Error> {
+pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
     if !wanted.is_dir() {
         fs::create_dir_all(wanted).map_err(Error::io("create", wanted))?;
         // Another user, if there is one, only needs to enter.
-        let mode = if account.is_some() { 0o711 } else { 0o700 };
+        let mode = if account.other.is_some() { 0o711 } else { 0o700 };
         fs::set_permissions(wanted, fs::Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", wanted))?;
     }
     let wanted = fs::canonicalize(wanted).map_err(Error::io("resolve", wanted))?;
-    let Some(account) = account else {
-        return Ok(wanted);
-    };
-    if can_enter(account, &wanted)? {
-        return Ok(wanted);
+    let Some((user, _)) = account.other else { return Ok(wanted) };
+    // The kernel decides, because permission bits do not include access control lists.
+    match account.command("/bin/sh", &wanted).args(["-c", ":"]).status() {
+        Ok(_) => return Ok(wanted),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => (),
+        Err(error) => return Err(Error::io("try to enter", wanted)(error)),
     }
     let name = format!("vestibule-{}-{:016x}", geteuid().as_raw(), hash(wanted.as_os_str()));
     let other = private(&Path::new(ELSEWHERE).join(name), geteuid().as_raw(), 0o711)?;
     progress(&format!(
-        "{} is closed to user {}, which PostgreSQL runs as; the database is kept in {}",
+        "{} is closed to user {user}, which PostgreSQL runs as; the database is kept in {}",
         wanted.display(),
-        account.name,
         other.display()
     ));
     fs::canonicalize(&other).map_err(Error::io("resolve", &other))
 }
 
-/// Lets the kernel decide, because permission bits do not include access control lists.
-fn can_enter(account: &Account, dir: &Path) -> Result<bool, Error> {
-    let status = command::as_server("/bin/sh", Some(account), dir).args(["-c", ":"]).status();
-    match status {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(false),
-        Err(error) => Err(Error::io("try to enter", dir)(error)),
-    }
+/// Returns the directory of the server's socket, and creates it if missing. It is below `/tmp`, because the path of a
+/// socket has 103 bytes at most on macOS, and because every start has to find a server that is still running.
+pub(super) fn socket_dir(data_dir: &Path, account: &Account) -> Result<PathBuf, Error> {
+    let path = format!("/tmp/vestibule-{}-{:016x}", account.uid, hash(data_dir.as_os_str()));
+    private(Path::new(&path), account.uid, 0o700)
 }
 
 /// Returns a directory with exactly this owner and mode, created if missing. It is safe even if all users may write
@@ -70,17 +61,17 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         }
         _ => (),
     }
-    let untrusted = |why: String| Error::Untrusted { path: path.to_owned(), why };
+    let untrusted = |why| Error::Untrusted(path.to_owned(), why);
     // From here on, everything uses the open directory, because the name may soon refer to another one.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty())
         .map(File::from)
         .map_err(|error| untrusted(format!("it is not a directory ({error})")))?;
-    let found = dir.metadata().map_err(Error::io("examine", path))?;
-    if found.uid() != owner {
+    let found = dir.metadata().map_err(Error::io("examine", path))?.uid();
+    if found != owner {
         // We created it, just now or in a run that was killed at this point.
-        if found.uid() != geteuid().as_raw() {
-            return Err(untrusted(format!("it belongs to user id {}", found.uid())));
+        if found != geteuid().as_raw() {
+            return Err(untrusted(format!("it belongs to user id {found}")));
         }
         std::os::unix::fs::fchown(&dir, Some(owner), None).map_err(Error::io("change the owner of", path))?;
     }
@@ -90,7 +81,7 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
 }
 
 /// Computes FNV-1a. Names on disk depend on it, so std's hasher, which may change between releases, cannot be used.
-pub(super) fn hash(text: &OsStr) -> u64 {
+fn hash(text: &OsStr) -> u64 {
     text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -108,12 +99,10 @@ mod tests {
 
     #[test]
     fn a_symbolic_link_is_no_private_directory() {
-        let base = std::env::temp_dir().join(format!("place-test-{}", std::process::id()));
-        let link = base.join("link");
-        fs::create_dir_all(&base).unwrap();
+        let link = std::env::temp_dir().join(format!("place-test-{}", std::process::id()));
         std::os::unix::fs::symlink("/", &link).unwrap();
         let refused = private(&link, geteuid().as_raw(), 0o700);
-        fs::remove_dir_all(&base).unwrap();
-        assert!(matches!(refused, Err(Error::Untrusted { .. })));
+        fs::remove_file(&link).unwrap();
+        assert!(matches!(refused, Err(Error::Untrusted(..))));
     }
 }

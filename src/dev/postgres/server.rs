@@ -1,70 +1,190 @@
-//! One server process: spawning it and checking its readiness. The supervisor decides when to spawn it.
+//! The server process. `pg_ctl` starts and stops it; a server that outlived its program is used again.
 
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::Child;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::Progress;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::Options;
 use super::account::Account;
-use super::command;
-use super::error::Error;
-use super::log::Log;
-use super::pidfile;
+use super::error::{Error, last_lines};
+use super::place;
 
-/// Everything needed to spawn the server.
+/// The port is only a part of the socket's name, but clients need it.
+pub(super) const PORT: u16 = 5432;
+/// The seconds for a start, which takes long after a crash in the middle of much work.
+const START: &str = "300";
+/// The modes of a stop, each with its seconds.
+const STOP: [(&str, &str); 2] = [("fast", "10"), ("immediate", "5")];
+/// The time for which a start is repeated that finds the directory still in use, and the pause in between.
+const STILL_IN_USE: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_millis(100);
+/// The size in bytes above which the log is renamed at the next start.
+const ROTATE_AT: u64 = 8 * 1024 * 1024;
+
+/// Everything that identifies the server and starts it.
+#[derive(Debug)]
 pub(super) struct Server {
     pub(super) bin_dir: PathBuf,
     pub(super) data_dir: PathBuf,
     pub(super) socket_dir: PathBuf,
-    pub(super) account: Option<Account>,
-    pub(super) settings: Vec<(String, String)>,
-    pub(super) log: Log,
-    pub(super) progress: Progress,
+    pub(super) account: Account,
+    pub(super) log: PathBuf,
 }
 
 impl Server {
-    /// Spawns the server. It ends with the calling thread (on Linux), which should therefore live as long as the
-    /// program.
-    pub(super) fn spawn(&self) -> Result<Child, Error> {
-        let program = self.bin_dir.join("postgres");
-        let output = self.log.writer()?;
-        let errors = output.try_clone().map_err(Error::io("open", self.log.path()))?;
-        let mut command = command::as_server(&program, self.account.as_ref(), &self.data_dir);
-        command
-            .arg("-D")
-            .arg(&self.data_dir)
-            .stdout(output)
-            .stderr(errors)
-            // Ctrl-C in a terminal reaches a whole process group, but this program decides when the server stops.
-            .process_group(0);
-        for (name, value) in &self.settings {
-            command.arg("-c").arg(format!("{name}={value}"));
+    /// Adopts the server that an earlier run left if it has the same settings, or replaces it, or starts one.
+    /// Returns once it accepts connections. The caller holds the lock.
+    pub(super) fn run(&self, options: &Options) -> Result<(), Error> {
+        let (arguments, began) = (self.arguments(options), Instant::now());
+        loop {
+            if let Some(pid) = self.pid() {
+                if self.can_be_adopted(&arguments) {
+                    (options.progress)(&format!("using the PostgreSQL of an earlier run (process {pid})"));
+                    return Ok(());
+                }
+                (options.progress)(&format!("stopping the PostgreSQL of an earlier run (process {pid}) ..."));
+                self.stop();
+            }
+            let Some(log) = self.start(&arguments)? else { return Ok(()) };
+            // A predecessor, or its processes, may not be gone yet.
+            let passes = log.contains("already exists") || log.contains("still in use");
+            if !passes || began.elapsed() > STILL_IN_USE {
+                return Err(Error::NotStarted(self.log.clone(), last_lines(&log)));
+            }
+            thread::sleep(RETRY);
         }
-        command::end_with_parent(&mut command);
-        command.spawn().map_err(Error::io("run", &program))
     }
 
-    /// Returns true if `child` accepts connections.
-    pub(super) fn is_ready(&self, child: &Child) -> bool {
-        matches!(
-            pidfile::read(&self.data_dir),
-            Ok(Some(file)) if file.ready
-                && u32::try_from(file.pid.as_raw_nonzero().get()) == Ok(child.id())
-        )
+    /// Returns the server's process id if it runs.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.named_by(&self.data_dir.join("postmaster.pid"))
     }
 
-    pub(super) fn progress(&self, line: &str) {
-        (self.progress)(line);
+    /// Stops the server if it runs, and waits for its end.
+    pub(super) fn stop(&self) {
+        for (mode, seconds) in STOP {
+            // Without a server of ours, `pg_ctl` could signal another process.
+            if self.pid().is_none() || matches!(self.pg_ctl(&["stop", "-m", mode, "-t", seconds]), Ok(true)) {
+                break;
+            }
+        }
+        // The next start creates it again, so an error does not matter.
+        let _ = fs::remove_dir(&self.socket_dir);
+    }
+
+    /// Starts a server. Returns what is new in its log if it does not accept connections.
+    fn start(&self, arguments: &[String]) -> Result<Option<String>, Error> {
+        // Cleaners of /tmp remove directories that look unused.
+        place::private(&self.socket_dir, self.account.uid, 0o700)?;
+        if let Some(other) = self.named_by(&self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock"))) {
+            // Its data directory was removed. It would notice that within a minute.
+            let _ = kill_process(other, Signal::QUIT);
+        }
+        let written = fs::metadata(&self.log).map_or(0, |log| log.len());
+        if written > ROTATE_AT {
+            let old = self.log.with_extension("log.old");
+            fs::rename(&self.log, old).map_err(Error::io("rename", &self.log))?;
+        }
+        // `pg_ctl` hands them to a shell.
+        let quoted = arguments.iter().map(|argument| format!("'{}' ", argument.replace('\'', r"'\''")));
+        if self.pg_ctl(&["start", "-t", START, "-o", &quoted.collect::<String>()])? {
+            return Ok(None);
+        }
+        let log = fs::read(&self.log).map_err(Error::io("read", &self.log))?;
+        let new = usize::try_from(written).ok().and_then(|from| log.get(from..)).unwrap_or(&log);
+        Ok(Some(String::from_utf8_lossy(new).into_owned()))
+    }
+
+    /// Returns true if the server accepts connections and was started with these arguments.
+    fn can_be_adopted(&self, arguments: &[String]) -> bool {
+        let read = |name| fs::read_to_string(self.data_dir.join(name)).unwrap_or_default();
+        let noted: String = arguments.iter().map(|argument| format!(" \"{argument}\"")).collect();
+        // Line 8 is the status: a server that starts or stops has another one.
+        read("postmaster.pid").lines().nth(7).is_some_and(|status| status.trim() == "ready")
+            && read("postmaster.opts").trim_end().ends_with(&noted)
+            && self.socket_dir.join(format!(".s.PGSQL.{PORT}")).exists()
+    }
+
+    /// Returns the process in the first line of a lock file, if it is a server on this data directory.
+    ///
+    /// A file that names a dead process is kept: `PostgreSQL` handles it and first checks the shared memory it names.
+    /// The file is removed if the process id now belongs to another program, which `PostgreSQL` would take for a
+    /// running server.
+    fn named_by(&self, file: &Path) -> Option<Pid> {
+        let text = fs::read_to_string(file).ok()?;
+        // It is negative for a server without a postmaster.
+        let pid = Pid::from_raw(text.lines().next()?.trim().parse::<i32>().ok()?.checked_abs()?)?;
+        if test_kill_process(pid) == Err(Errno::SRCH) {
+            return None;
+        }
+        if arguments_of(pid).contains(&*self.data_dir.to_string_lossy()) {
+            return Some(pid);
+        }
+        let _ = fs::remove_file(file);
+        None
+    }
+
+    /// Runs `pg_ctl`, whose messages are written to the server's log. Returns true if it succeeded.
+    fn pg_ctl(&self, arguments: &[&str]) -> Result<bool, Error> {
+        let program = self.bin_dir.join("pg_ctl");
+        let log = || {
+            let opened = OpenOptions::new().append(true).create(true).open(&self.log);
+            opened.map_err(Error::io("open", &self.log))
+        };
+        let mut command = self.account.command(&program, &self.data_dir);
+        command.args(arguments).args(["--silent", "--wait"]).env("PGDATA", &self.data_dir);
+        let status = command.stdout(log()?).stderr(log()?).status().map_err(Error::io("run", &program))?;
+        Ok(status.success())
+    }
+
+    /// Returns the server's arguments: its directory and all settings, which override the distribution's
+    /// `postgresql.conf`. If a name occurs twice, the later one counts.
+    fn arguments(&self, options: &Options) -> Vec<String> {
+        let (data_dir, sockets) =
+            (self.data_dir.display().to_string(), self.socket_dir.display().to_string());
+        let (port, max_connections) = (PORT.to_string(), options.max_connections.to_string());
+        let mut settings = vec![
+            ("listen_addresses", ""),
+            ("unix_socket_directories", &*sockets),
+            ("unix_socket_permissions", "0700"),
+            ("port", &*port),
+            ("max_connections", &*max_connections),
+            ("shared_buffers", "64MB"),
+            ("jit", "off"),
+            ("timezone", "UTC"),
+            ("log_timezone", "UTC"),
+            // Some distributions collect logs in the data directory, where our error messages would not find them.
+            ("log_destination", "stderr"),
+            ("logging_collector", "off"),
+        ];
+        if cfg!(target_os = "linux") {
+            // A query ends soon after its client. Otherwise a long one of a killed program keeps its locks, and one of a
+            // killed server prevents the next start.
+            settings.push(("client_connection_check_interval", "1s"));
+        }
+        if !options.durable {
+            // `synchronous_commit` stays on: without fsync it costs next to nothing, and off would lose commits when the
+            // server is killed.
+            settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
+            settings.extend([("wal_level", "minimal"), ("max_wal_senders", "0")]);
+        }
+        settings.extend(options.settings.iter().map(|(name, value)| (&**name, &**value)));
+        let settings =
+            settings.into_iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);
+        ["-D".to_owned(), data_dir].into_iter().chain(settings).collect()
     }
 }
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server")
-            .field("bin_dir", &self.bin_dir)
-            .field("data_dir", &self.data_dir)
-            .field("socket_dir", &self.socket_dir)
-            .field("account", &self.account)
-            .finish_non_exhaustive()
-    }
+/// Returns the arguments of a process: from `/proc`, or from `ps` on systems that have none.
+fn arguments_of(pid: Pid) -> String {
+    let asked = fs::read(format!("/proc/{pid}/cmdline")).or_else(|_| {
+        let ps = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid.to_string()]).output();
+        ps.map(|output| output.stdout)
+    });
+    String::from_utf8_lossy(&asked.unwrap_or_default()).into_owned()
 }
