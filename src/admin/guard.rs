@@ -48,6 +48,18 @@ pub struct Staff {
 #[derive(Debug, Clone)]
 pub struct AdminStaff(pub Staff);
 
+impl AsRef<Self> for Staff {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsRef<Staff> for AdminStaff {
+    fn as_ref(&self) -> &Staff {
+        &self.0
+    }
+}
+
 /// The fields of a form that a page of this session sent.
 ///
 /// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.

@@ -1,7 +1,6 @@
 //! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
 
 pub mod access_log;
-mod actions;
 mod assets;
 pub mod audit;
 mod catcher;
@@ -31,7 +30,7 @@ pub use self::sign_in::flow::Admin;
 pub fn routes() -> Vec<Route> {
     let pages =
         [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
-    [assets::routes(), sign_in::routes(), actions::routes(), changes::pages::routes(), pages].concat()
+    [assets::routes(), sign_in::routes(), changes::pages::routes(), pages].concat()
 }
 
 /// Returns the catchers, to be registered at `/admin`.

@@ -122,7 +122,7 @@ mod tests {
         check::<catcher::Failed>(&mut rendered);
         check::<overview::Overview>(&mut rendered);
         check::<change::find::Find>(&mut rendered);
-        check::<change::Preview>(&mut rendered);
+        check::<change::PreviewPage>(&mut rendered);
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);

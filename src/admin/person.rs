@@ -7,13 +7,13 @@ use rocket::{Route, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::actions;
 use super::failure::Failure;
 use super::happened::Happened;
 use super::page::{Page, View};
 use crate::admin::access_log::{Look, record};
 use crate::admin::audit::store as events;
-use crate::admin::changes::decision;
+use crate::admin::changes::decision::UserState;
+use crate::admin::changes::pages as changes;
 use crate::admin::guard::Staff;
 use crate::admin::users::store::ListedUser;
 use crate::store::identities::{self, IdentityRow};
@@ -57,17 +57,16 @@ impl From<ListedUser> for Person {
     }
 }
 
-impl From<&decision::Person> for Person {
-    fn from(person: &decision::Person) -> Self {
-        let user = person.user.clone();
+impl From<&UserState> for Person {
+    fn from(user: &UserState) -> Self {
         Self {
             id: user.id,
-            email: user.email,
+            email: user.email.clone(),
             email_verified: user.email_verified,
-            name: user.name,
+            name: user.name.clone(),
             created_at: rfc3339(user.created_at),
-            disabled_at: person.disabled_at.map(rfc3339),
-            providers: person.identities.iter().map(|linked| linked.identity.provider.clone()).collect(),
+            disabled_at: user.disabled_at.map(rfc3339),
+            providers: user.identities.iter().map(|identity| identity.provider.clone()).collect(),
         }
     }
 }
@@ -178,7 +177,7 @@ impl View for PersonPage {
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: Happened::samples(),
             attempts: Happened::samples(),
-            done: actions::done("merge"),
+            done: changes::done("merge"),
         };
         vec![bare, full(false), full(true)]
     }
@@ -208,7 +207,7 @@ async fn show(
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: events.into_iter().map(Happened::from).collect(),
         attempts: attempts.into_iter().map(Happened::from).collect(),
-        done: done.and_then(actions::done),
+        done: done.and_then(changes::done),
     };
     Ok(Page::new(&staff, &view))
 }

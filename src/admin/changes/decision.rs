@@ -1,16 +1,27 @@
 //! Decisions about changes that staff make to users. The preview of a change and the change itself use the
 //! same decision. Nothing here reads or writes stored data.
 
+use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::domain::user::{Identity, User};
+use super::{Change, Loaded};
 
 /// A user at one moment, with everything that a change may concern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// The user.
-    pub user: User,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UserState {
+    /// The user's id.
+    pub id: Uuid,
+    /// The e-mail address.
+    pub email: Option<String>,
+    /// True if a provider has verified it.
+    pub email_verified: bool,
+    /// The display name.
+    pub name: Option<String>,
+    /// The URL of a picture.
+    pub picture: Option<String>,
+    /// The time at which the user was created.
+    pub created_at: OffsetDateTime,
     /// The time of the latest change to the user or the set of identities.
     pub updated_at: OffsetDateTime,
     /// The time at which the user was disabled.
@@ -19,38 +30,39 @@ pub struct Person {
     pub identities: Vec<LinkedIdentity>,
 }
 
-/// An identity of a [`Person`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An identity of a [`UserState`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkedIdentity {
-    /// The identity.
-    pub identity: Identity,
+    /// The id of the identity.
+    pub id: Uuid,
+    /// The name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+    /// The provider's latest e-mail address for it.
+    pub email: Option<String>,
     /// The number of active sessions that were opened with it.
+    #[serde(skip)]
     pub sessions: i64,
 }
 
-impl Person {
-    /// Returns the user's id.
-    #[must_use]
-    pub const fn id(&self) -> Uuid {
-        self.user.id
-    }
-
+impl UserState {
     /// Returns the user's identity with that id.
     #[must_use]
     pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
-        self.identities.iter().find(|linked| linked.identity.id == id)
+        self.identities.iter().find(|identity| identity.id == id)
     }
 
     /// Returns the number of active sessions.
     #[must_use]
     pub fn sessions(&self) -> i64 {
-        self.identities.iter().map(|linked| linked.sessions).sum()
+        self.identities.iter().map(|identity| identity.sessions).sum()
     }
 
     /// Returns true if this user is the member of staff with that e-mail address. An unverified address
     /// proves nothing.
     fn is(&self, actor: &str) -> bool {
-        self.user.email_verified && self.user.email.as_deref() == Some(actor)
+        self.email_verified && self.email.as_deref() == Some(actor)
     }
 }
 
@@ -61,6 +73,24 @@ pub enum Refused {
     OwnAccount,
     /// No sign-in could reach the account any more.
     LastIdentity,
+}
+
+/// Returns the reason why the actor must not make the change.
+#[must_use]
+pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
+    let own_account = match change {
+        Change::Delete { user } | Change::Disable { user } => user.is(actor),
+        Change::Merge { from, into } => {
+            let disables = into.disabled_at.is_none() && from.disabled_at.is_some();
+            from.is(actor) || (disables && into.is(actor))
+        }
+        Change::Unlink { user, .. } => {
+            let reachable = user.identities.len() > 1 || user.email_verified;
+            return (!reachable).then_some(Refused::LastIdentity);
+        }
+        Change::Move { .. } | Change::Enable { .. } | Change::EndSessions { .. } => false,
+    };
+    own_account.then_some(Refused::OwnAccount)
 }
 
 /// The remaining user after a merge.
@@ -78,71 +108,48 @@ pub struct Merged {
     pub disabled_at: Option<OffsetDateTime>,
 }
 
-/// Merges `from` into `into`: all identities move to `into`, and `from` is deleted.
-///
-/// # Errors
-/// [`Refused::OwnAccount`], if `from` is the actor's account, or the actor's account would be disabled.
-pub fn merge(from: &Person, into: &Person, actor: &str) -> Result<Merged, Refused> {
-    let disables = into.disabled_at.is_none() && from.disabled_at.is_some();
-    if from.is(actor) || (disables && into.is(actor)) {
-        return Err(Refused::OwnAccount);
-    }
-    let address = if into.user.email.is_some() { &into.user } else { &from.user };
-    Ok(Merged {
+/// Returns `into` after the merge of `from` into it.
+#[must_use]
+pub fn merged(from: &UserState, into: &UserState) -> Merged {
+    let address = if into.email.is_some() { into } else { from };
+    Merged {
         email: address.email.clone(),
         email_verified: address.email_verified,
-        name: into.user.name.clone().or_else(|| from.user.name.clone()),
-        picture: into.user.picture.clone().or_else(|| from.user.picture.clone()),
+        name: into.name.clone().or_else(|| from.name.clone()),
+        picture: into.picture.clone().or_else(|| from.picture.clone()),
         disabled_at: into.disabled_at.or(from.disabled_at),
-    })
-}
-
-/// Checks that one of the user's identities may be unlinked.
-///
-/// # Errors
-/// [`Refused::LastIdentity`], if it is the last one and the user has no verified e-mail address to sign in
-/// by.
-pub fn unlink(person: &Person) -> Result<(), Refused> {
-    let way_back = person.identities.len() > 1 || person.user.email_verified;
-    if way_back { Ok(()) } else { Err(Refused::LastIdentity) }
-}
-
-/// Checks that a user may be deleted.
-///
-/// # Errors
-/// [`Refused::OwnAccount`], if it is the actor's account.
-pub fn delete(person: &Person, actor: &str) -> Result<(), Refused> {
-    if person.is(actor) { Err(Refused::OwnAccount) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn person(email: Option<&str>, email_verified: bool, name: Option<&str>) -> Person {
+    fn user(email: Option<&str>, email_verified: bool, name: Option<&str>) -> UserState {
         let epoch = OffsetDateTime::UNIX_EPOCH;
-        let user = User {
+        UserState {
             id: Uuid::now_v7(),
             email: email.map(str::to_owned),
             email_verified,
             name: name.map(str::to_owned),
             picture: None,
             created_at: epoch,
-        };
-        Person { user, updated_at: epoch, disabled_at: None, identities: Vec::new() }
+            updated_at: epoch,
+            disabled_at: None,
+            identities: Vec::new(),
+        }
     }
 
-    fn disabled(person: Person) -> Person {
-        Person { disabled_at: Some(person.updated_at), ..person }
+    fn disabled(user: UserState) -> UserState {
+        UserState { disabled_at: Some(user.updated_at), ..user }
     }
 
     #[test]
     fn whoever_remains_keeps_what_they_have_and_takes_what_they_lack() {
-        let ada = person(Some("ada@example.com"), false, None);
-        let grace = person(Some("grace@example.com"), true, Some("Grace"));
-        let nobody = person(None, false, None);
+        let ada = user(Some("ada@example.com"), false, None);
+        let grace = user(Some("grace@example.com"), true, Some("Grace"));
+        let nobody = user(None, false, None);
         let address = |merged: Merged| (merged.email, merged.email_verified);
-        let merged = |from, into| merge(from, into, "staff@example.com").unwrap();
         assert_eq!(address(merged(&grace, &ada)), (Some("ada@example.com".into()), false));
         assert_eq!(address(merged(&grace, &nobody)), (Some("grace@example.com".into()), true));
         assert_eq!(address(merged(&ada, &nobody)), (Some("ada@example.com".into()), false));
@@ -153,50 +160,58 @@ mod tests {
 
     #[test]
     fn whoever_is_merged_with_somebody_disabled_is_disabled() {
-        let (ada, grace) = (person(None, false, None), disabled(person(None, false, None)));
+        let (ada, grace) = (user(None, false, None), disabled(user(None, false, None)));
         for (from, into, expected) in
             [(&ada, &ada, false), (&ada, &grace, true), (&grace, &ada, true), (&grace, &grace, true)]
         {
-            let merged = merge(from, into, "staff@example.com").unwrap();
-            assert_eq!(merged.disabled_at.is_some(), expected);
+            assert_eq!(merged(from, into).disabled_at.is_some(), expected);
         }
     }
 
     #[test]
     fn nobody_deletes_or_disables_themselves() {
-        let (me, other) =
-            (person(Some("me@example.com"), true, None), person(Some("x@example.com"), true, None));
-        let refused = Err(Refused::OwnAccount);
-        assert_eq!(delete(&me, "me@example.com"), refused);
-        assert_eq!(delete(&other, "me@example.com"), Ok(()));
-        assert_eq!(merge(&me, &other, "me@example.com").map(drop), refused);
-        assert_eq!(merge(&other, &me, "me@example.com").map(drop), Ok(()));
-        assert_eq!(merge(&disabled(other.clone()), &me, "me@example.com").map(drop), refused);
-        assert_eq!(merge(&disabled(other), &disabled(me), "me@example.com").map(drop), Ok(()));
-        let stranger = person(Some("me@example.com"), false, None);
-        assert_eq!(delete(&stranger, "me@example.com"), Ok(()), "who never proved the address is not me");
+        let (me, other) = (user(Some("me@example.com"), true, None), user(Some("x@example.com"), true, None));
+        let refusal = |change: Loaded| refusal(&change, "me@example.com");
+        let merge =
+            |from: &UserState, into: &UserState| Change::Merge { from: from.clone(), into: into.clone() };
+        let refused = Some(Refused::OwnAccount);
+        for (user, expected) in [(&me, refused), (&other, None)] {
+            assert_eq!(refusal(Change::Delete { user: user.clone() }), expected);
+            assert_eq!(refusal(Change::Disable { user: user.clone() }), expected);
+            assert_eq!(refusal(Change::Enable { user: user.clone() }), None);
+            assert_eq!(refusal(Change::EndSessions { user: user.clone() }), None);
+        }
+        assert_eq!(refusal(merge(&me, &other)), refused);
+        assert_eq!(refusal(merge(&other, &me)), None);
+        assert_eq!(refusal(merge(&disabled(other.clone()), &me)), refused);
+        assert_eq!(refusal(merge(&disabled(other), &disabled(me))), None);
+        let stranger = user(Some("me@example.com"), false, None);
+        assert_eq!(
+            refusal(Change::Delete { user: stranger }),
+            None,
+            "who never proved the address is not me"
+        );
     }
 
     #[test]
     fn the_last_identity_goes_only_where_an_address_leads_back() {
-        let identity = |provider: &str| LinkedIdentity {
-            identity: Identity {
-                id: Uuid::now_v7(),
-                provider: provider.into(),
-                subject: "s".into(),
-                email: None,
-            },
+        let identity = LinkedIdentity {
+            id: Uuid::now_v7(),
+            provider: "idp".into(),
+            subject: "s".into(),
+            email: None,
             sessions: 2,
         };
         for (email, verified, identities, expected) in [
-            (Some("ada@example.com"), true, 1, Ok(())),
-            (Some("ada@example.com"), false, 1, Err(Refused::LastIdentity)),
-            (None, false, 1, Err(Refused::LastIdentity)),
-            (None, false, 2, Ok(())),
+            (Some("ada@example.com"), true, 1, None),
+            (Some("ada@example.com"), false, 1, Some(Refused::LastIdentity)),
+            (None, false, 1, Some(Refused::LastIdentity)),
+            (None, false, 2, None),
         ] {
-            let identities: Vec<_> = (0..identities).map(|_| identity("idp")).collect();
-            let person = Person { identities, ..person(email, verified, None) };
-            assert_eq!(unlink(&person), expected, "{email:?} {verified} {}", person.identities.len());
+            let user =
+                UserState { identities: vec![identity.clone(); identities], ..user(email, verified, None) };
+            let change = Change::Unlink { identity: identity.clone(), user };
+            assert_eq!(refusal(&change, "staff@example.com"), expected, "{email:?} {verified} {identities}");
         }
     }
 }

@@ -1,35 +1,145 @@
-//! Changes that staff make to users. All but the simple actions (`act`) have a preview, which carries a fingerprint of
-//! the data that it shows. The change is made to exactly that data, or not at all.
+//! Changes that staff make to users. The preview of a change carries a fingerprint of the users that it shows. The change
+//! is made to exactly those users, or not at all.
 
-mod act;
 pub mod decision;
-pub mod delete;
-pub mod merge;
-pub mod move_identity;
 pub(super) mod pages;
 pub mod store;
-pub mod unlink;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-pub use self::act::{Action, act};
-use crate::admin::changes::decision::{Person, Refused};
-use crate::admin::staff::store::Made;
+use self::decision::{LinkedIdentity, Refused, UserState};
+use crate::domain::actor::By;
+use crate::domain::staff::Role;
+use crate::service::forget;
 use crate::store::error::{Error, retrying};
+use crate::store::users::{self, DeletedBy, Deletion};
 
-/// The result of a confirmed change.
+/// A change to one or two users, who are named by their ids, or [`Loaded`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are the users and the identity that the variant names")]
+pub enum Change<User = Uuid, Identity = Uuid> {
+    /// Deletes the user with all of their data, as `DELETE /api/v1/me` does.
+    Delete { user: User },
+    /// Links all identities of `from` to `into`, and deletes `from`. Sessions of `from` end.
+    Merge { from: User, into: User },
+    /// Links an identity of `from` to `to` instead. Its sessions end; the users' e-mail addresses stay as they are.
+    Move { identity: Identity, from: User, to: User },
+    /// Unlinks an identity, and ends its sessions. It then counts as unknown at its next sign-in.
+    Unlink { identity: Identity, user: User },
+    /// Refuses sign-ins, and ends all sessions.
+    Disable { user: User },
+    /// Permits sign-ins again.
+    Enable { user: User },
+    /// Ends all sessions.
+    EndSessions { user: User },
+}
+
+/// A change with its users and its identity as of one moment.
+pub type Loaded = Change<UserState, LinkedIdentity>;
+
+impl<User, Identity> Change<User, Identity> {
+    /// Returns the name in URLs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Delete { .. } => "delete",
+            Self::Merge { .. } => "merge",
+            Self::Move { .. } => "move",
+            Self::Unlink { .. } => "unlink",
+            Self::Disable { .. } => "disable",
+            Self::Enable { .. } => "enable",
+            Self::EndSessions { .. } => "end-sessions",
+        }
+    }
+
+    /// Returns true if staff confirm the change in a preview.
+    #[must_use]
+    pub const fn is_previewed(&self) -> bool {
+        !matches!(self, Self::Disable { .. } | Self::Enable { .. } | Self::EndSessions { .. })
+    }
+
+    /// Returns the user whom the change is made to.
+    pub const fn user(&self) -> &User {
+        match self {
+            Self::Merge { from: user, .. } | Self::Move { from: user, .. } => user,
+            Self::Delete { user } | Self::Unlink { user, .. } => user,
+            Self::Disable { user } | Self::Enable { user } | Self::EndSessions { user } => user,
+        }
+    }
+
+    /// Returns the user who gets the identities.
+    pub const fn other(&self) -> Option<&User> {
+        match self {
+            Self::Merge { into: user, .. } | Self::Move { to: user, .. } => Some(user),
+            _ => None,
+        }
+    }
+
+    /// Returns the identity, if the change is made to a single one.
+    pub const fn identity(&self) -> Option<&Identity> {
+        match self {
+            Self::Move { identity, .. } | Self::Unlink { identity, .. } => Some(identity),
+            _ => None,
+        }
+    }
+}
+
+impl Change {
+    /// Returns the change with its users, or `None` if one of them or the identity does not exist.
+    async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
+        let ids: Vec<_> = self.other().into_iter().chain([self.user()]).copied().collect();
+        let mut users = retrying!(store::users(pool, &ids))?;
+        let mut take = |id| Some(users.swap_remove(users.iter().position(|user| user.id == id)?));
+        Ok(match self {
+            Self::Delete { user } => take(user).map(|user| Loaded::Delete { user }),
+            Self::Disable { user } => take(user).map(|user| Loaded::Disable { user }),
+            Self::Enable { user } => take(user).map(|user| Loaded::Enable { user }),
+            Self::EndSessions { user } => take(user).map(|user| Loaded::EndSessions { user }),
+            Self::Merge { from, into } => {
+                take(from).zip(take(into)).map(|(from, into)| Loaded::Merge { from, into })
+            }
+            Self::Move { identity, from, to } => take(from).zip(take(to)).and_then(|(from, to)| {
+                from.identity(identity).cloned().map(|identity| Loaded::Move { identity, from, to })
+            }),
+            Self::Unlink { identity, user } => take(user).and_then(|user| {
+                user.identity(identity).cloned().map(|identity| Loaded::Unlink { identity, user })
+            }),
+        })
+    }
+}
+
+/// The preview of a change.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The change, with its users as they are.
+    pub change: Loaded,
+    /// The reason why the change is refused.
+    pub refused: Option<Refused>,
+}
+
+impl Preview {
+    /// Returns the fingerprint that confirms this preview: the SHA-256 of its data, except the number of sessions,
+    /// which changes often.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        URL_SAFE_NO_PAD.encode(digest(&SHA256, json!(self.change).to_string().as_bytes()))
+    }
+}
+
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The change was made and recorded.
     Done,
     /// Not made: there is no such user or identity.
     NotFound,
-    /// Not made: a user concerned has changed since the preview.
+    /// Not made: one of the users has changed since the preview.
     Changed,
     /// Not made: a rule forbids it.
     Refused(Refused),
@@ -37,53 +147,48 @@ pub enum Outcome {
     NotPermitted,
 }
 
-impl From<Made> for Outcome {
-    fn from(made: Made) -> Self {
-        match made {
-            Made::Done => Self::Done,
-            Made::Changed => Self::Changed,
-            Made::NotPermitted => Self::NotPermitted,
+/// Returns the preview of a change, or `None` if there are no such users or identity.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Option<Preview>, Error> {
+    let change = change.load(pool).await?;
+    Ok(change.map(|change| Preview { refused: decision::refusal(&change, actor), change }))
+}
+
+/// Makes a change, and records it with author and reason. If `seen` is given, it must be the fingerprint of the preview
+/// as it is now.
+///
+/// # Errors
+/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
+pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Result<Outcome, Error> {
+    let Some(preview) = preview(pool, change, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
+    if let Some(refused) = preview.refused {
+        return Ok(Outcome::Refused(refused));
+    }
+    if seen.is_some_and(|seen| seen != preview.fingerprint()) {
+        return Ok(Outcome::Changed);
+    }
+    match &preview.change {
+        Change::Delete { user } => {
+            match retrying!(users::delete(pool, user.id, DeletedBy::Staff(by, user.updated_at)))? {
+                Deletion::Done(traces) => {
+                    forget::begin(pool, &traces).await;
+                    Ok(Outcome::Done)
+                }
+                Deletion::NotFound => Ok(Outcome::Changed),
+                Deletion::NotPermitted => Ok(Outcome::NotPermitted),
+            }
+        }
+        Change::Merge { from, into } => retrying!(store::merge(pool, from, into, by)),
+        Change::Move { identity, from, to } => {
+            retrying!(store::move_identity(pool, identity.id, from, to, by))
+        }
+        Change::Unlink { identity, user } => retrying!(store::unlink(pool, identity.id, user, by)),
+        Change::Disable { user } => retrying!(store::act(pool, user.id, "user_disabled", Role::Admin, by)),
+        Change::Enable { user } => retrying!(store::act(pool, user.id, "user_enabled", Role::Admin, by)),
+        Change::EndSessions { user } => {
+            retrying!(store::act(pool, user.id, "sessions_ended", Role::Support, by))
         }
     }
-}
-
-/// Returns a user.
-async fn person(pool: &PgPool, id: Uuid) -> Result<Option<Person>, Error> {
-    retrying!(store::people(pool, &[id])).map(|people| people.into_iter().next())
-}
-
-/// Returns two different users, as of one moment.
-async fn pair(pool: &PgPool, first: Uuid, second: Uuid) -> Result<Option<(Person, Person)>, Error> {
-    let people = retrying!(store::people(pool, &[first, second]))?;
-    Ok(match <[Person; 2]>::try_from(people) {
-        Ok([one, other]) if one.id() == first => Some((one, other)),
-        Ok([one, other]) => Some((other, one)),
-        Err(_) => None,
-    })
-}
-
-/// Returns the SHA-256 of the data in a preview, except the number of sessions, which changes often.
-fn fingerprint(change: &str, people: &[&Person], identity: Option<Uuid>) -> String {
-    let people: Vec<_> = people.iter().map(|person| shown(person)).collect();
-    let shown = json!([change, people, identity]);
-    URL_SAFE_NO_PAD.encode(digest(&SHA256, shown.to_string().as_bytes()))
-}
-
-fn shown(person: &Person) -> Value {
-    let identities: Vec<_> = person.identities.iter().map(|linked| &linked.identity).collect();
-    let identities: Vec<_> = identities
-        .into_iter()
-        .map(|identity| json!([identity.id, identity.provider, identity.subject, identity.email]))
-        .collect();
-    let user = &person.user;
-    let disabled_at = person.disabled_at.map(|at| at.unix_timestamp_nanos().to_string());
-    json!([
-        user.id,
-        // It changes whenever the row does; the other columns are included for safety.
-        person.updated_at.unix_timestamp_nanos().to_string(),
-        [&user.email, &user.name, &user.picture],
-        user.email_verified,
-        disabled_at,
-        identities,
-    ])
 }

@@ -1,67 +1,84 @@
-//! Changes that staff make to users after a preview. A change is made to the users as previewed, or not at all.
+//! The statements that change users for staff. Each checks the actor's role itself and records its event. All but
+//! [`act`] change users who are as the preview showed them, or nobody.
 
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::admin::changes::decision::{LinkedIdentity, Merged, Person};
-use crate::admin::staff::store::Made;
+use super::Outcome;
+use super::decision::{self, LinkedIdentity, UserState};
 use crate::domain::actor::By;
 use crate::domain::staff::Role;
-use crate::domain::user::{Identity, User};
 use crate::store::Error;
 
-/// Returns those of the users that exist, as of one moment, ordered by id; see `people.sql`.
+/// Runs a statement whose last parameters are the author, the reason, the origin and the needed role, and returns the
+/// outcome.
+macro_rules! change {
+    ($file:literal, $pool:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
+        let row = sqlx::query_file!(
+            $file,
+            $($parameter,)+
+            $by.actor.name(),
+            $by.reason,
+            $by.origin.ip.map(|ip| ip.to_string()),
+            $by.origin.user_agent,
+            $by.origin.request_id,
+            $by.actor.needs($role),
+        );
+        let row = row.fetch_one($pool).await?;
+        Ok(match (row.done, row.permitted) {
+            (true, _) => Outcome::Done,
+            (false, true) => Outcome::Changed,
+            (false, false) => Outcome::NotPermitted,
+        })
+    }};
+}
+
+/// Returns those of the users that exist, as of one moment, ordered by id; see `users.sql`.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn people(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Person>, Error> {
-    let rows = sqlx::query_file!("src/admin/changes/people.sql", ids).fetch_all(pool).await?;
-    let mut people: Vec<Person> = Vec::new();
+pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
+    let rows = sqlx::query_file!("src/admin/changes/users.sql", ids).fetch_all(pool).await?;
+    let mut users: Vec<UserState> = Vec::new();
     for row in rows {
-        if people.last().is_none_or(|last| last.user.id != row.id) {
-            people.push(Person {
-                user: User {
-                    id: row.id,
-                    email: row.email,
-                    email_verified: row.email_verified,
-                    name: row.name,
-                    picture: row.picture,
-                    created_at: row.created_at,
-                },
+        if users.last().is_none_or(|last| last.id != row.id) {
+            users.push(UserState {
+                id: row.id,
+                email: row.email,
+                email_verified: row.email_verified,
+                name: row.name,
+                picture: row.picture,
+                created_at: row.created_at,
                 updated_at: row.updated_at,
                 disabled_at: row.disabled_at,
                 identities: Vec::new(),
             });
         }
         let identity = row.identity_id.zip(row.provider).zip(row.subject);
-        if let (Some(((id, provider), subject)), Some(person)) = (identity, people.last_mut()) {
-            let identity = Identity { id, provider, subject, email: row.identity_email };
-            person.identities.push(LinkedIdentity { identity, sessions: row.sessions });
+        if let (Some(((id, provider), subject)), Some(user)) = (identity, users.last_mut()) {
+            let (email, sessions) = (row.identity_email, row.sessions);
+            user.identities.push(LinkedIdentity { id, provider, subject, email, sessions });
         }
     }
-    Ok(people)
+    Ok(users)
 }
 
-/// Merges one user into another, who gets the data of `merged`; see `merge_users.sql`. Nothing happens if either user
-/// has changed since the preview.
+/// Merges one user into another; see `merge_users.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn merge(
-    pool: &PgPool,
-    from: &Person,
-    into: &Person,
-    merged: &Merged,
-    by: By<'_>,
-) -> Result<Made, Error> {
-    let identities: Vec<_> = from.identities.iter().map(|linked| linked.identity.id).collect();
+pub async fn merge(pool: &PgPool, from: &UserState, into: &UserState, by: By<'_>) -> Result<Outcome, Error> {
+    let merged = decision::merged(from, into);
+    let identities: Vec<_> = from.identities.iter().map(|identity| identity.id).collect();
     let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
-    let row = sqlx::query_file!(
+    change!(
         "src/admin/changes/merge_users.sql",
-        from.id(),
+        pool,
+        by,
+        Role::Admin,
+        from.id,
         from.updated_at,
-        into.id(),
+        into.id,
         into.updated_at,
         &identities,
         &new_ids,
@@ -71,75 +88,58 @@ pub async fn merge(
         merged.picture,
         merged.disabled_at,
         Uuid::now_v7(),
-        Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
-    );
-    let row = row.fetch_one(pool).await?;
-    Ok(Made::of(row.done, row.permitted))
+        Uuid::now_v7()
+    )
 }
 
-/// Moves an identity from one user to another; see `move_identity.sql`. Nothing happens if either user has changed
-/// since the preview.
+/// Moves an identity from one user to another; see `move_identity.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn move_identity(
     pool: &PgPool,
     identity: Uuid,
-    from: &Person,
-    to: &Person,
+    from: &UserState,
+    to: &UserState,
     by: By<'_>,
-) -> Result<Made, Error> {
-    let row = sqlx::query_file!(
+) -> Result<Outcome, Error> {
+    change!(
         "src/admin/changes/move_identity.sql",
+        pool,
+        by,
+        Role::Admin,
         identity,
-        from.id(),
+        from.id,
         from.updated_at,
-        to.id(),
+        to.id,
         to.updated_at,
         Uuid::now_v7(),
         Uuid::now_v7(),
-        Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
-    );
-    let row = row.fetch_one(pool).await?;
-    Ok(Made::of(row.done, row.permitted))
+        Uuid::now_v7()
+    )
 }
 
-/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`. Nothing happens unless `updated_at` still is `seen`.
+/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn unlink(
-    pool: &PgPool,
-    identity: Uuid,
-    user: Uuid,
-    seen: OffsetDateTime,
-    by: By<'_>,
-) -> Result<Made, Error> {
-    let row = sqlx::query_file!(
+pub async fn unlink(pool: &PgPool, identity: Uuid, user: &UserState, by: By<'_>) -> Result<Outcome, Error> {
+    change!(
         "src/admin/changes/unlink_identity_by_staff.sql",
+        pool,
+        by,
+        Role::Admin,
         identity,
-        user,
-        seen,
-        Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
-    );
-    let row = row.fetch_one(pool).await?;
-    Ok(Made::of(row.done, row.permitted))
+        user.id,
+        user.updated_at,
+        Uuid::now_v7()
+    )
+}
+
+/// Makes the change that `event` names; see `act.sql`. It needs that role or a higher one.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn act(pool: &PgPool, user: Uuid, event: &str, role: Role, by: By<'_>) -> Result<Outcome, Error> {
+    change!("src/admin/changes/act.sql", pool, by, role, user, event, Uuid::now_v7())
 }

@@ -11,28 +11,6 @@ use crate::domain::actor::By;
 use crate::domain::staff::Role;
 use crate::store::Error;
 
-/// The result of a change that had a preview.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
-    /// The change was made.
-    Done,
-    /// Not made: something has changed since the preview.
-    Changed,
-    /// Not made: the actor lacks the role.
-    NotPermitted,
-}
-
-impl Made {
-    /// Returns the result for a statement's `done` and `permitted`.
-    pub(in crate::admin) const fn of(done: bool, permitted: bool) -> Self {
-        match (done, permitted) {
-            (true, _) => Self::Done,
-            (false, true) => Self::Changed,
-            (false, false) => Self::NotPermitted,
-        }
-    }
-}
-
 /// The result of a change of staff access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {

@@ -1,7 +1,7 @@
 //! Of a deleted user's addresses nothing stays, however often others have used them.
 
 use url::form_urlencoded;
-use vestibule::admin::changes::{Outcome, delete as deleting};
+use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::sign_in::store::{self as staff, Admission, Candidate};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::{Actor, By, Origin};
@@ -137,8 +137,8 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
 
         if by_staff {
             let by = By { actor: Actor::Staff("staff@example.com"), ..by };
-            let seen = deleting::preview(pool, user, by.actor.name()).await.unwrap().unwrap().fingerprint();
-            assert_eq!(deleting::delete(pool, user, &seen, by).await.unwrap(), Outcome::Done);
+            let deleted = changes::apply(pool, Change::Delete { user }, None, by).await.unwrap();
+            assert_eq!(deleted, Outcome::Done);
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
             assert_eq!(deleted.status.as_u16(), 204);

@@ -1,32 +1,29 @@
-//! The search for the second user of a change.
+//! The search for the other user of a merge or a move.
 
-use rocket::State;
 use rocket::http::Status;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::{Visit, path, words};
 use crate::admin::access_log::{Look, record};
 use crate::admin::failure::Failure;
-use crate::admin::guard::AdminStaff;
-use crate::admin::page::View;
+use crate::admin::page::{Page, View};
 use crate::admin::person::Person;
 use crate::admin::person::store;
 use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
-use crate::provider::Providers;
-use crate::web::database::Db;
-use crate::web::guard::ClientOrigin;
+use crate::store::identities;
 
 /// The number of users on the page.
 const PAGE: usize = 10;
 /// The longest search text, in characters.
 const MAX_QUERY: usize = 254;
 
-/// A link to the next step.
+/// A link to the preview.
 #[derive(Serialize)]
-pub(super) struct Link {
-    pub href: String,
-    pub text: String,
+struct Link {
+    href: String,
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -51,22 +48,6 @@ pub(in crate::admin) struct Find {
     more: bool,
 }
 
-impl Find {
-    pub(super) fn new(
-        title: &'static str,
-        lead: impl Into<String>,
-        person: &Person,
-        path: String,
-        query: String,
-        people: Vec<(Person, Vec<Link>)>,
-        more: bool,
-    ) -> Self {
-        let matches = people.into_iter().map(|(person, links)| Match { person, links }).collect();
-        let lead = lead.into();
-        Self { title, lead, person: person.id, name: person.called(), path, query, matches, more }
-    }
-}
-
 impl View for Find {
     const TEMPLATE: &'static str = "admin/find";
 
@@ -75,9 +56,17 @@ impl View for Find {
         use crate::admin::samples::{self, NASTY};
         let find = |query: &str, people: Vec<Person>, more| {
             let link = || Link { href: "/admin/users".into(), text: NASTY.into() };
-            let people = people.into_iter().map(|person| (person, vec![link(), link()])).collect();
-            let path = "/admin/users".to_owned();
-            Self::new("Merge two users", "Find them.", &samples::nobody(), path, query.into(), people, more)
+            let matches = people.into_iter().map(|person| Match { person, links: vec![link(), link()] });
+            Self {
+                title: words::MERGE,
+                lead: "Find them.".into(),
+                person: Uuid::max(),
+                name: NASTY.into(),
+                path: "/admin/users".into(),
+                query: query.into(),
+                matches: matches.collect(),
+                more,
+            }
         };
         vec![
             find("", Vec::new(), false),
@@ -87,28 +76,49 @@ impl View for Find {
     }
 }
 
-/// Returns the user, the search text, the other users found, and `true` if there are more.
-pub(super) async fn found(
-    staff: &AdminStaff,
+/// Shows the search for whom to merge with the user, or to whom to move their identity `moved`.
+pub(super) async fn find(
+    visit: &Visit<'_>,
     user: Uuid,
+    moved: Option<Uuid>,
     q: Option<&str>,
-    providers: &State<Providers>,
-    db: &Db,
-    origin: &ClientOrigin,
-) -> Result<(Person, String, Vec<Person>, bool), Failure> {
-    let person = Person::from(store::user(db.pool(), user).await?.ok_or(Status::NotFound)?);
-    record(db.pool(), &staff.0.member, &Look::Person(user), &origin.0).await?;
+) -> Result<Page, Failure> {
+    let (pool, member) = (visit.db.pool(), &visit.staff.0.member);
+    let person = Person::from(store::user(pool, user).await?.ok_or(Status::NotFound)?);
+    let name = person.called();
+    let (title, path, lead) = match moved {
+        None => (words::MERGE, path(user, None, "merge"), words::MERGE_LEAD.to_owned()),
+        Some(moved) => {
+            let identities = identities::of_user(pool, user).await?;
+            let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
+            let identity = words::called(&row.provider, &row.subject, row.email.as_deref());
+            (words::MOVE, path(user, Some(moved), "move"), words::move_lead(&identity, &name))
+        }
+    };
+    record(pool, member, &Look::Person(user), &visit.origin.0).await?;
     let query: String = q.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MAX_QUERY).collect();
     let query = query.trim().to_owned();
-    if query.is_empty() {
-        return Ok((person, query, Vec::new(), false));
+    let (mut users, mut more) = (Vec::new(), false);
+    if !query.is_empty() {
+        // One more, since the user may be among the results.
+        let found = search(pool, &query, &visit.providers.names(), &Filters::default(), PAGE + 1).await?;
+        record(pool, member, &Look::Users { search: &query }, &visit.origin.0).await?;
+        users = found.users;
+        users.retain(|other| other.id != user);
+        more = found.more || users.len() > PAGE;
+        users.truncate(PAGE);
     }
-    // One more, since the user may be among the results.
-    let found = search(db.pool(), &query, &providers.names(), &Filters::default(), PAGE + 1).await?;
-    let mut users = found.users;
-    record(db.pool(), &staff.0.member, &Look::Users { search: &query }, &origin.0).await?;
-    users.retain(|other| other.id != user);
-    let more = found.more || users.len() > PAGE;
-    users.truncate(PAGE);
-    Ok((person, query, users.into_iter().map(Person::from).collect(), more))
+    let link = |href, text| Link { href, text };
+    let matches = users.into_iter().map(Person::from).map(|other| {
+        let links = match moved {
+            None => vec![
+                link(format!("{path}?into={}", other.id), format!("{} stays", other.called())),
+                link(format!("/admin/users/{}/merge?into={user}", other.id), format!("{name} stays")),
+            ],
+            Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
+        };
+        Match { person: other, links }
+    });
+    let matches = matches.collect();
+    Ok(Page::new(&visit.staff.0, &Find { title, lead, person: user, name, path, query, matches, more }))
 }

@@ -1,47 +1,39 @@
-//! Changes to users that staff confirm in a preview. If a user has changed since, nothing is done and the preview is
-//! shown again.
+//! The pages of changes to users: the search for the other user, the preview, and the forms. If a user has changed since
+//! the preview, nothing is done and the preview is shown again.
 
-mod delete;
 pub(in crate::admin) mod find;
-mod merge;
-mod move_identity;
-mod unlink;
 mod words;
 
 use rocket::http::Status;
+use rocket::outcome::try_outcome;
+use rocket::request::{FromRequest, Outcome as Guarded, Request};
 use rocket::response::Redirect;
-use rocket::{Responder, Route};
+use rocket::{Responder, Route, get, post, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
-pub(in crate::admin) use self::words::refused;
+use self::find::find;
+pub(in crate::admin) use self::words::done;
 use crate::admin::access_log::{Look, record};
-use crate::admin::changes::decision;
+use crate::admin::changes::decision::UserState;
+use crate::admin::changes::{Change, Outcome, Preview, apply, preview};
 use crate::admin::failure::Failure;
-use crate::admin::guard::{AdminStaff, StaffForm};
+use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::page::{Page, View};
 use crate::admin::person::Person;
 use crate::domain::actor::{Actor, By};
+use crate::provider::Providers;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
-    [delete::routes(), merge::routes(), move_identity::routes(), unlink::routes()].concat()
-}
-
-/// Returns the message to show after a change.
-pub(in crate::admin) fn done(change: &str) -> Option<&'static str> {
-    match change {
-        "merge" => Some("The users are one. Everything the other one signed in with is this one's now."),
-        "move" => Some("The identity is this user's now."),
-        "unlink" => Some("The identity is unlinked."),
-        _ => None,
-    }
+    let confirmed = routes![delete, merge, move_identity, unlink, disable, enable, end_sessions];
+    [routes![ask_delete, ask_merge, ask_move, ask_unlink], confirmed].concat()
 }
 
 /// A user whom a change concerns.
 #[derive(Serialize)]
-struct Card {
+struct UserCard {
     /// The user's part in the change.
     part: &'static str,
     person: Person,
@@ -55,38 +47,30 @@ struct Identity {
     provider: String,
     subject: String,
     email: Option<String>,
-    /// True for the identity that the change is about.
-    concerned: bool,
+    /// True for the single identity that the change is made to.
+    affected: bool,
 }
 
-impl Card {
-    fn new(part: &'static str, person: &decision::Person, concerned: Option<Uuid>) -> Self {
-        let identities = person.identities.iter().map(|linked| &linked.identity);
-        let identities = identities.map(|identity| Identity {
+impl UserCard {
+    fn new(part: &'static str, user: &UserState, affected: Option<Uuid>) -> Self {
+        let identities = user.identities.iter().map(|identity| Identity {
             provider: identity.provider.clone(),
             subject: identity.subject.clone(),
             email: identity.email.clone(),
-            concerned: concerned == Some(identity.id),
+            affected: affected == Some(identity.id),
         });
-        Self { part, identities: identities.collect(), person: person.into(), sessions: person.sessions() }
+        Self { part, identities: identities.collect(), person: user.into(), sessions: user.sessions() }
     }
-}
-
-/// The effects of a change, in sentences.
-#[derive(Default)]
-struct Effects {
-    changes: Vec<String>,
-    warnings: Vec<String>,
 }
 
 /// A change that staff are asked to confirm.
 #[derive(Serialize)]
-pub(in crate::admin) struct Preview {
+pub(in crate::admin) struct PreviewPage {
     title: &'static str,
     /// The user on whose page the change began.
     person: Uuid,
     name: String,
-    cards: Vec<Card>,
+    cards: Vec<UserCard>,
     changes: Vec<String>,
     warnings: Vec<String>,
     /// The reason that the change is not permitted.
@@ -107,25 +91,26 @@ pub(in crate::admin) struct Preview {
     button: &'static str,
 }
 
-impl View for Preview {
+impl View for PreviewPage {
     const TEMPLATE: &'static str = "admin/preview";
 
     #[cfg(test)]
     fn samples() -> Vec<Self> {
         use crate::admin::samples::{self, NASTY};
         let card = |disabled: bool| {
-            let identity = |email: Option<&str>, concerned| Identity {
+            let identity = |email: Option<&str>, affected| Identity {
                 provider: NASTY.into(),
                 subject: NASTY.into(),
                 email: email.map(Into::into),
-                concerned,
+                affected,
             };
             let identities = vec![identity(Some(NASTY), true), identity(None, false)];
-            Card { part: "Stays", person: samples::person(disabled), identities, sessions: 2 }
+            UserCard { part: "Stays", person: samples::person(disabled), identities, sessions: 2 }
         };
-        let nobody = Card { part: "Goes", person: samples::nobody(), identities: Vec::new(), sessions: 0 };
+        let nobody =
+            UserCard { part: "Goes", person: samples::nobody(), identities: Vec::new(), sessions: 0 };
         let full = |stale: bool| Self {
-            title: "Merge two users",
+            title: words::MERGE,
             person: Uuid::max(),
             name: NASTY.into(),
             cards: vec![card(stale), card(!stale)],
@@ -141,62 +126,62 @@ impl View for Preview {
             hint: Some(words::NOTHING_PERSONAL),
             button: "Merge",
         };
-        let (other, warnings) = (None, Vec::new());
-        let bare = |refused| Self {
-            refused,
+        let bare = Self {
+            refused: Some(words::OWN_ACCOUNT),
             cards: vec![nobody],
-            other,
-            warnings,
+            other: None,
+            warnings: Vec::new(),
             reverse: None,
             hint: None,
             ..full(false)
         };
-        vec![full(false), full(true), bare(Some(words::OWN_ACCOUNT))]
+        vec![full(false), full(true), bare]
     }
 }
 
-impl Preview {
-    /// Creates the preview of a permitted change.
-    fn new(title: &'static str, person: &decision::Person, cards: Vec<Card>, effects: Effects) -> Self {
-        Self {
+impl PreviewPage {
+    /// Creates the page of a preview, or `None` for a change that has none.
+    fn new(preview: &Preview) -> Option<Self> {
+        let change = &preview.change;
+        let user = change.user();
+        let affected = change.identity().map(|identity| identity.id);
+        let card = |part, user| UserCard::new(part, user, affected);
+        let (title, cards, button) = match change {
+            Change::Delete { user } => ("Delete a user", vec![card("Goes", user)], "Delete for good"),
+            Change::Merge { from, into } => {
+                (words::MERGE, vec![card("Stays", into), card("Goes", from)], "Merge")
+            }
+            Change::Move { from, to, .. } => {
+                (words::MOVE, vec![card("Has it now", from), card("Will have it", to)], "Move it")
+            }
+            Change::Unlink { user, .. } => ("Unlink an identity", vec![card("Loses it", user)], "Unlink it"),
+            Change::Disable { .. } | Change::Enable { .. } | Change::EndSessions { .. } => return None,
+        };
+        let (reverse, other) = match change {
+            Change::Merge { from, into } => {
+                (Some(format!("/admin/users/{}/merge?into={}", into.id, from.id)), Some(("into", into.id)))
+            }
+            Change::Move { to, .. } => (None, Some(("to", to.id))),
+            _ => (None, None),
+        };
+        let effects = words::effects(change);
+        Some(Self {
             title,
-            person: person.id(),
-            name: words::name(person),
+            person: user.id,
+            name: words::name(user),
             cards,
             changes: effects.changes,
             warnings: effects.warnings,
-            refused: None,
+            refused: preview.refused.map(words::refused),
             stale: false,
-            reverse: None,
-            action: String::new(),
-            other: None,
-            fingerprint: String::new(),
+            reverse,
+            action: path(user.id, affected, change.name()),
+            other,
+            fingerprint: preview.fingerprint(),
             reason: String::new(),
-            hint: None,
-            button: title,
-        }
-    }
-
-    /// Shows the preview, after recording that its users were viewed.
-    async fn ask(self, staff: &AdminStaff, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
-        for card in &self.cards {
-            record(db.pool(), &staff.0.member, &Look::Person(card.person.id), &origin.0).await?;
-        }
-        Ok(Page::new(&staff.0, &self))
-    }
-
-    /// Shows the preview again if nothing was done: a user has changed, or the change is not permitted.
-    async fn again(
-        self,
-        form: &StaffForm,
-        staff: &AdminStaff,
-        db: &Db,
-        origin: &ClientOrigin,
-    ) -> Result<Answer, Failure> {
-        let stale = self.refused.is_none();
-        let reason = form.get("reason").unwrap_or_default().to_owned();
-        let page = Self { stale, reason, ..self }.ask(staff, db, origin).await?;
-        Ok(Answer::Again(page.with(Status::Conflict)))
+            hint: matches!(change, Change::Delete { .. }).then_some(words::NOTHING_PERSONAL),
+            button,
+        })
     }
 }
 
@@ -208,16 +193,170 @@ enum Answer {
     Again(Page),
 }
 
+/// The parts of a request that all handlers here need.
+///
+/// - **Succeeds** when the guard `G` of the sender does.
+/// - **Fails** as that guard does.
+/// - **Forwards** never.
+struct Visit<'r, G = AdminStaff> {
+    staff: G,
+    db: &'r Db,
+    providers: &'r Providers,
+    origin: ClientOrigin,
+}
+
+#[rocket::async_trait]
+impl<'r, G: FromRequest<'r, Error = ()>> FromRequest<'r> for Visit<'r, G> {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Guarded<Self, ()> {
+        let staff = try_outcome!(request.guard::<G>().await);
+        let state = request.rocket().state::<Db>().zip(request.rocket().state::<Providers>());
+        let Some((db, providers)) = state else {
+            return Guarded::Error((Status::InternalServerError, ()));
+        };
+        Guarded::Success(Self { staff, db, providers, origin: ClientOrigin::of(request) })
+    }
+}
+
+impl<G: AsRef<Staff>> Visit<'_, G> {
+    /// Shows the preview of a change.
+    async fn ask(&self, change: Change) -> Result<Page, Failure> {
+        let preview = preview(self.db.pool(), change, &self.staff.as_ref().member.email).await?;
+        let page = preview.as_ref().and_then(PreviewPage::new).ok_or(Status::NotFound)?;
+        self.show(&page).await
+    }
+
+    /// Makes a change that its form confirms. If nothing was done, shows why, in the preview where there is one.
+    async fn confirm(&self, change: Change, form: &StaffForm) -> Result<Answer, Failure> {
+        let reason = form.reason()?;
+        let actor = Actor::Staff(&self.staff.as_ref().member.email);
+        let by = By { actor, reason: Some(&reason), origin: &self.origin.0 };
+        let previewed = change.is_previewed();
+        let seen = previewed.then(|| form.get("seen").unwrap_or_default());
+        let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
+        match apply(self.db.pool(), change, seen, by).await? {
+            // The audit shows what is left of the user.
+            Outcome::Done if matches!(change, Change::Delete { .. }) => {
+                Ok(Answer::Done(Redirect::to(format!("/admin/audit?user={user}"))))
+            }
+            Outcome::Done => {
+                Ok(Answer::Done(Redirect::to(format!("/admin/users/{kept}?done={}", change.name()))))
+            }
+            Outcome::NotFound => Err(Status::NotFound.into()),
+            Outcome::NotPermitted => Err(Status::Forbidden.into()),
+            Outcome::Refused(why) if !previewed => Err(Failure::Conflict(words::refused(why))),
+            Outcome::Changed if !previewed => Err(Failure::Conflict("The user has changed. Look again.")),
+            Outcome::Changed | Outcome::Refused(_) => {
+                let preview = preview(self.db.pool(), change, actor.name()).await?;
+                let page = preview.as_ref().and_then(PreviewPage::new).ok_or(Status::NotFound)?;
+                let (stale, reason) = (page.refused.is_none(), form.get("reason").unwrap_or_default().into());
+                let page = self.show(&PreviewPage { stale, reason, ..page }).await?;
+                Ok(Answer::Again(page.with(Status::Conflict)))
+            }
+        }
+    }
+
+    /// Shows a preview, after recording that its users were viewed.
+    async fn show(&self, page: &PreviewPage) -> Result<Page, Failure> {
+        let staff = self.staff.as_ref();
+        for card in &page.cards {
+            record(self.db.pool(), &staff.member, &Look::Person(card.person.id), &self.origin.0).await?;
+        }
+        Ok(Page::new(staff, page))
+    }
+}
+
 fn id(text: &str) -> Result<Uuid, Status> {
     Uuid::parse_str(text).map_err(|_| Status::NotFound)
 }
 
-/// Returns the acting member of staff and the reason.
-fn by<'a>(staff: &'a AdminStaff, reason: &'a str, origin: &'a ClientOrigin) -> By<'a> {
-    By { actor: Actor::Staff(&staff.0.member.email), reason: Some(reason), origin: &origin.0 }
+/// Returns the id in the form's field of that name.
+fn other(form: &StaffForm, name: &str) -> Result<Uuid, Status> {
+    id(form.get(name).ok_or(Status::BadRequest)?)
 }
 
-/// Returns the fingerprint of the preview that staff saw.
-fn seen(form: &StaffForm) -> &str {
-    form.get("seen").unwrap_or_default()
+fn path(user: Uuid, identity: Option<Uuid>, change: &str) -> String {
+    let identity = identity.map(|id| format!("/identities/{id}")).unwrap_or_default();
+    format!("/admin/users/{user}{identity}/{change}")
+}
+
+#[get("/users/<user>/delete")]
+async fn ask_delete(visit: Visit<'_>, user: &str) -> Result<Page, Failure> {
+    visit.ask(Change::Delete { user: id(user)? }).await
+}
+
+#[post("/users/<user>/delete", data = "<form>")]
+async fn delete(visit: Visit<'_>, user: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Delete { user: id(user)? }, &form).await
+}
+
+#[get("/users/<user>/merge?<into>&<q>")]
+async fn ask_merge(
+    visit: Visit<'_>,
+    user: &str,
+    into: Option<&str>,
+    q: Option<&str>,
+) -> Result<Page, Failure> {
+    let from = id(user)?;
+    match into {
+        Some(into) => visit.ask(Change::Merge { from, into: id(into)? }).await,
+        None => find(&visit, from, None, q).await,
+    }
+}
+
+#[post("/users/<user>/merge", data = "<form>")]
+async fn merge(visit: Visit<'_>, user: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Merge { from: id(user)?, into: other(&form, "into")? }, &form).await
+}
+
+#[get("/users/<user>/identities/<identity>/move?<to>&<q>")]
+async fn ask_move(
+    visit: Visit<'_>,
+    user: &str,
+    identity: &str,
+    to: Option<&str>,
+    q: Option<&str>,
+) -> Result<Page, Failure> {
+    let (identity, from) = (id(identity)?, id(user)?);
+    match to {
+        Some(to) => visit.ask(Change::Move { identity, from, to: id(to)? }).await,
+        None => find(&visit, from, Some(identity), q).await,
+    }
+}
+
+#[post("/users/<user>/identities/<identity>/move", data = "<form>")]
+async fn move_identity(
+    visit: Visit<'_>,
+    user: &str,
+    identity: &str,
+    form: StaffForm,
+) -> Result<Answer, Failure> {
+    let change = Change::Move { identity: id(identity)?, from: id(user)?, to: other(&form, "to")? };
+    visit.confirm(change, &form).await
+}
+
+#[get("/users/<user>/identities/<identity>/unlink")]
+async fn ask_unlink(visit: Visit<'_>, user: &str, identity: &str) -> Result<Page, Failure> {
+    visit.ask(Change::Unlink { identity: id(identity)?, user: id(user)? }).await
+}
+
+#[post("/users/<user>/identities/<identity>/unlink", data = "<form>")]
+async fn unlink(visit: Visit<'_>, user: &str, identity: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Unlink { identity: id(identity)?, user: id(user)? }, &form).await
+}
+
+#[post("/users/<id>/disable", data = "<form>")]
+async fn disable(visit: Visit<'_>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Disable { user: self::id(id)? }, &form).await
+}
+
+#[post("/users/<id>/enable", data = "<form>")]
+async fn enable(visit: Visit<'_>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Enable { user: self::id(id)? }, &form).await
+}
+
+#[post("/users/<id>/end-sessions", data = "<form>")]
+async fn end_sessions(visit: Visit<'_, Staff>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::EndSessions { user: self::id(id)? }, &form).await
 }

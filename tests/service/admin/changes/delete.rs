@@ -3,16 +3,14 @@
 use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::changes::decision::Refused;
-use vestibule::admin::changes::{Action, Outcome, delete as deleting};
+use vestibule::admin::changes::{Change, Outcome};
 
-use super::{STAFF, act, alive, by, events, everything, merge, user};
+use super::{STAFF, act, alive, apply, events, everything, make, merge, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, encode, now};
 
 async fn delete(app: &App, user: Uuid) -> Outcome {
-    let pool = &app.database.pool;
-    let preview = deleting::preview(pool, user, STAFF).await.unwrap().expect("a user");
-    deleting::delete(pool, user, &preview.fingerprint(), by()).await.unwrap()
+    make(app, Change::Delete { user }).await
 }
 
 /// What the events of a user still say of a person.
@@ -31,7 +29,7 @@ async fn traces(app: &App, user: Uuid) -> i64 {
 async fn a_deleted_user_is_gone_and_who_did_it_is_known() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
-    act(&app, user(&ada), Action::EndSessions).await;
+    act(&app, Change::EndSessions { user: user(&ada) }).await;
     assert!(traces(&app, user(&ada)).await > 0);
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     let kept = traces(&app, user(&grace)).await;
@@ -90,13 +88,12 @@ async fn nobody_is_deleted_who_is_staff_themselves_or_not_who_was_looked_at() {
     let pool = &app.database.pool;
     let me = user(&app.sign_in(&claims("me", STAFF)).await);
     let ada = user(&app.sign_in(&claims("ada", "ada@example.com")).await);
-    let seen = deleting::preview(pool, ada, STAFF).await.unwrap().unwrap().fingerprint();
-    act(&app, ada, Action::Disable).await;
+    let seen = preview(pool, Change::Delete { user: ada }).await.fingerprint();
+    act(&app, Change::Disable { user: ada }).await;
     let before = everything(&app).await;
     assert_eq!(delete(&app, me).await, Outcome::Refused(Refused::OwnAccount));
-    let stale = deleting::delete(pool, ada, &seen, by()).await.unwrap();
-    assert_eq!(stale, Outcome::Changed);
-    let unknown = deleting::delete(pool, Uuid::now_v7(), &seen, by()).await.unwrap();
-    assert_eq!(unknown, Outcome::NotFound);
+    assert_eq!(apply(pool, Change::Delete { user: ada }, &seen).await, Outcome::Changed);
+    let unknown = Change::Delete { user: Uuid::now_v7() };
+    assert_eq!(apply(pool, unknown, &seen).await, Outcome::NotFound);
     assert_eq!(everything(&app).await, before);
 }

@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::decision::Refused;
-use vestibule::admin::changes::{Action, Outcome, move_identity as moving, unlink as unlinking};
+use vestibule::admin::changes::{Change, Outcome};
 
-use super::{STAFF, act, alive, at, by, events, everything, identity, link, move_identity, user};
+use super::{STAFF, act, alive, apply, at, events, everything, identity, link, make, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
 async fn unlink(app: &App, user: Uuid, identity: Uuid) -> Outcome {
-    let pool = &app.database.pool;
-    let preview = unlinking::preview(pool, user, identity).await.unwrap().expect("an identity of the user");
-    unlinking::unlink(pool, user, identity, &preview.fingerprint(), by()).await.unwrap()
+    make(app, Change::Unlink { identity, user }).await
+}
+
+async fn move_identity(app: &App, from: Uuid, identity: Uuid, to: Uuid) -> Outcome {
+    make(app, Change::Move { identity, from, to }).await
 }
 
 /// The user's address, and whether it is verified.
@@ -86,7 +88,7 @@ async fn an_identity_that_is_moved_to_somebody_disabled_does_not_sign_in() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
-    act(&app, user(&grace), Action::Disable).await;
+    act(&app, Change::Disable { user: user(&grace) }).await;
     assert_eq!(move_identity(&app, user(&ada), identity(&ada), user(&grace)).await, Outcome::Done);
     assert_eq!(app.sign_in(&claims("ada", "ada@example.com")).await.error(), "user_disabled");
 }
@@ -130,16 +132,16 @@ async fn no_identity_goes_from_anybody_but_who_was_looked_at() {
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     let (ada_id, grace_id, identity_id) = (user(&ada), user(&grace), identity(&ada));
 
-    let moving_seen =
-        moving::preview(pool, ada_id, identity_id, grace_id).await.unwrap().unwrap().fingerprint();
-    let unlinking_seen = unlinking::preview(pool, ada_id, identity_id).await.unwrap().unwrap().fingerprint();
+    let moving = |from, identity, to| Change::Move { identity, from, to };
+    let moved = moving(ada_id, identity_id, grace_id);
+    let unlinked = Change::Unlink { identity: identity_id, user: ada_id };
+    let moving_seen = preview(pool, moved).await.fingerprint();
+    let unlinking_seen = preview(pool, unlinked).await.fingerprint();
     assert_ne!(moving_seen, unlinking_seen);
-    act(&app, ada_id, Action::Disable).await;
+    act(&app, Change::Disable { user: ada_id }).await;
     let before = everything(&app).await;
-    let moved = moving::move_identity(pool, ada_id, identity_id, grace_id, &moving_seen, by()).await;
-    assert_eq!(moved.unwrap(), Outcome::Changed);
-    let unlinked = unlinking::unlink(pool, ada_id, identity_id, &unlinking_seen, by()).await;
-    assert_eq!(unlinked.unwrap(), Outcome::Changed);
+    assert_eq!(apply(pool, moved, &moving_seen).await, Outcome::Changed);
+    assert_eq!(apply(pool, unlinked, &unlinking_seen).await, Outcome::Changed);
     for (user, identity, to) in [
         (grace_id, identity_id, ada_id),
         (ada_id, Uuid::now_v7(), grace_id),
@@ -147,10 +149,9 @@ async fn no_identity_goes_from_anybody_but_who_was_looked_at() {
         (ada_id, identity_id, ada_id),
         (Uuid::now_v7(), identity_id, grace_id),
     ] {
-        let moved = moving::move_identity(pool, user, identity, to, "", by()).await;
-        assert_eq!(moved.unwrap(), Outcome::NotFound);
+        assert_eq!(apply(pool, moving(user, identity, to), "").await, Outcome::NotFound);
     }
-    let unlinked = unlinking::unlink(pool, grace_id, identity_id, "", by()).await;
-    assert_eq!(unlinked.unwrap(), Outcome::NotFound);
+    let unlinked = Change::Unlink { identity: identity_id, user: grace_id };
+    assert_eq!(apply(pool, unlinked, "").await, Outcome::NotFound);
     assert_eq!(everything(&app).await, before);
 }

@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::audit::store::{self as event_log, Filter};
 use vestibule::admin::changes::decision::{self, Refused};
-use vestibule::admin::changes::merge as merging;
-use vestibule::admin::changes::{self, Action, Outcome};
+use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::staff::Role;
 use vestibule::store::events::record_look;
 
-use super::{STAFF, act, alive, at, by, events, everything, identity, link, merge, user};
+use super::{STAFF, act, alive, apply, at, by, events, everything, identity, link, merge, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
@@ -116,10 +115,14 @@ async fn whoever_stays_is_as_the_preview_said() {
         };
         let (from, into) = (person("from", from), person("into", into));
         let (from_id, into_id) = (user(&app.sign_in(&from).await), user(&app.sign_in(&into).await));
-        let preview = merging::preview(&app.database.pool, from_id, into_id, STAFF).await.unwrap().unwrap();
+        let change = Change::Merge { from: from_id, into: into_id };
+        let Change::Merge { from: goes, into: stays } = preview(&app.database.pool, change).await.change
+        else {
+            panic!("a merge");
+        };
         assert_eq!(merge(&app, from_id, into_id).await, Outcome::Done);
 
-        let merged = preview.verdict.unwrap();
+        let merged = decision::merged(&goes, &stays);
         // The provider says of the remaining identity what it said before, so the sign-in changes nothing.
         let stays = app.sign_in(&into).await.json()["user"].clone();
         let expected = json!([merged.email, merged.email_verified, merged.name, merged.picture]);
@@ -146,14 +149,14 @@ async fn nobody_who_is_disabled_gets_back_in_by_a_merge() {
         let (from, into) = (app.sign_in(&person("from")).await, app.sign_in(&person("into")).await);
         for (role, who) in [("from", &from), ("into", &into)] {
             if disabled == role || disabled == "both" {
-                act(&app, user(who), Action::Disable).await;
+                act(&app, Change::Disable { user: user(who) }).await;
             }
         }
         assert_eq!(merge(&app, user(&from), user(&into)).await, Outcome::Done, "{disabled}");
         for role in ["from", "into"] {
             assert_eq!(app.sign_in(&person(role)).await.error(), "user_disabled", "{disabled}");
         }
-        act(&app, user(&into), Action::Enable).await;
+        act(&app, Change::Enable { user: user(&into) }).await;
         for session in [&from, &into] {
             assert_eq!(alive(&app, session).await, (false, false), "{disabled}: what ended stays so");
         }
@@ -170,14 +173,15 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
     let (from_id, into_id) = (user(&from), user(&into));
     let other_picture =
         with(claims("into", "into@example.com"), &json!({ "picture": "https://pictures.example/new" }));
+    let merge = Change::Merge { from: from_id, into: into_id };
     for change in ["identity", "session", "picture", "identity's address", "direction", "garbage"] {
-        let seen = merging::preview(pool, from_id, into_id, STAFF).await.unwrap().unwrap().fingerprint();
-        let (mut first, mut second, mut shown) = (from_id, into_id, seen.as_str());
+        let seen = preview(pool, merge).await.fingerprint();
+        let (mut made, mut shown) = (merge, seen.as_str());
         match change {
             "identity" => {
                 link(&app, &into, "second", &at("second", "new", "")).await;
             }
-            "session" => act(&app, from_id, Action::EndSessions).await,
+            "session" => act(&app, Change::EndSessions { user: from_id }).await,
             "picture" => {
                 app.sign_in(&other_picture).await;
             }
@@ -185,21 +189,19 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
                 let address = json!({ "email": "other@example.com", "email_verified": false });
                 app.sign_in(&with(claims("from", ""), &address)).await;
             }
-            "direction" => std::mem::swap(&mut first, &mut second),
+            "direction" => made = Change::Merge { from: into_id, into: from_id },
             _ => shown = "",
         }
         let before = everything(&app).await;
-        let outcome = merging::merge(pool, first, second, shown, by()).await.unwrap();
-        assert_eq!(outcome, Outcome::Changed, "{change}");
+        assert_eq!(apply(pool, made, shown).await, Outcome::Changed, "{change}");
         assert_eq!(everything(&app).await, before, "{change}");
     }
     // A new session is no reason to look again.
-    let seen = merging::preview(pool, from_id, into_id, STAFF).await.unwrap().unwrap().fingerprint();
+    let seen = preview(pool, merge).await.fingerprint();
     app.sign_in(&other_picture).await;
-    let seen_again = merging::preview(pool, from_id, into_id, STAFF).await.unwrap().unwrap();
+    let seen_again = preview(pool, merge).await;
     assert_eq!(seen_again.fingerprint(), seen, "{seen_again:?}");
-    let outcome = merging::merge(pool, from_id, into_id, &seen, by()).await.unwrap();
-    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(apply(pool, merge, &seen).await, Outcome::Done);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,10 +219,10 @@ async fn staff_do_not_merge_themselves_away_and_nobody_with_themselves() {
         (nobody, other, Outcome::NotFound),
         (other, nobody, Outcome::NotFound),
     ] {
-        let preview = merging::preview(pool, from, into, STAFF).await.unwrap();
+        let merge = Change::Merge { from, into };
+        let preview = changes::preview(pool, merge, STAFF).await.unwrap();
         let seen = preview.map(|preview| preview.fingerprint()).unwrap_or_default();
-        let outcome = merging::merge(pool, from, into, &seen, by()).await.unwrap();
-        assert_eq!(outcome, expected);
+        assert_eq!(apply(pool, merge, &seen).await, expected);
         assert_eq!(everything(&app).await, before);
     }
 }
@@ -262,12 +264,11 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
-        pair.extend(changes::store::people(pool, &[user]).await.unwrap());
+        pair.extend(changes::store::users(pool, &[user]).await.unwrap());
     }
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
-    let merged = decision::merge(&from, &into, STAFF).unwrap();
     from.identities.pop().expect("one of two");
     let before = everything(&app).await;
-    let _ = changes::store::merge(pool, &from, &into, &merged, by()).await.unwrap();
+    let _ = changes::store::merge(pool, &from, &into, by()).await.unwrap();
     assert_eq!(everything(&app).await, before);
 }

@@ -5,19 +5,11 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::task::JoinSet;
 use uuid::Uuid;
-use vestibule::admin::changes::Outcome;
-use vestibule::admin::changes::merge as merging;
+use vestibule::admin::changes::{Change, Outcome};
 
-use super::{STAFF, alive, at, by, identity, link, user};
+use super::{alive, at, identity, link, prepared, user};
 use crate::support::app::{Answer, App};
 use crate::support::token::{claims, with};
-
-/// A merge that has been looked at, to be made while something else happens.
-async fn prepared(app: &App, from: Uuid, into: Uuid) -> impl Future<Output = Outcome> + Send + 'static {
-    let pool = app.database.pool.clone();
-    let seen = merging::preview(&pool, from, into, STAFF).await.unwrap().unwrap().fingerprint();
-    async move { merging::merge(&pool, from, into, &seen, by()).await.unwrap() }
-}
 
 async fn exists(app: &App, user: Uuid) -> bool {
     let found = sqlx::query_scalar("SELECT EXISTS (SELECT FROM users WHERE id = $1)").bind(user);
@@ -49,7 +41,7 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         let into_claims = claims(&into, &address(&into));
         let (from_first, into_first) = (app.sign_in(&from_claims).await, app.sign_in(&into_claims).await);
         let (from_id, into_id) = (user(&from_first), user(&into_first));
-        let merge = tokio::spawn(prepared(&app, from_id, into_id).await);
+        let merge = tokio::spawn(prepared(&app, Change::Merge { from: from_id, into: into_id }).await);
 
         // Now and then the provider has news of one of them, or one comes back by another identity.
         let news = json!({ "picture": format!("https://pictures.example/{round}") });
@@ -100,7 +92,7 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let from_second = app.sign_in_at("second", &at("second", &second, &address)).await;
         let into_first = app.sign_in(&claims(&into, &format!("{into}@example.com"))).await;
         let (from_id, into_id) = (user(&from_first), user(&into_first));
-        let merge = tokio::spawn(prepared(&app, from_id, into_id).await);
+        let merge = tokio::spawn(prepared(&app, Change::Merge { from: from_id, into: into_id }).await);
 
         let third = format!("{from}-third");
         let (answer, took_effect): (Answer, bool) = match round % 3 {

@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use uuid::Uuid;
-use vestibule::admin::changes::{self, Action, Outcome};
+use vestibule::admin::changes::{self, Change, Outcome, Preview};
 use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
 
@@ -50,24 +51,36 @@ async fn link(app: &App, signed_in: &Answer, provider: &str, claims: &Value) -> 
     app.as_user(&signed_in.access_token(), Method::POST, &path, Some(&body)).await
 }
 
-/// Looks at a merge, then makes it.
+async fn preview(pool: &PgPool, change: Change) -> Preview {
+    changes::preview(pool, change, STAFF).await.unwrap().expect("users, and an identity of theirs")
+}
+
+/// Makes the change that has been looked at.
+async fn apply(pool: &PgPool, change: Change, seen: &str) -> Outcome {
+    changes::apply(pool, change, Some(seen), by()).await.unwrap()
+}
+
+/// Looks at a change, then makes it.
+async fn make(app: &App, change: Change) -> Outcome {
+    let pool = &app.database.pool;
+    apply(pool, change, &preview(pool, change).await.fingerprint()).await
+}
+
+/// A change that has been looked at, to be made while something else happens.
+async fn prepared(app: &App, change: Change) -> impl Future<Output = Outcome> + Send + 'static {
+    let pool = app.database.pool.clone();
+    let seen = preview(&pool, change).await.fingerprint();
+    async move { apply(&pool, change, &seen).await }
+}
+
 async fn merge(app: &App, from: Uuid, into: Uuid) -> Outcome {
-    let pool = &app.database.pool;
-    let preview = changes::merge::preview(pool, from, into, STAFF).await.unwrap().expect("two users");
-    let seen = preview.fingerprint();
-    changes::merge::merge(pool, from, into, &seen, by()).await.unwrap()
+    make(app, Change::Merge { from, into }).await
 }
 
-/// Looks at a move, then makes it.
-async fn move_identity(app: &App, from: Uuid, identity: Uuid, to: Uuid) -> Outcome {
-    let pool = &app.database.pool;
-    let preview = changes::move_identity::preview(pool, from, identity, to).await.unwrap();
-    let seen = preview.expect("an identity of the first of two users").fingerprint();
-    changes::move_identity::move_identity(pool, from, identity, to, &seen, by()).await.unwrap()
-}
-
-async fn act(app: &App, user: Uuid, action: Action) {
-    assert_eq!(changes::act(&app.database.pool, user, action, by()).await.unwrap(), Outcome::Done);
+/// Makes a change that nobody looks at before.
+async fn act(app: &App, change: Change) {
+    let outcome = changes::apply(&app.database.pool, change, None, by()).await;
+    assert_eq!(outcome.unwrap(), Outcome::Done);
 }
 
 /// Whether the session lives: (by its access token, by its refresh token).

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tokio::sync::Barrier;
 use uuid::Uuid;
-use vestibule::admin::changes::{Outcome, delete, merge, move_identity};
+use vestibule::admin::changes::{Change, Outcome};
 
-use super::{STAFF, by};
+use super::prepared;
 use crate::support::app::App;
 
 const ROUNDS: usize = 150;
@@ -61,13 +61,6 @@ async fn clear(app: &App) {
     sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
 }
 
-/// A merge that has been looked at.
-async fn prepared(app: &App, from: Uuid, into: Uuid) -> impl Future<Output = Outcome> {
-    let pool = &app.database.pool;
-    let seen = merge::preview(pool, from, into, STAFF).await.unwrap().unwrap().fingerprint();
-    async move { merge::merge(pool, from, into, &seen, by()).await.unwrap() }
-}
-
 /// Whether that is how it ends for whoever comes too late.
 fn too_late(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Changed | Outcome::NotFound)
@@ -79,9 +72,10 @@ async fn of_two_merges_of_the_same_people_exactly_one_happens() {
     for round in 0..2 * ROUNDS {
         let ((one, _), (other, _)) = (person(&app, "one").await, person(&app, "other").await);
         let opposite = round % 2 == 0;
-        let second =
-            if opposite { prepared(&app, other, one).await } else { prepared(&app, one, other).await };
-        let first = prepared(&app, one, other).await;
+        let change = Change::Merge { from: one, into: other };
+        let reverse = Change::Merge { from: other, into: one };
+        let second = prepared(&app, if opposite { reverse } else { change }).await;
+        let first = prepared(&app, change).await;
         let (first, second) = at_once(first, second).await;
 
         let done = [first, second].map(|outcome| outcome == Outcome::Done);
@@ -100,18 +94,14 @@ async fn of_two_merges_of_the_same_people_exactly_one_happens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_who_move_one_identity_to_different_people_one_does() {
     let app = App::start().await;
-    let pool = &app.database.pool;
     for round in 0..ROUNDS {
         let (from, identity) = person(&app, "from").await;
         let mut targets = Vec::new();
         let mut moves = Vec::new();
         for name in ["one", "other"] {
             let to = person(&app, name).await.0;
-            let seen = move_identity::preview(pool, from, identity, to).await.unwrap().unwrap().fingerprint();
             targets.push(to);
-            moves.push(async move {
-                move_identity::move_identity(pool, from, identity, to, &seen, by()).await.unwrap()
-            });
+            moves.push(prepared(&app, Change::Move { identity, from, to }).await);
         }
         let second = moves.pop().unwrap();
         let (first, second) = at_once(moves.pop().unwrap(), second).await;
@@ -135,15 +125,12 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
     let app = App::start().await;
-    let pool = &app.database.pool;
     for round in 0..ROUNDS {
         let ((from, _), (into, _)) = (person(&app, "from").await, person(&app, "into").await);
         let target = if round % 2 == 0 { from } else { into };
-        let seen = delete::preview(pool, target, STAFF).await.unwrap().unwrap().fingerprint();
-        let merging = prepared(&app, from, into).await;
-        let deleting = delete::delete(pool, target, &seen, by());
+        let deleting = prepared(&app, Change::Delete { user: target }).await;
+        let merging = prepared(&app, Change::Merge { from, into }).await;
         let (merged, deleted) = at_once(merging, deleting).await;
-        let deleted = deleted.unwrap();
 
         assert!(
             (merged == Outcome::Done) != (deleted == Outcome::Done),
