@@ -33,11 +33,12 @@ use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{Limits, Pruned};
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, SharedStatements};
+use crate::store::pool;
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
-use crate::web::database::{self, Db, PostgresPool};
+use crate::web::database::{Db, PostgresPool};
 use crate::web::drain::Drain;
 use crate::web::exact_path::ExactPath;
 use crate::web::metrics::Metrics;
@@ -66,7 +67,7 @@ pub enum Error {
     Config(#[from] config::Error),
     /// The database's settings cannot be used.
     #[error(transparent)]
-    Settings(#[from] database::Error),
+    Settings(#[from] pool::Error),
     /// The database does not answer, or refuses the connection.
     #[error("the database cannot be used: {0}; check DATABASE_URL, and that PostgreSQL runs and accepts it")]
     Database(#[source] sqlx::Error),
@@ -113,7 +114,7 @@ pub enum Error {
 /// # Errors
 /// The database cannot be used, or its schema is not one that this program knows.
 pub async fn migrate(figment: &Figment) -> Result<(), Error> {
-    let settings = database::Settings::read(&figment.focus(DATABASE))?;
+    let settings = pool::Settings::read(&figment.focus(DATABASE))?;
     settings.warn_of_plain_text()?;
     let options = settings.connect_options()?;
     let mut turn = options.connect().await.map_err(Error::Database)?;
@@ -143,12 +144,12 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)?;
-    Ok(Db::from(PostgresPool::init(&figment.focus(DATABASE)).await?).pool().clone())
+    Ok(pool::Settings::read(&figment.focus(DATABASE))?.pool()?)
 }
 
 /// Returns the options for a connection to the database.
 fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
-    Ok(database::Settings::read(&figment.focus(DATABASE))?.connect_options()?)
+    Ok(pool::Settings::read(&figment.focus(DATABASE))?.connect_options()?)
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
@@ -207,7 +208,7 @@ impl Start {
 /// See [`Error`].
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let lanes = database::Settings::read(&config.figment.focus(DATABASE))?.lanes(CONNECTIONS)?;
+    let lanes = pool::Settings::read(&config.figment.focus(DATABASE))?.lanes(CONNECTIONS)?;
     let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?;

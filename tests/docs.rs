@@ -15,7 +15,7 @@ const RUNBOOK: &str = "docs/runbook.md";
 const START: [(&str, &[&str]); 9] = [
     ("", &["src/app.rs"]),
     ("config::Error", &[]),
-    ("database::Error", &["src/web/database.rs"]),
+    ("pool::Error", &["src/store/pool.rs"]),
     ("MigrateError", &[]),
     ("store::Error", &["src/store/error.rs"]),
     ("signing_key::Error", &["src/keys/signing_key.rs", "src/keys/seal.rs"]),

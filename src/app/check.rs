@@ -15,8 +15,8 @@ use crate::keys::rotation::Rotation;
 use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
 use crate::store::migrations::{self, Difference};
+use crate::store::pool::Settings;
 use crate::store::{pooler, server};
-use crate::web::database::Settings;
 
 /// The timeout of the connection to the database.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ pub mod forget;
 pub mod identities;
 pub mod migrations;
 pub mod partitions;
+pub mod pool;
 pub mod pooler;
 pub mod prune;
 pub mod reauthentication;

@@ -1,20 +1,15 @@
 //! The PostgreSQL connection pool that Rocket manages. It implements `rocket_db_pools`' `Pool` over a current sqlx,
 //! since that crate's own sqlx support pins a release with an advisory (RUSTSEC-2024-0363).
 
-use std::str::FromStr;
-use std::time::Duration;
-
-use figment::{self, Figment};
-use log::LevelFilter;
+use figment::Figment;
 use rocket_db_pools::{Database, Pool};
-use serde::Deserialize;
+use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions, Postgres};
+use sqlx::postgres::PgPool;
 
 use super::openapi::problems::Fails;
 use super::problem::Kind;
-use crate::store::doubt;
+use crate::store::pool::{Error, Settings};
 
 /// The service's database, configured by `[default.databases.vestibule]`.
 #[derive(Debug, Database)]
@@ -40,141 +35,6 @@ impl Fails for Db {
 #[derive(Debug)]
 pub struct PostgresPool(PgPool);
 
-/// The settings of the database. Durations are in seconds.
-#[derive(Debug, Deserialize)]
-pub struct Settings {
-    url: String,
-    #[serde(default)]
-    min_connections: u32,
-    max_connections: Option<u32>,
-    #[serde(default = "two")]
-    connect_timeout: u64,
-    idle_timeout: Option<u64>,
-}
-
-const fn two() -> u64 {
-    2
-}
-
-/// The settings cannot be used, or the database failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A setting is missing or has the wrong type.
-    #[error("the database's settings cannot be read: {0}")]
-    Settings(#[source] Box<figment::Error>),
-    /// The URL cannot be parsed.
-    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` cannot be used: {0}; correct it")]
-    Url(#[source] sqlx::Error),
-    /// The database failed.
-    #[error(transparent)]
-    Sqlx(#[from] sqlx::Error),
-}
-
-impl Settings {
-    /// Reads a figment focused on `databases.vestibule`.
-    ///
-    /// # Errors
-    /// A setting is missing or has the wrong type.
-    pub fn read(figment: &Figment) -> Result<Self, Error> {
-        figment.extract().map_err(|error| Error::Settings(Box::new(error)))
-    }
-
-    /// Returns the options for a connection.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
-    pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
-        let options = PgConnectOptions::from_str(&self.url)
-            .map_err(Error::Url)?
-            .application_name("vestibule")
-            // No request waits for longer than a user would. The store maps these timeouts to its errors.
-            .options([
-                ("lock_timeout", "2s"),
-                ("statement_timeout", "10s"),
-                ("idle_in_transaction_session_timeout", "10s"),
-            ]);
-        // sqlx's events are for `telemetry::database` and never become log lines.
-        let options = options.log_statements(LevelFilter::Trace);
-        Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
-    }
-
-    /// Returns `true` if the database runs on this machine.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
-    pub fn is_here(&self) -> Result<bool, Error> {
-        let options = self.connect_options()?;
-        let host = options.get_host();
-        Ok(options.get_socket().is_some()
-            || host.starts_with('/')
-            || host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
-    }
-
-    /// Logs a warning if the connections to a remote database may be unencrypted.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
-    pub fn warn_of_plain_text(&self) -> Result<(), Error> {
-        let options = self.connect_options()?;
-        let sealed = matches!(
-            options.get_ssl_mode(),
-            PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
-        );
-        if !self.is_here()? && !sealed {
-            tracing::warn!(
-                "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own"
-            );
-        }
-        Ok(())
-    }
-
-    /// Opens a connection pool for the statements that sign-ins and refreshes share. They read arrays, for which
-    /// planning each time would cost more than a small batch, and look up each element by a key instead of scanning.
-    ///
-    /// # Errors
-    /// The settings cannot be used.
-    pub fn lanes(&self, connections: u32) -> Result<PgPool, Error> {
-        let options = self.connect_options()?.options([
-            // A batch must not wait long for one row's lock.
-            ("lock_timeout", "50ms"),
-            ("plan_cache_mode", "force_generic_plan"),
-            ("enable_seqscan", "off"),
-            ("enable_hashjoin", "off"),
-            ("enable_mergejoin", "off"),
-            ("jit", "off"),
-        ]);
-        Ok(self.pool_options().max_connections(connections).connect_lazy_with(options))
-    }
-
-    fn pool(&self) -> Result<PgPool, Error> {
-        // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
-        let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));
-        Ok(options.connect_lazy_with(self.connect_options()?))
-    }
-
-    fn pool_options(&self) -> PgPoolOptions {
-        let idle = Duration::from_secs(1);
-        PgPoolOptions::new()
-            .min_connections(self.min_connections)
-            .acquire_time_level(LevelFilter::Trace)
-            .acquire_timeout(Duration::from_secs(self.connect_timeout))
-            .idle_timeout(self.idle_timeout.map(Duration::from_secs))
-            // A test before each statement would cost a round trip, so only a connection that was idle or is in
-            // doubt is tested.
-            .test_before_acquire(false)
-            .before_acquire(move |connection, meta| {
-                Box::pin(async move {
-                    let trusted = meta.idle_for < idle && !doubt::prevails();
-                    Ok(trusted || doubt::is_sound(connection).await.unwrap_or(false))
-                })
-            })
-            .after_release(|connection, _| {
-                Box::pin(async move { Ok(!doubt::prevails() || doubt::is_sound(connection).await?) })
-            })
-    }
-}
-
 #[rocket::async_trait]
 impl Pool for PostgresPool {
     type Connection = PoolConnection<Postgres>;
@@ -189,6 +49,6 @@ impl Pool for PostgresPool {
     }
 
     /// Does nothing. Rocket calls this while requests are still in flight, and closing the pool would fail them.
-    /// `service` closes it afterwards.
+    /// `app` closes it afterwards.
     async fn close(&self) {}
 }
