@@ -67,9 +67,13 @@ impl<User, Identity> Change<User, Identity> {
     /// Returns the user whom the change is made to.
     pub const fn user(&self) -> &User {
         match self {
-            Self::Merge { from: user, .. } | Self::Move { from: user, .. } => user,
-            Self::Delete { user } | Self::Unlink { user, .. } => user,
-            Self::Disable { user } | Self::Enable { user } | Self::EndSessions { user } => user,
+            Self::Delete { user }
+            | Self::Merge { from: user, .. }
+            | Self::Move { from: user, .. }
+            | Self::Unlink { user, .. }
+            | Self::Disable { user }
+            | Self::Enable { user }
+            | Self::EndSessions { user } => user,
         }
     }
 
