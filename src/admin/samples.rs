@@ -1,7 +1,9 @@
 //! The values in the samples of the pages.
 
+use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::changes::decision::{LinkedIdentity, UserState};
 use super::person::Person;
 
 /// A hostile name that a user may choose.
@@ -25,4 +27,39 @@ pub(super) fn person(disabled: bool) -> Person {
 /// Returns a user of whom only the id is known.
 pub(super) fn nobody() -> Person {
     Person { email: None, email_verified: false, name: None, providers: Vec::new(), ..person(false) }
+}
+
+/// Returns a user with all fields and one identity.
+pub(super) fn user(disabled: bool) -> UserState {
+    let identity = LinkedIdentity {
+        id: Uuid::max(),
+        provider: NASTY.into(),
+        subject: NASTY.into(),
+        email: Some("ada@example.com".into()),
+        sessions: 2,
+    };
+    UserState {
+        email: Some("ada@example.com".into()),
+        email_verified: !disabled,
+        name: Some(NASTY.into()),
+        picture: Some(NASTY.into()),
+        disabled_at: disabled.then_some(OffsetDateTime::UNIX_EPOCH),
+        identities: vec![identity],
+        ..user_without_data()
+    }
+}
+
+/// Returns a user with nothing but an id.
+pub(super) fn user_without_data() -> UserState {
+    UserState {
+        id: Uuid::max(),
+        email: None,
+        email_verified: false,
+        name: None,
+        picture: None,
+        created_at: OffsetDateTime::UNIX_EPOCH,
+        updated_at: OffsetDateTime::UNIX_EPOCH,
+        disabled_at: None,
+        identities: Vec::new(),
+    }
 }

@@ -124,20 +124,11 @@ pub fn merged(from: &UserState, into: &UserState) -> Merged {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::samples;
 
     fn user(email: Option<&str>, email_verified: bool, name: Option<&str>) -> UserState {
-        let epoch = OffsetDateTime::UNIX_EPOCH;
-        UserState {
-            id: Uuid::now_v7(),
-            email: email.map(str::to_owned),
-            email_verified,
-            name: name.map(str::to_owned),
-            picture: None,
-            created_at: epoch,
-            updated_at: epoch,
-            disabled_at: None,
-            identities: Vec::new(),
-        }
+        let (email, name) = (email.map(str::to_owned), name.map(str::to_owned));
+        UserState { email, email_verified, name, ..samples::user_without_data() }
     }
 
     fn disabled(user: UserState) -> UserState {
@@ -195,13 +186,7 @@ mod tests {
 
     #[test]
     fn the_last_identity_goes_only_where_an_address_leads_back() {
-        let identity = LinkedIdentity {
-            id: Uuid::now_v7(),
-            provider: "idp".into(),
-            subject: "s".into(),
-            email: None,
-            sessions: 2,
-        };
+        let identity = samples::user(false).identities.remove(0);
         for (email, verified, identities, expected) in [
             (Some("ada@example.com"), true, 1, None),
             (Some("ada@example.com"), false, 1, Some(Refused::LastIdentity)),

@@ -93,10 +93,7 @@ pub async fn merge(pool: &PgPool, from: &UserState, into: &UserState, by: By<'_>
 }
 
 /// Moves an identity from one user to another; see `move_identity.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
-pub async fn move_identity(
+pub(super) async fn move_identity(
     pool: &PgPool,
     identity: Uuid,
     from: &UserState,
@@ -120,10 +117,12 @@ pub async fn move_identity(
 }
 
 /// Unlinks a user's identity; see `unlink_identity_by_staff.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
-pub async fn unlink(pool: &PgPool, identity: Uuid, user: &UserState, by: By<'_>) -> Result<Outcome, Error> {
+pub(super) async fn unlink(
+    pool: &PgPool,
+    identity: Uuid,
+    user: &UserState,
+    by: By<'_>,
+) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/unlink_identity_by_staff.sql",
         pool,
@@ -137,9 +136,12 @@ pub async fn unlink(pool: &PgPool, identity: Uuid, user: &UserState, by: By<'_>)
 }
 
 /// Makes the change that `event` names; see `act.sql`. It needs that role or a higher one.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
-pub async fn act(pool: &PgPool, user: Uuid, event: &str, role: Role, by: By<'_>) -> Result<Outcome, Error> {
+pub(super) async fn act(
+    pool: &PgPool,
+    user: Uuid,
+    event: &str,
+    role: Role,
+    by: By<'_>,
+) -> Result<Outcome, Error> {
     change!("src/admin/changes/act.sql", pool, by, role, user, event, Uuid::now_v7())
 }

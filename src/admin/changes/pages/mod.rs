@@ -8,14 +8,14 @@ use rocket::http::Status;
 use rocket::outcome::try_outcome;
 use rocket::request::{FromRequest, Outcome as Guarded, Request};
 use rocket::response::Redirect;
-use rocket::{Responder, Route, get, post, routes};
+use rocket::{Either, Route, get, post, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::done;
 use crate::admin::access_log::{Look, record};
-use crate::admin::changes::decision::UserState;
+use crate::admin::changes::decision::{LinkedIdentity, UserState};
 use crate::admin::changes::{Change, Outcome, Preview, apply, preview};
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
@@ -37,29 +37,14 @@ struct UserCard {
     /// The user's part in the change.
     part: &'static str,
     person: Person,
-    identities: Vec<Identity>,
+    identities: Vec<LinkedIdentity>,
     /// The number of live sessions.
     sessions: i64,
 }
 
-#[derive(Serialize)]
-struct Identity {
-    provider: String,
-    subject: String,
-    email: Option<String>,
-    /// True for the single identity that the change is made to.
-    affected: bool,
-}
-
 impl UserCard {
-    fn new(part: &'static str, user: &UserState, affected: Option<Uuid>) -> Self {
-        let identities = user.identities.iter().map(|identity| Identity {
-            provider: identity.provider.clone(),
-            subject: identity.subject.clone(),
-            email: identity.email.clone(),
-            affected: affected == Some(identity.id),
-        });
-        Self { part, identities: identities.collect(), person: user.into(), sessions: user.sessions() }
+    fn new(part: &'static str, user: &UserState) -> Self {
+        Self { part, person: user.into(), identities: user.identities.clone(), sessions: user.sessions() }
     }
 }
 
@@ -71,6 +56,8 @@ pub(in crate::admin) struct PreviewPage {
     person: Uuid,
     name: String,
     cards: Vec<UserCard>,
+    /// The single identity that the change is made to.
+    identity: Option<Uuid>,
     changes: Vec<String>,
     warnings: Vec<String>,
     /// The reason that the change is not permitted.
@@ -96,46 +83,22 @@ impl View for PreviewPage {
 
     #[cfg(test)]
     fn samples() -> Vec<Self> {
-        use crate::admin::samples::{self, NASTY};
-        let card = |disabled: bool| {
-            let identity = |email: Option<&str>, affected| Identity {
-                provider: NASTY.into(),
-                subject: NASTY.into(),
-                email: email.map(Into::into),
-                affected,
-            };
-            let identities = vec![identity(Some(NASTY), true), identity(None, false)];
-            UserCard { part: "Stays", person: samples::person(disabled), identities, sessions: 2 }
-        };
-        let nobody =
-            UserCard { part: "Goes", person: samples::nobody(), identities: Vec::new(), sessions: 0 };
-        let full = |stale: bool| Self {
-            title: words::MERGE,
-            person: Uuid::max(),
-            name: NASTY.into(),
-            cards: vec![card(stale), card(!stale)],
-            changes: vec![NASTY.into(), NASTY.into()],
-            warnings: vec![NASTY.into()],
-            refused: None,
-            stale,
-            reverse: Some("/admin/users".into()),
-            action: "/admin/users".into(),
-            other: Some(("into", Uuid::max())),
-            fingerprint: "fingerprint".into(),
-            reason: NASTY.into(),
-            hint: Some(words::NOTHING_PERSONAL),
-            button: "Merge",
-        };
-        let bare = Self {
-            refused: Some(words::OWN_ACCOUNT),
-            cards: vec![nobody],
-            other: None,
-            warnings: Vec::new(),
-            reverse: None,
-            hint: None,
-            ..full(false)
-        };
-        vec![full(false), full(true), bare]
+        use crate::admin::changes::decision::Refused;
+        use crate::admin::samples::{NASTY, user, user_without_data};
+        let page = |change, refused| Self::new(&Preview { change, refused }).expect("it is previewed");
+        let identity = || user(false).identities.remove(0);
+        let changes = [
+            Change::Delete { user: user(true) },
+            Change::Merge { from: user(true), into: user(false) },
+            Change::Merge { from: user_without_data(), into: user(true) },
+            Change::Merge { from: user(false), into: user_without_data() },
+            Change::Move { identity: identity(), from: user(false), to: user_without_data() },
+            Change::Unlink { identity: identity(), user: user(false) },
+        ];
+        let refused = page(Change::Delete { user: user(false) }, Some(Refused::OwnAccount));
+        let stale = page(Change::Delete { user: user(false) }, None);
+        let stale = Self { stale: true, reason: NASTY.into(), ..stale };
+        changes.into_iter().map(|change| page(change, None)).chain([refused, stale]).collect()
     }
 }
 
@@ -144,8 +107,8 @@ impl PreviewPage {
     fn new(preview: &Preview) -> Option<Self> {
         let change = &preview.change;
         let user = change.user();
-        let affected = change.identity().map(|identity| identity.id);
-        let card = |part, user| UserCard::new(part, user, affected);
+        let identity = change.identity().map(|identity| identity.id);
+        let card = UserCard::new;
         let (title, cards, button) = match change {
             Change::Delete { user } => ("Delete a user", vec![card("Goes", user)], "Delete for good"),
             Change::Merge { from, into } => {
@@ -170,12 +133,13 @@ impl PreviewPage {
             person: user.id,
             name: words::name(user),
             cards,
+            identity,
             changes: effects.changes,
             warnings: effects.warnings,
             refused: preview.refused.map(words::refused),
             stale: false,
             reverse,
-            action: path(user.id, affected, change.name()),
+            action: path(user.id, identity, change.name()),
             other,
             fingerprint: preview.fingerprint(),
             reason: String::new(),
@@ -185,13 +149,8 @@ impl PreviewPage {
     }
 }
 
-/// The answer to a confirmed change.
-#[derive(Responder)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
-enum Answer {
-    Done(Redirect),
-    Again(Page),
-}
+/// The answer to a confirmed change: the way to the changed user, or the preview again.
+type Answer = Either<Redirect, Page>;
 
 /// The parts of a request that all handlers here need.
 ///
@@ -238,10 +197,10 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
         match apply(self.db.pool(), change, seen, by).await? {
             // The audit shows what is left of the user.
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                Ok(Answer::Done(Redirect::to(format!("/admin/audit?user={user}"))))
+                Ok(Either::Left(Redirect::to(format!("/admin/audit?user={user}"))))
             }
             Outcome::Done => {
-                Ok(Answer::Done(Redirect::to(format!("/admin/users/{kept}?done={}", change.name()))))
+                Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={}", change.name()))))
             }
             Outcome::NotFound => Err(Status::NotFound.into()),
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
@@ -252,7 +211,7 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
                 let page = preview.as_ref().and_then(PreviewPage::new).ok_or(Status::NotFound)?;
                 let (stale, reason) = (page.refused.is_none(), form.get("reason").unwrap_or_default().into());
                 let page = self.show(&PreviewPage { stale, reason, ..page }).await?;
-                Ok(Answer::Again(page.with(Status::Conflict)))
+                Ok(Either::Right(page.with(Status::Conflict)))
             }
         }
     }

@@ -8,7 +8,7 @@ pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =
     "Where one person has become two users. Find the other one, and choose which of them stays.";
 pub(super) const MOVE: &str = "Move an identity";
-pub(super) const OWN_ACCOUNT: &str = "This is your own account: it has your address, verified. Nobody deletes or disables \
+const OWN_ACCOUNT: &str = "This is your own account: it has your address, verified. Nobody deletes or disables \
                                       themselves here. Ask another admin.";
 const LAST_IDENTITY: &str = "It is the last identity, and no verified e-mail address leads back: nobody could sign in to this \
                              user any more. Move it to the user whose it is, merge the two, or delete this one.";
