@@ -1,13 +1,13 @@
 //! The list of users, searched and filtered, on pages or as a file.
 
-mod asked;
 mod export;
+mod query;
 pub mod store;
 
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
 
-use self::asked::{Asked, Query};
+use self::query::{Asked, Query};
 use self::store::search::{Found, search};
 use self::store::{Cursor, ListedUser, Sort, Status, count};
 use super::csv::Csv;

@@ -3,7 +3,7 @@
 use sqlx::PgPool;
 
 use super::PAGE;
-use super::asked::Asked;
+use super::query::Asked;
 use crate::admin::csv::Rows;
 use crate::admin::fields::NothingMatches;
 use crate::admin::users::store::search::search;
