@@ -3,7 +3,7 @@
 use sqlx::PgPool;
 
 use super::PAGE;
-use super::query::Asked;
+use super::query::ListQuery;
 use crate::admin::csv::Rows;
 use crate::admin::fields::NothingMatches;
 use crate::admin::users::store::search::search;
@@ -30,11 +30,11 @@ enum Next {
 }
 
 impl Export {
-    pub fn new(asked: &Asked, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
-        let next = match asked.filters(zone) {
+    pub fn new(query: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
+        let next = match query.filters(zone) {
             Err(NothingMatches) => Next::End,
-            Ok(filters) if asked.q.is_empty() => Next::List { filters, sort: asked.sort(), start: None },
-            Ok(filters) => Next::Search { text: asked.q.clone(), providers, filters },
+            Ok(filters) if query.q.is_empty() => Next::List { filters, sort: query.sort, start: None },
+            Ok(filters) => Next::Search { text: query.q.clone(), providers, filters },
         };
         Self { pool, next }
     }
