@@ -72,7 +72,7 @@ fn main() {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("import_bench");
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
-    let postgres = Postgres::start(Options::new(directory.join("postgres"))).unwrap();
+    let postgres = Postgres::start(&Options::new(directory.join("postgres"))).unwrap();
     let bench = Bench { postgres, rows, directory };
     let [people, bare] = bench.files();
 

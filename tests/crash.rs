@@ -43,7 +43,7 @@ async fn post(client: &reqwest::Client, url: &str, path: &str, body: &Value) -> 
 async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crash");
     let _ = std::fs::remove_dir_all(&root);
-    let mut postgres = Postgres::start(Options::new(&root)).unwrap();
+    let mut postgres = Postgres::start(&Options::new(&root)).unwrap();
     postgres.ensure_database("crash").unwrap();
     let database = postgres.url("crash");
     let provider = Arc::new(Provider::start().await);
@@ -123,7 +123,7 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
         }
         if both {
             drop(postgres);
-            postgres = Postgres::start(Options::new(&root)).unwrap();
+            postgres = Postgres::start(&Options::new(&root)).unwrap();
         }
     }
 

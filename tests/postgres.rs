@@ -61,7 +61,7 @@ fn options(root: &Path, durable: bool) -> (Options, Lines) {
 }
 
 fn start(root: &Path) -> Postgres {
-    Postgres::start(options(root, false).0).unwrap()
+    Postgres::start(&options(root, false).0).unwrap()
 }
 
 fn mentions(lines: &Lines, words: &str) -> bool {
@@ -114,7 +114,7 @@ fn park(root: &Path) -> Command {
 fn park_here() {
     let mut options = Options::new(std::env::var_os("PARK_ROOT").expect("run by another test"));
     options.progress = Arc::new(|line| eprintln!("{line}"));
-    let started = Postgres::start(options).and_then(|postgres| {
+    let started = Postgres::start(&options).and_then(|postgres| {
         postgres.ensure_database("app")?;
         Ok(postgres)
     });
@@ -166,7 +166,7 @@ fn data_dir(root: &Path) -> Option<PathBuf> {
 fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     let scratch = Scratch::new();
     let (options, lines) = options(&scratch.root(), true);
-    let postgres = Postgres::start(options).unwrap();
+    let postgres = Postgres::start(&options).unwrap();
     assert!(mentions(&lines, "first start only"));
 
     for _ in 0..2 {
@@ -203,7 +203,7 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
 fn a_killed_server_is_started_again_with_every_committed_row() {
     for durable in [true, false] {
         let scratch = Scratch::new();
-        let again = || Postgres::start(options(&scratch.root(), durable).0).unwrap();
+        let again = || Postgres::start(&options(&scratch.root(), durable).0).unwrap();
         let mut postgres = again();
         let url = postgres.url("postgres");
         ask(&url, "CREATE TABLE t (i int)").unwrap();
@@ -244,7 +244,7 @@ fn a_server_with_other_settings_than_those_of_an_earlier_run_replaces_it() {
     assert_eq!(ask(&url, "SHOW fsync").unwrap(), "on");
 
     let (options, lines) = options(&scratch.root(), false);
-    let postgres = Postgres::start(options).unwrap();
+    let postgres = Postgres::start(&options).unwrap();
     assert_ne!(postgres.pid().unwrap(), left);
     assert_eq!(ask(&url, "SHOW fsync").unwrap(), "off");
     assert!(mentions(&lines, "stopping the PostgreSQL of an earlier run"));
@@ -317,7 +317,7 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
 fn a_second_program_is_refused_and_told_who_holds_the_root() {
     let scratch = Scratch::new();
     let (program, _) = owner(&scratch.root());
-    let error = Postgres::start(options(&scratch.root(), false).0).unwrap_err();
+    let error = Postgres::start(&options(&scratch.root(), false).0).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::InUse { .. }));
     assert!(text.contains(&format!("process {}", program.id())), "{text}");
@@ -384,7 +384,7 @@ fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
     let mut places = Vec::new();
     for _ in 0..2 {
         let (options, lines) = options(&scratch.root(), false);
-        let postgres = Postgres::start(options).unwrap();
+        let postgres = Postgres::start(&options).unwrap();
         assert!(mentions(&lines, "the database is kept in"));
         assert_eq!(ask(&postgres.url("postgres"), "SELECT 1").unwrap(), "1");
         places.push(postgres.data_dir().parent().unwrap().to_owned());
@@ -409,7 +409,7 @@ fn a_server_that_cannot_start_says_why_on_one_line() {
     let scratch = Scratch::new();
     let (mut options, _) = options(&scratch.root(), false);
     options.settings = vec![("shared_buffers".to_owned(), "nonsense".to_owned())];
-    let error = Postgres::start(options).unwrap_err();
+    let error = Postgres::start(&options).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::NotStarted(..)));
     assert!(text.contains("nonsense"), "{text}");

@@ -74,7 +74,7 @@ impl Setting {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let options = Options { settings: settings.into(), ..Options::new(&folder) };
-        let postgres = Postgres::start(options).expect("PostgreSQL starts");
+        let postgres = Postgres::start(&options).expect("PostgreSQL starts");
         let key = Key::generate();
         let provider_port = free_port();
         let provider = stand_in::start("provider", provider_port, &key.jwks());

@@ -77,7 +77,7 @@ pub struct Development {
 /// See [`Error`].
 pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
     prepare_with(figment, |options| {
-        let postgres = Postgres::start(options)?;
+        let postgres = Postgres::start(&options)?;
         Ok((postgres.url(DATABASE), Some(postgres)))
     })
 }
@@ -91,7 +91,7 @@ pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error>
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Err(Error::Release);
     }
-    prepare_with(figment, |options| match Postgres::start(options.clone()) {
+    prepare_with(figment, |options| match Postgres::start(&options) {
         Ok(postgres) => Ok((postgres.url(DATABASE), Some(postgres))),
         Err(postgres::Error::InUse { .. }) => Ok((Postgres::url_beside(&options, DATABASE)?, None)),
         Err(error) => Err(error),

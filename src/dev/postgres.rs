@@ -32,7 +32,6 @@ pub const ROLE: &str = "vestibule";
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The kind of server and its directory.
-#[derive(Clone)]
 pub struct Options {
     /// The directory of the cluster, the server's log and the lock, e.g. `<project>/.vestibule`. It is created if
     /// missing.
@@ -88,11 +87,11 @@ impl Postgres {
     /// # Errors
     ///
     /// Any [`Error`]: each names the problem and the remedy in one line.
-    pub fn start(options: Options) -> Result<Self, Error> {
+    pub fn start(options: &Options) -> Result<Self, Error> {
         let (root, server) = options.server()?;
         let postgres = Self { _lock: lock::acquire(&root)?, server };
-        cluster::ensure(&root, &postgres.server, &options)?;
-        postgres.server.run(&options)?;
+        cluster::ensure(&root, &postgres.server, options)?;
+        postgres.server.run(options)?;
         Ok(postgres)
     }
 

@@ -24,7 +24,7 @@ const SLOWLY: Duration = Duration::from_millis(700);
 /// A server of the test's own, which can be stopped, with nothing in it.
 pub fn server() -> Postgres {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy-outage");
-    Postgres::start(Options { durable: false, ..Options::new(root) }).unwrap()
+    Postgres::start(&Options { durable: false, ..Options::new(root) }).unwrap()
 }
 
 /// The service's own words, with the time to come back.

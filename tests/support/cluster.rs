@@ -27,7 +27,7 @@ pub async fn cluster() -> &'static Postgres {
 async fn start() -> Postgres {
     let root = concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME"));
     let options = Options { durable: false, max_connections: 400, ..Options::new(root) };
-    let postgres = Postgres::start(options).expect("PostgreSQL starts");
+    let postgres = Postgres::start(&options).expect("PostgreSQL starts");
     stop_with_this_program(&postgres);
     let mut admin = connect(&postgres, "postgres").await;
     let leftovers: Vec<String> =

@@ -38,9 +38,9 @@ impl Account {
             let output = Command::new("id").args([which, name]).output().ok()?;
             String::from_utf8(output.stdout).ok()?.trim().parse().ok()
         };
-        let (uid, gid) = (id("-u")?, id("-g")?);
+        let (uid, group) = (id("-u")?, id("-g")?);
         // A second name for root would not drop privileges.
-        (uid != 0).then_some(Self { uid, other: Some((name, gid)) })
+        (uid != 0).then_some(Self { uid, other: Some((name, group)) })
     }
 
     /// Returns a command that runs as this user in `dir`. The spawn fails if the user cannot enter the directory,
@@ -48,10 +48,10 @@ impl Account {
     pub(super) fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = plain(program);
         command.current_dir(dir);
-        if let Some((_, gid)) = self.other {
+        if let Some((_, group)) = self.other {
             // For a root parent, std calls setgid, then setgroups(0, NULL), then setuid, so no supplementary group
             // of root remains.
-            command.uid(self.uid).gid(gid).env_remove("HOME");
+            command.uid(self.uid).gid(group).env_remove("HOME");
         }
         command
     }

@@ -54,12 +54,12 @@ fn found() -> Vec<Installation> {
         // PATH often has only a link to the server itself.
         examine(fs::canonicalize(dir.join("postgres")).ok()?.parent()?).ok()
     });
-    let packages = PACKAGED.iter().flat_map(|(parent, prefix)| {
+    let versions = PACKAGED.iter().flat_map(|(parent, prefix)| {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
         entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
     });
     let mut packaged: Vec<_> =
-        packages.filter_map(|package| examine(&package.path().join("bin")).ok()).collect();
+        versions.filter_map(|version| examine(&version.path().join("bin")).ok()).collect();
     packaged.sort_by_key(|found| Reverse(found.major));
     on_path.chain(packaged).collect()
 }

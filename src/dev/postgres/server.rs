@@ -103,7 +103,7 @@ impl Server {
     /// Returns true if the server accepts connections and was started with these arguments.
     fn can_be_adopted(&self, arguments: &[String]) -> bool {
         let read = |name| fs::read_to_string(self.data_dir.join(name)).unwrap_or_default();
-        let noted: String = arguments.iter().map(|argument| format!(" \"{argument}\"")).collect();
+        let noted = format!("\"{}\"", arguments.join("\" \""));
         // Line 8 is the status: a server that starts or stops has another one.
         read("postmaster.pid").lines().nth(7).is_some_and(|status| status.trim() == "ready")
             && read("postmaster.opts").trim_end().ends_with(&noted)
