@@ -51,7 +51,7 @@ impl<R: BufRead> Csv<R> {
             csv.columns.push(column);
         }
         let has = |column| csv.columns.contains(&Some(column));
-        if !has(Column::Email) && !(has(Column::Provider) && has(Column::Subject)) {
+        if !(has(Column::Email) || has(Column::Provider) && has(Column::Subject)) {
             let neither =
                 "it names neither `email` nor `provider` and `subject` (columns are separated by commas)";
             return Err(Error::Header(neither.to_owned()));

@@ -132,7 +132,7 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
     let mut seen = HashSet::with_capacity(rows.len() * 3);
     // All keys of a row are noted, also behind one that repeats.
     let repeats =
-        rows.iter().map(|row| keys(&row.user).fold(false, |repeats, key| !seen.insert(key) || repeats));
+        rows.iter().map(|row| keys(&row.user).map(|key| u32::from(!seen.insert(key))).sum::<u32>() > 0);
     repeats.collect()
 }
 

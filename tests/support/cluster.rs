@@ -48,7 +48,7 @@ async fn start() -> Postgres {
 
 /// Nothing drops a static value, so a shell that reads until this program has ended, in any way, stops its server.
 fn stop_with_this_program(postgres: &Postgres) {
-    let mut shell = Command::new("/bin/sh")
+    let shell = Command::new("/bin/sh")
         .args(["-c", "read -r _; kill -INT $(head -n 1 postmaster.pid)"])
         .current_dir(postgres.data_dir())
         .stdin(Stdio::piped())
@@ -58,7 +58,8 @@ fn stop_with_this_program(postgres: &Postgres) {
         .process_group(0)
         .spawn()
         .expect("a shell runs");
-    mem::forget(shell.stdin.take());
+    // Its input ends with this program.
+    mem::forget(shell);
 }
 
 async fn connect(postgres: &Postgres, database: &str) -> PgConnection {
