@@ -12,7 +12,7 @@ use std::time::Instant;
 use sqlx::PgPool;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
-use vestibule::admin::audit::store::{self as event_log, Filter, What};
+use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
@@ -158,7 +158,7 @@ async fn person(pool: &PgPool) {
     if let Some(email) = &email {
         measure!("person: others' attempts", event_log::claiming(pool, email, user, 20));
     }
-    for what in What::ALL {
+    for what in EventCategory::ALL {
         let filter = Filter { what, ..Filter::default() };
         measure!(format!("audit: {what:?}"), event_log::page(pool, &filter, None, 100));
     }

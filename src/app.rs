@@ -6,7 +6,7 @@ pub mod drain;
 pub mod open_files;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
-pub mod waiting;
+pub mod standby;
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,22 +39,23 @@ use crate::telemetry;
 #[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
 use crate::web::database::{Db, PostgresPool};
-use crate::web::drain::Drain;
-use crate::web::exact_path::ExactPath;
-use crate::web::metrics::Metrics;
-use crate::web::rate_limit::RateLimits;
-use crate::web::rate_limit_fields::RateLimitFields;
-use crate::web::request_log::RequestLog;
-use crate::web::starting::{self, Stage};
+use crate::web::http::drain::Drain;
+use crate::web::http::rate_limit::RateLimits;
+use crate::web::http::rate_limit_fields::RateLimitFields;
+use crate::web::http::reject_empty_segments::ExactPath;
+use crate::web::http::request_log::RequestLog;
+use crate::web::http::starting::{self, Stage};
 #[cfg(feature = "otlp")]
-use crate::web::traces::RequestTraces;
-use crate::web::{api, catcher, deadline, ops, problem_pages, templates, well_known};
+use crate::web::http::traces::RequestTraces;
+use crate::web::http::{catcher, deadline, templates};
+use crate::web::metrics::Metrics;
+use crate::web::{api, ops, problem, well_known};
 
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
 
 /// The timeout for the work left after the last response. A service manager kills the process if it takes too long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
 const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_timeout = '2s', the same for statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
@@ -254,7 +255,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/.well-known", deadline::routes(starting::routes(well_known::routes())))
         .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())
-        .mount("/problems", problem_pages::routes())
+        .mount("/problems", problem::pages::routes())
         .register("/", catcher::catchers());
     #[cfg(feature = "otlp")]
     let rocket = match Traces::open()? {
@@ -295,7 +296,7 @@ pub async fn launch(
             pool.close().await;
         }
     };
-    if timeout(PATIENCE, end).await.is_err() {
+    if timeout(TIMEOUT, end).await.is_err() {
         tracing::warn!(
             "the database did not take the last refused sign-ins in time; the service stops without"
         );

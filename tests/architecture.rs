@@ -157,7 +157,7 @@ fn what_is_prepared_without_a_name_runs_in_a_transaction() {
     let nameless: Vec<_> = lines.iter().filter(|(_, line)| line.contains(".persistent(false)")).collect();
     assert!(!nameless.is_empty());
     for (file, line) in nameless {
-        let within = ["for_once(pool)", "(transaction)"].iter().any(|within| line.contains(within));
+        let within = ["unprepared(pool)", "(transaction)"].iter().any(|within| line.contains(within));
         assert!(within, "{}: {line}", file.display());
     }
 }
@@ -167,7 +167,7 @@ fn a_request_begins_no_transaction_that_its_end_would_cancel() {
     let begun: Vec<_> =
         rooms().into_values().flatten().filter(|(_, line)| line.contains("pool.begin(")).collect();
     let files: Vec<_> = begun.iter().map(|(file, _)| file.as_path()).collect();
-    assert_eq!(files, [Path::new("store/for_once.rs")], "{begun:?}");
+    assert_eq!(files, [Path::new("store/unprepared.rs")], "{begun:?}");
 }
 
 fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use vestibule::dev::Error;
 use vestibule::dev::identity_provider::{IdentityProvider, remote};
 use vestibule::secret::Secret;
-use vestibule::web::templates;
+use vestibule::web::http::templates;
 
 const CLIENT: &str = "development-client";
 const SECRET: &str = "a secret: with % and + in it";

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use vestibule::web::problem::Kind;
+use vestibule::web::problem::ErrorCode;
 
 /// Where a message that ends the start is written down.
 const RUNBOOK: &str = "docs/runbook.md";
@@ -134,10 +134,10 @@ fn every_error_has_its_row_for_apps() {
     let text = prose(&root().join("docs/apps.md"));
     let rows: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).collect();
     let named: BTreeSet<_> = rows.iter().map(|(error, _)| *error).collect();
-    let known: BTreeSet<_> = Kind::all().map(|kind| kind.entry().error).collect();
+    let known: BTreeSet<_> = ErrorCode::all().map(|kind| kind.entry().error).collect();
     assert_eq!(named, known);
     assert_eq!(rows.len(), known.len(), "each has one row");
-    for kind in Kind::all() {
+    for kind in ErrorCode::all() {
         let (_, row) = rows.iter().find(|(error, _)| *error == kind.entry().error).unwrap();
         assert!(row.starts_with(&format!(" {} |", kind.entry().status)), "{}", kind.entry().error);
     }

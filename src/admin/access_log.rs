@@ -11,7 +11,7 @@ use crate::store::events::record_look;
 
 /// The data that were viewed.
 #[derive(Debug, Clone, Copy)]
-pub enum Look<'a> {
+pub enum DataAccess<'a> {
     /// A user's page.
     Person(Uuid),
     /// The list of users, with a search and filters.
@@ -51,13 +51,18 @@ pub enum Error {
 ///
 /// # Errors
 /// See [`enum@Error`].
-pub async fn record(pool: &PgPool, member: &StaffRow, look: &Look<'_>, origin: &Origin) -> Result<(), Error> {
+pub async fn record(
+    pool: &PgPool,
+    member: &StaffRow,
+    look: &DataAccess<'_>,
+    origin: &Origin,
+) -> Result<(), Error> {
     let (kind, user, search) = match *look {
-        Look::Person(id) => ("user_viewed", Some(id), ""),
-        Look::Users { search } => ("users_viewed", None, search),
-        Look::UsersExport { search } => ("users_exported", None, search),
-        Look::Audit { search } => ("audit_viewed", None, search),
-        Look::AuditExport { search } => ("audit_exported", None, search),
+        DataAccess::Person(id) => ("user_viewed", Some(id), ""),
+        DataAccess::Users { search } => ("users_viewed", None, search),
+        DataAccess::UsersExport { search } => ("users_exported", None, search),
+        DataAccess::Audit { search } => ("audit_viewed", None, search),
+        DataAccess::AuditExport { search } => ("audit_exported", None, search),
     };
     let search = (!search.is_empty()).then_some(search);
     let recorded = record_look(pool, kind, &member.email, user, search, origin).await?;

@@ -8,21 +8,21 @@ use sqlx::PgPool;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use self::store::{EventRow, Filter, What, page};
+use self::store::{EventCategory, EventRow, Filter, page};
 use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
+use super::event_view::{self, EventView};
 use super::failure::Failure;
 use super::fields::{Choice, NothingMatches, read, tidy};
-use super::happened::{self, Happened};
 use super::page::{Page, View};
-use crate::admin::access_log::{Look, record};
+use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::Staff;
 use crate::domain::email::Email;
 use crate::store::Error;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::problem::Kind;
-use crate::web::wire_time::rfc3339;
+use crate::web::http::rfc3339::rfc3339;
+use crate::web::problem::ErrorCode;
 
 /// The number of events on a page.
 const PAGE: usize = 100;
@@ -75,7 +75,12 @@ struct Asked {
 impl Query<'_> {
     fn tidy(&self) -> Asked {
         Asked {
-            what: name(What::ALL.into_iter().find(|what| self.what == Some(name(*what))).unwrap_or_default()),
+            what: name(
+                EventCategory::ALL
+                    .into_iter()
+                    .find(|what| self.what == Some(name(*what)))
+                    .unwrap_or_default(),
+            ),
             email: tidy(self.email),
             user: tidy(self.user),
             actor: tidy(self.actor),
@@ -87,26 +92,26 @@ impl Query<'_> {
 }
 
 /// Returns the choice's name in URLs.
-const fn name(what: What) -> &'static str {
+const fn name(what: EventCategory) -> &'static str {
     match what {
-        What::Everything => "everything",
-        What::Refused => "refused",
-        What::SignIns => "sign-ins",
-        What::Security => "security",
-        What::Staff => "staff",
-        What::Looks => "looks",
+        EventCategory::Everything => "everything",
+        EventCategory::Refused => "refused",
+        EventCategory::SignIns => "sign-ins",
+        EventCategory::Security => "security",
+        EventCategory::Staff => "staff",
+        EventCategory::Looks => "looks",
     }
 }
 
 /// Returns the choice's label in the form.
-const fn label(what: What) -> &'static str {
+const fn label(what: EventCategory) -> &'static str {
     match what {
-        What::Everything => "Everything but looks",
-        What::Refused => "Refused sign-ins and links",
-        What::SignIns => "What users did",
-        What::Security => "What may be an attack",
-        What::Staff => "What staff did",
-        What::Looks => "What staff looked at",
+        EventCategory::Everything => "Everything but looks",
+        EventCategory::Refused => "Refused sign-ins and links",
+        EventCategory::SignIns => "EventCategory users did",
+        EventCategory::Security => "EventCategory may be an attack",
+        EventCategory::Staff => "EventCategory staff did",
+        EventCategory::Looks => "EventCategory staff looked at",
     }
 }
 
@@ -114,7 +119,7 @@ impl Asked {
     fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
         let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
         Ok(Filter {
-            what: What::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
+            what: EventCategory::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
             email: read(&self.email, address)?,
             user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
             actor: read(&self.actor, address)?,
@@ -149,7 +154,7 @@ pub(super) struct Audit {
     asked: Asked,
     whats: Vec<Choice>,
     reasons: Vec<Choice>,
-    events: Vec<Happened>,
+    events: Vec<EventView>,
     /// The id of the last event, if more follow.
     next: Option<Uuid>,
     /// The filter as a URL's query.
@@ -157,9 +162,9 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    fn new(asked: Asked, events: Vec<Happened>, next: Option<Uuid>) -> Self {
-        let whats = What::ALL.map(|what| Choice { value: name(what), label: label(what) });
-        let reasons = Kind::all().map(Kind::entry);
+    fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>) -> Self {
+        let whats = EventCategory::ALL.map(|what| Choice { value: name(what), label: label(what) });
+        let reasons = ErrorCode::all().map(ErrorCode::entry);
         let reasons = reasons.map(|entry| Choice { value: entry.error, label: entry.title });
         let query = asked.query();
         Self { asked, whats: whats.into(), reasons: reasons.collect(), events, next, query }
@@ -184,7 +189,7 @@ impl View for Audit {
         vec![
             Self::new(Asked::default(), Vec::new(), None),
             Self::new(asked, Vec::new(), None),
-            Self::new(Asked::default(), Happened::samples(), Some(Uuid::max())),
+            Self::new(Asked::default(), EventView::samples(), Some(Uuid::max())),
         ]
     }
 }
@@ -199,18 +204,18 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
         Ok(filter) => page(db.pool(), &filter, before, limit).await?,
         Err(NothingMatches) => Vec::new(),
     };
-    record(db.pool(), &staff.member, &Look::Audit { search: &asked.query() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.query() }, &origin.0).await?;
     let more = events.len() > PAGE;
     events.truncate(PAGE);
     let next = events.last().filter(|_| more).map(|event| event.id);
-    let events = events.into_iter().map(Happened::from).collect();
+    let events = events.into_iter().map(EventView::from).collect();
     Ok(Page::new(&staff, &Audit::new(asked, events, next)))
 }
 
 #[get("/audit.csv?<query..>")]
 async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
     let asked = query.tidy();
-    record(db.pool(), &staff.member, &Look::AuditExport { search: &asked.query() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::AuditExport { search: &asked.query() }, &origin.0).await?;
     let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };
     Ok(Csv::begin(events, &staff.member, db.pool()).await?)
@@ -242,7 +247,7 @@ impl Rows for Events {
 
 fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
     let row = |event: EventRow| {
-        let what = happened::what(&event).to_owned();
+        let what = event_view::what(&event).to_owned();
         vec![
             event.id.to_string(),
             rfc3339(event.created_at),

@@ -7,8 +7,8 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use super::page::{Page, View};
-use crate::web::problem::{Kind, Problem};
-use crate::web::request_log::RequestId;
+use crate::web::http::request_log::RequestId;
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]
@@ -44,7 +44,7 @@ enum Answer {
 fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {
         let next: String = form_urlencoded::byte_serialize(request.uri().to_string().as_bytes()).collect();
-        Problem::new(Kind::InvalidAccessToken, "nobody is signed in").keep(request);
+        Problem::new(ErrorCode::InvalidAccessToken, "nobody is signed in").keep(request);
         return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
     }
     let (title, text) = match status.code {
@@ -61,10 +61,10 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
         _ => ("Something went wrong", "It is a mistake of the service. Report the number below."),
     };
     let kind = match status.code {
-        404 | 405 => Kind::NotFound,
-        400..=499 => Kind::InvalidRequest,
-        503 => Kind::ServiceUnavailable,
-        _ => Kind::InternalError,
+        404 | 405 => ErrorCode::NotFound,
+        400..=499 => ErrorCode::InvalidRequest,
+        503 => ErrorCode::ServiceUnavailable,
+        _ => ErrorCode::InternalError,
     };
     Problem::new(kind, title).keep(request);
     let request_id = Some(RequestId::of(request).as_str().to_owned());

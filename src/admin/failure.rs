@@ -7,8 +7,8 @@ use rocket::response::{self, Responder};
 use super::catcher::Failed;
 use super::page::Page;
 use crate::admin::access_log;
-use crate::web::problem::{Kind, Problem};
-use crate::web::request_log::RequestId;
+use crate::web::http::request_log::RequestId;
+use crate::web::problem::{ErrorCode, Problem};
 use crate::{provider, store};
 
 /// A failure of a page's handler.
@@ -70,7 +70,7 @@ impl<'r> Responder<'r, 'static> for Failure {
             Self::Status(status) => Err(status),
             Self::Problem(problem) => Err(problem.keep(request).status()),
             Self::Conflict(text) => {
-                let problem = Problem::new(Kind::InvalidRequest, text);
+                let problem = Problem::new(ErrorCode::InvalidRequest, text);
                 told(request, Status::Conflict, "That was not done", text, problem)
             }
             Self::NotSignedIn(status, text, problem) => {

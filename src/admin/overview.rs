@@ -16,7 +16,7 @@ use crate::clock;
 use crate::provider::{Breaker, CallStats, Providers};
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
-use crate::web::problem::Kind;
+use crate::web::problem::ErrorCode;
 
 /// The outcomes of a sign-in, in the order of the charts' series.
 const OUTCOMES: [&str; 4] = ["signed in", "created", "linked", "refused"];
@@ -171,7 +171,7 @@ impl Overview {
         let mut refusals: Vec<_> = reasons
             .into_iter()
             .map(|(error, count)| {
-                let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == error);
+                let entry = ErrorCode::all().map(ErrorCode::entry).find(|entry| entry.error == error);
                 let title = entry.map_or(error, |entry| entry.title).to_owned();
                 Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
             })

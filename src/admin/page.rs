@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::sign_in::flow::Admin;
 use crate::admin::guard::Staff;
 use crate::domain::staff::Role;
-use crate::web::templates::html;
+use crate::web::http::templates::html;
 
 /// The content of a page, which its template knows as `page`.
 pub(super) trait View: Serialize {
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::admin::{audit, catcher, changes::pages as change, overview, person, sign_in, staff, users};
-    use crate::web::templates::tests::{names, render};
+    use crate::web::http::templates::tests::{names, render};
 
     /// The templates that are parts of pages.
     const PARTS: [&str; 3] = ["admin/layout", "admin/chart", "admin/events"];

@@ -7,10 +7,10 @@ use rocket::{Route, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::event_view::EventView;
 use super::failure::Failure;
-use super::happened::Happened;
 use super::page::{Page, View};
-use crate::admin::access_log::{Look, record};
+use crate::admin::access_log::{DataAccess, record};
 use crate::admin::audit::store as events;
 use crate::admin::changes::decision::UserState;
 use crate::admin::changes::pages as changes;
@@ -20,7 +20,7 @@ use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::wire_time::rfc3339;
+use crate::web::http::rfc3339::rfc3339;
 
 /// The number of events on the page.
 const EVENTS: i64 = 100;
@@ -135,9 +135,9 @@ pub(super) struct PersonPage {
     person: Person,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
-    events: Vec<Happened>,
+    events: Vec<EventView>,
     /// Others' attempts with the user's e-mail address.
-    attempts: Vec<Happened>,
+    attempts: Vec<EventView>,
     /// The message to show after an action.
     done: Option<&'static str>,
 }
@@ -175,8 +175,8 @@ impl View for PersonPage {
             person: samples::person(disabled),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             sessions: vec![session(Some(samples::NASTY)), session(None)],
-            events: Happened::samples(),
-            attempts: Happened::samples(),
+            events: EventView::samples(),
+            attempts: EventView::samples(),
             done: changes::done("merge"),
         };
         vec![bare, full(false), full(true)]
@@ -200,13 +200,13 @@ async fn show(
         Some(email) => events::claiming(db.pool(), email, id, ATTEMPTS).await?,
         None => Vec::new(),
     };
-    record(db.pool(), &staff.member, &Look::Person(id), &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
     let view = PersonPage {
         person: user.into(),
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
-        events: events.into_iter().map(Happened::from).collect(),
-        attempts: attempts.into_iter().map(Happened::from).collect(),
+        events: events.into_iter().map(EventView::from).collect(),
+        attempts: attempts.into_iter().map(EventView::from).collect(),
         done: done.and_then(changes::done),
     };
     Ok(Page::new(&staff, &view))

@@ -22,7 +22,7 @@ use crate::provider::{self, Provider, Providers};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::{ClientOrigin, RateLimited};
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The cookie that binds a sign-in to the browser that began it.
 const BROWSER: &str = "__Host-vestibule-sign-in";
@@ -97,7 +97,7 @@ async fn begin(
             Status::ServiceUnavailable,
             "Signing in is not set up: the operator has to set IDP_CLIENT_SECRET.",
             Problem::new(
-                Kind::ProviderDisabled,
+                ErrorCode::ProviderDisabled,
                 "the provider of staff has no client secret or no endpoints",
             ),
         ));
@@ -127,7 +127,7 @@ async fn finish(
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
-        let problem = Problem::new(Kind::InvalidRequest, "the provider's answer has no code");
+        let problem = Problem::new(ErrorCode::InvalidRequest, "the provider's answer has no code");
         // It answers what this browser asked, or it would be whatever somebody put into a link.
         let problem = match answer.error.map(provider::error_name) {
             Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
@@ -147,7 +147,7 @@ async fn finish(
         }
         Err(stranger) => {
             let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
-            let problem = Problem::new(Kind::InvalidRequest, text);
+            let problem = Problem::new(ErrorCode::InvalidRequest, text);
             Err(Failure::NotSignedIn(Status::Forbidden, text, problem))
         }
     }
@@ -197,7 +197,7 @@ struct Callback<'r> {
 
 fn out_of_date(why: &'static str) -> Failure {
     let text = "This sign-in is out of date or was begun in another browser. Begin again.";
-    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(Kind::InvalidRequest, why))
+    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(ErrorCode::InvalidRequest, why))
 }
 
 #[post("/sign-out", data = "<form>")]

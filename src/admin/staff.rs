@@ -19,7 +19,7 @@ use crate::domain::email::Email;
 use crate::domain::staff::Role;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::wire_time::rfc3339;
+use crate::web::http::rfc3339::rfc3339;
 
 const ONESELF: &str = "Nobody changes their own access. Ask another admin to do it.";
 const LAST_ADMIN: &str = "Somebody has to be an admin. Make another member one first.";

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::fields::{Choice, NothingMatches};
 use super::page::{Page, View};
 use super::person::Person;
-use crate::admin::access_log::{Look, record};
+use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::Staff;
 use crate::domain::email::Email;
 use crate::provider::Providers;
@@ -231,7 +231,7 @@ async fn list(
             Users::new(query, providers, users, count)
         }
     };
-    record(pool, &staff.member, &Look::Users { search: &view.query.told() }, &origin.0).await?;
+    record(pool, &staff.member, &DataAccess::Users { search: &view.query.told() }, &origin.0).await?;
     Ok(Page::new(&staff, &view))
 }
 
@@ -246,7 +246,7 @@ async fn file(
     let query = parameters.tidy();
     let zone = staff.member.time_zone.as_deref();
     let rows = export::Export::new(&query, zone, known(providers, db).await?, db.pool().clone());
-    record(db.pool(), &staff.member, &Look::UsersExport { search: &query.told() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &query.told() }, &origin.0).await?;
     Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
 }
 

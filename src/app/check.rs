@@ -19,7 +19,7 @@ use crate::store::pool::Settings;
 use crate::store::{pooler, server};
 
 /// The timeout of the connection to the database.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest difference between clocks that is not reported, in seconds. Tokens are refused from
 /// [`LEEWAY`](crate::domain::claims::LEEWAY) on.
 const CLOSE: i64 = 30;
@@ -77,7 +77,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     let place = Settings::read(&config.figment.focus(DATABASE))?;
     let started = Instant::now();
     let options = place.connect_options()?;
-    match timeout(PATIENCE, options.connect()).await {
+    match timeout(TIMEOUT, options.connect()).await {
         Ok(Ok(mut connection)) => {
             let took = started.elapsed();
             let here = place.is_here()?;

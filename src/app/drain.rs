@@ -14,7 +14,7 @@ use rocket::{Orbit, Rocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::web::drain::Drain;
+use crate::web::http::drain::Drain;
 
 const SIGNALS: &str = "shutdown.signals";
 

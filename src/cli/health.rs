@@ -15,7 +15,7 @@ pub(super) const HELP: &str = "Example, for containers that hold no shell and no
 Exit codes: 0 it is ready, 1 it is not, or nobody answers.";
 
 /// The timeout of the request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
@@ -47,7 +47,7 @@ fn near(address: IpAddr) -> IpAddr {
 /// Requests `/readyz`. Returns the status and the body.
 async fn ask(url: &str) -> reqwest::Result<(StatusCode, String)> {
     let client = Client::builder()
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .no_proxy()
         .redirect(Policy::none())
         // The certificate is for the public name, and the connection does not leave this machine.

@@ -20,7 +20,7 @@ pub(super) fn run() -> Result {
         #[cfg(all(feature = "dev", debug_assertions))]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
         let prepared = async {
-            if !app::waiting::database_is_there(&start).await? {
+            if !app::standby::database_is_there(&start).await? {
                 return Ok(Some(start));
             }
             start.finish().await?;
@@ -32,7 +32,7 @@ pub(super) fn run() -> Result {
             prepared = prepared => prepared?,
             () = stop.told() => return Ok(()),
         };
-        app::waiting::launch(rocket, waiting, stop, move |rocket| {
+        app::standby::launch(rocket, waiting, stop, move |rocket| {
             let config = rocket.config();
             tracing::info!(address = %config.address, port = config.port, profile = %config.profile, "listening");
             #[cfg(all(feature = "dev", debug_assertions))]

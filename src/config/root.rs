@@ -16,7 +16,7 @@ use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
 use super::{Error, text};
-use crate::domain::address::secure;
+use crate::domain::secure_url::secure;
 use crate::secret::Secret;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.

@@ -2,9 +2,9 @@
 
 use url::Url;
 
-use super::address::secure;
 use super::json::Object;
 use super::refusal::visible;
+use super::secure_url::secure;
 
 /// The end of every discovery document's URL.
 pub const WELL_KNOWN: &str = "/.well-known/openid-configuration";

@@ -1,7 +1,6 @@
 //! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no framework.
 
 pub mod actor;
-pub mod address;
 pub mod claims;
 pub mod email;
 pub mod id_token;
@@ -14,5 +13,6 @@ mod kind;
 pub mod linking;
 pub mod metadata;
 pub mod refusal;
+pub mod secure_url;
 pub mod staff;
 pub mod user;

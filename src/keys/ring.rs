@@ -21,7 +21,7 @@ use crate::{clock, config};
 /// Minimum time between two reloads that unknown key ids request, since anyone can send one.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
 /// Time that a token with an unknown key id waits for a reload.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The published keys. Clones share them.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl KeyRing {
         let mut reloads = self.0.reloads.subscribe();
         if self.0.ask() {
             // After a timeout the id stays unknown.
-            let _ = timeout(PATIENCE, reloads.changed()).await;
+            let _ = timeout(TIMEOUT, reloads.changed()).await;
         }
         self.find(kid, now)
     }

@@ -3,13 +3,13 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::forget;
+use super::erasure;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
 use crate::store::error::{Retries, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
-use crate::store::turns::in_turn;
+use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
 use crate::store::{Error, identities, users};
 
@@ -55,7 +55,7 @@ pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, 
     loop {
         match users::delete(pool, user, DeletedBy::User(origin)).await {
             Ok(Deletion::Done(traces)) => {
-                forget::begin(pool, &traces).await;
+                erasure::begin(pool, &traces).await;
                 return Ok(true);
             }
             Ok(Deletion::NotFound | Deletion::NotPermitted) => return Ok(perhaps_done),

@@ -4,8 +4,8 @@
 
 pub mod access_token;
 pub mod account;
+pub mod erasure;
 pub mod event_counts;
-pub mod forget;
 pub mod lanes;
 pub mod opaque_token;
 pub mod prune;

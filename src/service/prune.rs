@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::forget;
+use super::erasure;
 use crate::store::deadline::in_time;
 use crate::store::{Error, partitions, prune};
 
@@ -53,7 +53,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
             .await?,
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
         events: all(|| prune::events(pool, event_days, BATCH)).await?,
-        forgotten: forget::finish(pool).await?,
+        forgotten: erasure::finish(pool).await?,
     })
 }
 

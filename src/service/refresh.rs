@@ -12,8 +12,8 @@ use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
+use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
-use crate::store::turns::in_turn;
 
 /// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
 /// it resumes, and another when the answer got lost.

@@ -16,7 +16,7 @@ use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
 use crate::store::error::Retries;
-use crate::store::turns::in_turn;
+use crate::store::row_queue::in_turn;
 use crate::store::users::{SignIn, SignedIn};
 
 /// A sign-in with a verified identity.

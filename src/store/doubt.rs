@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::clock;
 
 /// Timeout of the check.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Time during which every connection is checked, in seconds.
 const LASTS: i64 = 60;
 /// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
@@ -41,5 +41,5 @@ pub fn prevails() -> bool {
 /// The server does not answer in time, or the query fails.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
-    timeout(PATIENCE, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)
+    timeout(TIMEOUT, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)
 }

@@ -105,7 +105,7 @@ impl Retries {
     /// Maximum number of attempts after conflicts between transactions.
     const ATTEMPTS_IN_CONFLICT: u32 = 4;
     /// Time during which broken connections are replaced. A pooler without a free server delays each attempt.
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const TIMEOUT: Duration = Duration::from_secs(2);
 
     /// Waits briefly if a retry can help.
     ///
@@ -115,7 +115,7 @@ impl Retries {
         self.failures += 1;
         let transient = match error {
             Error::Raced(_) => true,
-            Error::Disconnected(_) => self.since.elapsed() < Self::PATIENCE,
+            Error::Disconnected(_) => self.since.elapsed() < Self::TIMEOUT,
             Error::Unavailable(_) | Error::Broken(_) => false,
         };
         let attempts = if error.is_conflict() { Self::ATTEMPTS_IN_CONFLICT } else { Self::ATTEMPTS };
@@ -153,7 +153,7 @@ mod tests {
         let broke = || Error::Disconnected(sqlx::Error::Protocol("query_wait_timeout".into()));
         let mut quick = Retries::default();
         assert!(quick.after(broke()).await.is_ok());
-        let long_ago = Instant::now().checked_sub(Retries::PATIENCE).unwrap();
+        let long_ago = Instant::now().checked_sub(Retries::TIMEOUT).unwrap();
         let mut slow = Retries { failures: 0, since: long_ago };
         assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is nobody's fault");
         assert!(slow.after(broke()).await.is_err());

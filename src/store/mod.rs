@@ -7,11 +7,10 @@ pub mod batch;
 mod copy;
 pub mod deadline;
 pub mod doubt;
+pub mod erasure;
 pub mod error;
 pub mod event_counts;
 pub mod events;
-pub mod for_once;
-pub mod forget;
 pub mod identities;
 pub mod migrations;
 pub mod partitions;
@@ -19,11 +18,12 @@ pub mod pool;
 pub mod pooler;
 pub mod prune;
 pub mod reauthentication;
+pub mod row_queue;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
 pub mod server;
 pub mod sessions;
-pub mod turns;
+pub mod unprepared;
 pub mod users;
 
 pub use self::error::Error;

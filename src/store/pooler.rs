@@ -12,7 +12,7 @@ use super::Error;
 /// Number of tries. A busy pooler may hand out the right connection by chance.
 const ROUNDS: u32 = 4;
 /// Timeout for a connection that the pooler has lent to another client.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns `true` if a statement that was prepared on the first connection still runs there while the second one is in
 /// a transaction, for which a pooler may have lent it the first one's server.
@@ -26,7 +26,7 @@ pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnectio
         }
         let transaction = second.begin().await?;
         // A timeout means that the pooler has only one server connection. Then it cannot confuse anything yet.
-        let again = timeout(PATIENCE, run(first)).await;
+        let again = timeout(TIMEOUT, run(first)).await;
         transaction.rollback().await?;
         if let Ok(again) = again
             && is_lost(again)?

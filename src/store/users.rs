@@ -248,7 +248,7 @@ pub enum Deletion {
     NotPermitted,
 }
 
-/// Traces of a deleted user in events; see [`super::forget`].
+/// Traces of a deleted user in events; see [`super::erasure`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traces {
     /// Ids of the user, and of users who were merged into them.

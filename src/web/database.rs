@@ -7,8 +7,8 @@ use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPool;
 
-use super::openapi::problems::Fails;
-use super::problem::Kind;
+use super::openapi::problems::ErrorResponses;
+use super::problem::ErrorCode;
 use crate::store::pool::{Error, Settings};
 
 /// The service's database, configured by `[default.databases.vestibule]`.
@@ -25,9 +25,9 @@ impl Db {
     }
 }
 
-impl Fails for Db {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::ServiceUnavailable, Kind::InternalError].into_iter()
+impl ErrorResponses for Db {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::ServiceUnavailable, ErrorCode::InternalError].into_iter()
     }
 }
 

@@ -18,7 +18,7 @@ use rocket::Request;
 use sqlx::PgPool;
 
 use self::readings::{Calls, Keys, Pools, Unrecorded};
-use super::problem::{Kind, Problem};
+use super::problem::{ErrorCode, Problem};
 use crate::clock;
 use crate::keys::KeyRing;
 use crate::provider::Providers;
@@ -170,7 +170,7 @@ impl Metrics {
     /// Sets rare but important counters to zero. Prometheus then sees the first event as an increase, and a provider
     /// without any success as a rate of zero instead of as missing data.
     fn begin(&self, providers: &[String]) {
-        for error in Kind::all().map(|kind| kind.entry().error) {
+        for error in ErrorCode::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&ErrorLabels { error }));
         }
         for outcome in NotRefreshed::ALL.map(NotRefreshed::name).into_iter().chain([ROTATED]) {
@@ -209,7 +209,7 @@ impl Metrics {
         {
             self.problems.get_or_create(&ErrorLabels { error: problem.kind.entry().error }).inc();
         }
-        if problem.is_some_and(|problem| problem.kind == Kind::RateLimited) {
+        if problem.is_some_and(|problem| problem.kind == ErrorCode::RateLimited) {
             self.limited.get_or_create(&RouteLabels { route: route.clone() }).inc();
         }
         self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
@@ -254,6 +254,6 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
 fn refresh(problem: Option<&Problem>) -> &'static str {
     let Some(problem) = problem else { return ROTATED };
     let why = NotRefreshed::ALL.into_iter().find(|why| problem.log.as_deref() == Some(why.name()));
-    why.filter(|_| problem.kind == Kind::InvalidRefreshToken)
+    why.filter(|_| problem.kind == ErrorCode::InvalidRefreshToken)
         .map_or(problem.kind.entry().error, NotRefreshed::name)
 }

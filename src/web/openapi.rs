@@ -24,7 +24,7 @@ use utoipa::openapi::{
     RefOr, Required, Server,
 };
 
-use self::problems::{Nothing, Problems};
+use self::problems::{NoErrors, Problems};
 use super::api;
 use super::problem::{self, Problem};
 
@@ -59,11 +59,11 @@ pub fn description() -> OpenApi {
         .build();
     let mut whole = frame.nest(
         "/api/v1",
-        api::description().merge_from(Itself::openapi()).merge_from(page::Described::openapi()),
+        api::description().merge_from(Itself::openapi()).merge_from(page::ApiDoc::openapi()),
     );
     whole.merge(super::well_known::description());
     whole.merge(super::ops::description());
-    whole.merge(super::problem_pages::description());
+    whole.merge(super::problem::pages::description());
     whole.paths.paths.values_mut().flat_map(operations).for_each(complete);
     whole
 }
@@ -159,7 +159,7 @@ impl<'r> Responder<'r, 'static> for Document {
             status = 200, description = "The document.", content_type = "application/json", body = Object,
             headers(("Cache-Control" = String, description = "`public, max-age=300`")),
         ),
-        Problems<Nothing>,
+        Problems<NoErrors>,
     ),
 )]
 #[get("/openapi.json")]

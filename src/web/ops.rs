@@ -11,19 +11,19 @@ use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
 use super::database::Db;
-use super::drain::Drain;
 use super::guard::client_address;
+use super::http::drain::Drain;
+use super::http::starting::Stage;
 use super::metrics::Metrics;
-use super::openapi::problems::{Fails, Nothing, Problems};
-use super::problem::{Kind, Problem};
-use super::starting::Stage;
+use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
+use super::problem::{ErrorCode, Problem};
 use crate::config::Observers;
 use crate::keys::KeyRing;
 use crate::store::deadline::within;
 use crate::store::migrations::{self, Standing};
 
 /// The longest wait for the database. Probes come every few seconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the routes, to be mounted at `/`.
 #[must_use]
@@ -34,12 +34,12 @@ pub fn routes() -> Vec<Route> {
 /// Returns the description of the routes.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
-    Described::openapi()
+    ApiDoc::openapi()
 }
 
 #[derive(OpenApi)]
 #[openapi(paths(livez, readyz, metrics))]
-struct Described;
+struct ApiDoc;
 
 /// Check that the process answers
 #[utoipa::path(
@@ -48,7 +48,7 @@ struct Described;
     operation_id = "livez",
     tag = "Operation",
     responses((status = 200, description = "It does.", body = String, content_type = "text/plain", example = "ok"),
-              Problems<Nothing>),
+              Problems<NoErrors>),
 )]
 #[get("/livez")]
 const fn livez() -> &'static str {
@@ -71,7 +71,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
         let mut status = Status::Ok;
         if !ready {
             // This is no internal error, and the log and the metrics must not report one.
-            let problem = Problem::new(Kind::ServiceUnavailable, "the service is not ready");
+            let problem = Problem::new(ErrorCode::ServiceUnavailable, "the service is not ready");
             let why =
                 format!("service: {service}, database: {database}, migrations: {migrations}, keys: {keys}");
             status = problem.logged(why).keep(request).status();
@@ -91,7 +91,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
               (status = 503, description = "It cannot; what is not `ok` says why: a database that is `read_only`, for one, is a \
                              standby.", body = Readiness,
                example = json!({ "service": "ok", "database": "failed", "migrations": "unknown", "keys": "ok" })),
-              Problems<Nothing>),
+              Problems<NoErrors>),
 )]
 #[get("/readyz")]
 async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &State<Drain>) -> Readiness {
@@ -107,7 +107,7 @@ async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &St
 }
 
 async fn standing(db: &Db) -> (&'static str, &'static str) {
-    match within(PATIENCE, migrations::standing(db.pool())).await {
+    match within(TIMEOUT, migrations::standing(db.pool())).await {
         Some(Ok(Standing { writable, migrated })) => {
             (if writable { "ok" } else { "read_only" }, if migrated { "ok" } else { "missing" })
         }
@@ -134,14 +134,14 @@ impl<'r> FromRequest<'r> for Observer {
         if near {
             return Outcome::Success(Self);
         }
-        let problem = Problem::new(Kind::NotFound, "there is nothing at this address").keep(request);
+        let problem = Problem::new(ErrorCode::NotFound, "there is nothing at this address").keep(request);
         Outcome::Error((problem.status(), ()))
     }
 }
 
-impl Fails for Observer {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound].into_iter()
+impl ErrorResponses for Observer {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::NotFound].into_iter()
     }
 }
 

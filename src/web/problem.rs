@@ -4,6 +4,7 @@
 //! the catcher and the log read it from there.
 
 mod catalogue;
+pub mod pages;
 
 use std::borrow::Cow;
 
@@ -13,9 +14,9 @@ use rocket::response::{self, Responder, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub use self::catalogue::{Entry, Kind};
+pub use self::catalogue::{Entry, ErrorCode};
+use super::http::request_log::RequestId;
 use super::openapi::problems::any_name;
-use super::request_log::RequestId;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
 use crate::{causes, provider, service, store};
@@ -24,7 +25,7 @@ use crate::{causes, provider, service, store};
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// The kind of error.
-    pub kind: Kind,
+    pub kind: ErrorCode,
     /// The check that failed. It never contains a token, a name or anything else from the request.
     pub detail: Cow<'static, str>,
     /// The seconds to wait before a retry.
@@ -42,7 +43,7 @@ pub struct Problem {
 impl Problem {
     /// Creates a problem of this kind.
     #[must_use]
-    pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
         Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, by_token: false }
     }
@@ -136,13 +137,13 @@ impl<'r> Responder<'r, 'static> for Problem {
 
 impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
-        Self::new(Kind::InvalidRequest, malformed.to_string())
+        Self::new(ErrorCode::InvalidRequest, malformed.to_string())
     }
 }
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self { log: refusal.log, ..Self::new(Kind::Refused(refusal.reason), refusal.detail) }
+        Self { log: refusal.log, ..Self::new(ErrorCode::Refused(refusal.reason), refusal.detail) }
     }
 }
 
@@ -153,7 +154,7 @@ impl From<provider::Error> for Problem {
             provider::Error::Unavailable(unavailable) => Self {
                 retry_after: Some(unavailable.retry_after),
                 by_token: unavailable.by_token,
-                ..Self::new(Kind::ProviderUnavailable, "the identity provider gave no usable answer")
+                ..Self::new(ErrorCode::ProviderUnavailable, "the identity provider gave no usable answer")
                     .logged(unavailable.to_string())
             },
         }
@@ -166,7 +167,7 @@ impl From<store::Error> for Problem {
         match error {
             store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
                 retry_after: Some(1),
-                ..Self::new(Kind::ServiceUnavailable, "the database could not serve the request in time")
+                ..Self::new(ErrorCode::ServiceUnavailable, "the database could not serve the request in time")
                     .logged(log)
             },
             store::Error::Broken(_) => Self::internal().logged(log),
@@ -179,7 +180,7 @@ impl From<service::sign_in::Error> for Problem {
         use service::sign_in::Error;
         match error {
             Error::Refused(reason) => {
-                let kind = Kind::Refused(reason);
+                let kind = ErrorCode::Refused(reason);
                 Self::new(kind, kind.entry().cause)
             }
             Error::Store(error) => error.into(),
@@ -194,7 +195,7 @@ impl From<service::refresh::Error> for Problem {
         match error {
             Error::Refused(why) => {
                 let detail = "the refresh token is not one that can be exchanged";
-                Self::new(Kind::InvalidRefreshToken, detail).logged(why.name())
+                Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.name())
             }
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(causes::line(&error)),
@@ -207,7 +208,7 @@ impl Problem {
     #[must_use]
     pub fn unexplained(status: u16) -> Self {
         if status < 500 {
-            Self::new(Kind::InvalidRequest, "the request was refused")
+            Self::new(ErrorCode::InvalidRequest, "the request was refused")
         } else {
             Self::internal()
         }
@@ -216,6 +217,6 @@ impl Problem {
     /// Returns an internal error.
     #[must_use]
     pub fn internal() -> Self {
-        Self::new(Kind::InternalError, "the service made a mistake; nothing is wrong with the request")
+        Self::new(ErrorCode::InternalError, "the service made a mistake; nothing is wrong with the request")
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
 use super::openapi::examples;
-use super::openapi::problems::{Nothing, Problems};
+use super::openapi::problems::{NoErrors, Problems};
 use super::problem::Problem;
 use crate::config;
 use crate::keys::KeyRing;
@@ -27,12 +27,12 @@ pub fn routes() -> Vec<Route> {
 /// Returns the description of the routes.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
-    Described::openapi()
+    ApiDoc::openapi()
 }
 
 #[derive(OpenApi)]
 #[openapi(paths(jwks, authorization_server))]
-struct Described;
+struct ApiDoc;
 
 /// The public keys.
 #[derive(Serialize, ToSchema)]
@@ -51,7 +51,7 @@ struct JwkSet {
     operation_id = "keys",
     tag = "Verification",
     responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet,
-                example = json!(examples::keys())), Problems<Nothing>),
+                example = json!(examples::keys())), Problems<NoErrors>),
 )]
 #[get("/jwks.json")]
 fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
@@ -67,7 +67,7 @@ fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
     operation_id = "metadata",
     tag = "Verification",
     responses((status = 200, description = "The metadata (RFC 8414).", body = Metadata,
-                example = json!(Metadata::new("https://id.example.com"))), Problems<Nothing>),
+                example = json!(Metadata::new("https://id.example.com"))), Problems<NoErrors>),
 )]
 #[get("/oauth-authorization-server")]
 fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem> {

@@ -50,7 +50,7 @@ const ARGUMENTS: [&str; 13] = [
 ];
 
 /// How long what is looked for may take to appear, in milliseconds: the next page, say.
-const PATIENCE: u32 = 20_000;
+const TIMEOUT: u32 = 20_000;
 
 /// The driver of all tests.
 struct Driver {
@@ -107,7 +107,7 @@ impl Window {
         }
         let capabilities = json!({
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" },
-            "timeouts": { "implicit": PATIENCE },
+            "timeouts": { "implicit": TIMEOUT },
         });
         let Value::Object(capabilities) = capabilities else { unreachable!("it is one") };
         let mut builder = ClientBuilder::new(HttpConnector::new());

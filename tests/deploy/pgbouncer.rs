@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
-use vestibule::web::templates;
+use vestibule::web::http::templates;
 
 use crate::outage::server;
 use crate::phone::Crowd;

@@ -15,7 +15,7 @@ use crate::provider::{Behaviour, Provider};
 pub const SILENCE: Duration = Duration::from_millis(150);
 
 /// No read in these tests takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Client {
     pub stream: TcpStream,
@@ -112,7 +112,7 @@ impl Client {
     /// One read.
     pub async fn more(&mut self) -> io::Result<usize> {
         let read = self.stream.read_buf(&mut self.ahead);
-        timeout(PATIENCE, read).await.expect("something happens")
+        timeout(TIMEOUT, read).await.expect("something happens")
     }
 
     /// Everything until the connection ends, and how it ended.

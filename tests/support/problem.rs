@@ -1,6 +1,6 @@
 //! The form of every error (RFC 9457), checked as a whole.
 
-use vestibule::web::problem::{Entry, Kind};
+use vestibule::web::problem::{Entry, ErrorCode};
 
 use super::app::Answer;
 
@@ -9,7 +9,7 @@ const MEMBERS: [&str; 6] = ["detail", "error", "request_id", "status", "title", 
 
 /// What the catalogue says of every error.
 pub fn catalogue() -> Vec<Entry> {
-    Kind::all().map(Kind::entry).collect()
+    ErrorCode::all().map(ErrorCode::entry).collect()
 }
 
 /// The answer is that error, in the form that every error has.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::app::{Answer, App};
 
 /// A wait fails the test after this long instead of hanging the whole run.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection to the service.
 pub struct Raw {
@@ -27,7 +27,7 @@ impl Raw {
 
     /// Sends bytes. The service may have closed the connection, so a failure is none.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = timeout(PATIENCE, self.stream.write_all(bytes.as_ref())).await.expect("the service reads");
+        let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref())).await.expect("the service reads");
     }
 
     /// The next answer, or nothing when the service closed the connection instead.
@@ -56,7 +56,7 @@ impl Raw {
 
     /// Reads what there is; false when the connection is at its end.
     async fn receive(&mut self) -> bool {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
         read.expect("the service answers or closes").is_ok_and(|count| count > 0)
     }
 }

@@ -6,11 +6,11 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::store::Error;
-use crate::store::for_once::for_once;
 use crate::store::partitions::first_id;
+use crate::store::unprepared::unprepared;
 
 /// Kinds that record that staff viewed data. They would bury the other events.
-pub const LOOKS: [&str; 5] =
+pub const DATA_ACCESS_KINDS: [&str; 5] =
     ["user_viewed", "users_viewed", "users_exported", "audit_viewed", "audit_exported"];
 
 /// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
@@ -52,7 +52,7 @@ pub struct EventRow {
 
 /// A category of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum What {
+pub enum EventCategory {
     /// All events except views of data.
     #[default]
     Everything,
@@ -68,7 +68,7 @@ pub enum What {
     Looks,
 }
 
-impl What {
+impl EventCategory {
     /// All categories.
     pub const ALL: [Self; 6] =
         [Self::Everything, Self::Refused, Self::SignIns, Self::Security, Self::Staff, Self::Looks];
@@ -89,7 +89,7 @@ impl What {
             Self::Security => {
                 &["refresh_token_replayed", "refresh_token_reissued", "email_lost", "staff_refused"]
             }
-            Self::Looks => &LOOKS,
+            Self::Looks => &DATA_ACCESS_KINDS,
         }
     }
 }
@@ -98,7 +98,7 @@ impl What {
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// The category.
-    pub what: What,
+    pub what: EventCategory,
     /// E-mail address of the user concerned, of a merged user, or in a refused token.
     pub email: Option<String>,
     /// The user concerned.
@@ -136,9 +136,9 @@ impl Filter {
             vec![Source::Actor(actor)]
         } else if let Some(reason) = &self.reason {
             vec![Source::Reason(reason)]
-        } else if self.what == What::Staff {
+        } else if self.what == EventCategory::Staff {
             vec![Source::ByStaff]
-        } else if self.what == What::Everything {
+        } else if self.what == EventCategory::Everything {
             vec![Source::All]
         } else {
             let kinds = self.what.kinds().iter().copied();
@@ -197,10 +197,13 @@ impl Filter {
 
     fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
         match self.what {
-            What::Everything => query.push(" AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")"),
-            What::Staff => {
-                query.push(" AND actor IS NOT NULL AND kind <> ALL(").push_bind(LOOKS.as_slice()).push(")")
+            EventCategory::Everything => {
+                query.push(" AND kind <> ALL(").push_bind(DATA_ACCESS_KINDS.as_slice()).push(")")
             }
+            EventCategory::Staff => query
+                .push(" AND actor IS NOT NULL AND kind <> ALL(")
+                .push_bind(DATA_ACCESS_KINDS.as_slice())
+                .push(")"),
             what => query.push(" AND kind = ANY(").push_bind(what.kinds()).push(")"),
         };
         if let Some(user) = self.user {
@@ -234,7 +237,7 @@ pub async fn page(
 ) -> Result<Vec<EventRow>, Error> {
     let mut query = filter.statement(before, limit);
     // It is planned for its values each time: one value is rare where another is common.
-    Ok(query.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
+    Ok(query.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
 }
 
 /// Returns a user's events without views by staff, newest first.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use self::decision::{LinkedIdentity, Refused, UserState};
 use crate::domain::actor::By;
 use crate::domain::staff::Role;
-use crate::service::forget;
+use crate::service::erasure;
 use crate::store::error::{Error, retrying};
 use crate::store::users::{self, DeletedBy, Deletion};
 
@@ -177,7 +177,7 @@ pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>
         Change::Delete { user } => {
             match retrying!(users::delete(pool, user.id, DeletedBy::Staff(by, user.updated_at)))? {
                 Deletion::Done(traces) => {
-                    forget::begin(pool, &traces).await;
+                    erasure::begin(pool, &traces).await;
                     Ok(Outcome::Done)
                 }
                 Deletion::NotFound => Ok(Outcome::Changed),

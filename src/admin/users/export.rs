@@ -9,7 +9,7 @@ use crate::admin::fields::NothingMatches;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
-use crate::web::wire_time::rfc3339;
+use crate::web::http::rfc3339::rfc3339;
 
 /// The number of users that are read at a time.
 const BATCH: usize = 2_000;

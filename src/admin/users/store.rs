@@ -17,7 +17,7 @@ pub use self::cursor::{Cursor, Direction};
 use self::filter::After;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::Error;
-use crate::store::for_once::for_once;
+use crate::store::unprepared::unprepared;
 
 /// Up to this many users of a provider are all looked up and then sorted. That takes a known and short time. Reading all
 /// users in the order until enough of the provider's turn up may not: they may have names in one script.
@@ -165,7 +165,7 @@ pub async fn page(
         let query = PageQuery { filters, sort, segment, start, backwards, strategy };
         let mut sql = query.statement(wanted - rows.len());
         rows.extend(
-            sql.build_query_as::<Row>().persistent(false).fetch_all(&mut *for_once(pool).await?).await?,
+            sql.build_query_as::<Row>().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?,
         );
         if rows.len() >= wanted {
             break;

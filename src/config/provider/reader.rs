@@ -9,12 +9,12 @@ use super::keys::{Client, Keys};
 use super::{CERTIFICATE, ClientAuthentication, Method, Protocol, Provider, Verify};
 use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
 use crate::config::{Error, file};
-use crate::domain::address::secure;
 use crate::domain::claims::{NoncePolicy, Nonces};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
 use crate::domain::metadata;
+use crate::domain::secure_url::secure;
 use crate::secret::Secret;
 
 /// Concurrent calls to an endpoint. At 100 ms each that is several hundred per second.

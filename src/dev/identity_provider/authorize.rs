@@ -14,7 +14,7 @@ use super::account::{self, DevAccount};
 use super::codes::Grant;
 use super::{IdentityProvider, describe};
 use crate::clock;
-use crate::web::templates::{self, Html};
+use crate::web::http::templates::{self, Html};
 
 const TEMPLATE: &str = "dev/authorize";
 

@@ -6,7 +6,7 @@ use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use serde_json::json;
 
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// An error response. The request log shows its description.
 pub(super) struct OAuthError {
@@ -24,7 +24,7 @@ impl OAuthError {
 
 impl<'r> Responder<'r, 'static> for OAuthError {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        Problem::new(Kind::InvalidRequest, self.description).keep(request);
+        Problem::new(ErrorCode::InvalidRequest, self.description).keep(request);
         let body = json!({ "error": self.error, "error_description": self.description });
         (self.status, Json(body)).respond_to(request)
     }

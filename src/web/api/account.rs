@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(me, delete_me))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// A user with identities.
 #[derive(Serialize, ToSchema)]

@@ -15,8 +15,8 @@ use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::verified_identity::request::LinkRequest;
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Fails, Problems};
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, link, unlink]
@@ -24,23 +24,23 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(list, link, unlink))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// The errors of linking beside those of the guards.
 enum LinkFailures {}
 
-impl Fails for LinkFailures {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::IdentityAlreadyLinked, Kind::InvalidAccessToken].into_iter()
+impl ErrorResponses for LinkFailures {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::IdentityAlreadyLinked, ErrorCode::InvalidAccessToken].into_iter()
     }
 }
 
 /// The errors of unlinking beside those of the guards.
 enum UnlinkFailures {}
 
-impl Fails for UnlinkFailures {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound, Kind::LastIdentity].into_iter()
+impl ErrorResponses for UnlinkFailures {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::NotFound, ErrorCode::LastIdentity].into_iter()
     }
 }
 
@@ -110,7 +110,7 @@ async fn link(
         Linked::New(row) => Ok(Json(Status::Created, row.into())),
         Linked::Before(row) => Ok(Json(Status::Ok, row.into())),
         Linked::Taken => {
-            Err(Problem::new(Kind::IdentityAlreadyLinked, "the identity is linked to another user"))
+            Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
         }
         Linked::NoUser => Err(bearer::ended()),
     }
@@ -138,12 +138,12 @@ async fn link(
 #[delete("/me/identities/<id>", data = "<who>")]
 async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let signed_in = who.0;
-    let not_found = || Problem::new(Kind::NotFound, "the user has no identity of this id");
+    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no identity of this id");
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::unlink(db.pool(), user, session, identity, &origin.0).await? {
         Unlinked::Done => Ok(Status::NoContent),
         Unlinked::NotFound => Err(not_found()),
-        Unlinked::Last => Err(Problem::new(Kind::LastIdentity, "nothing would be left to sign in with")),
+        Unlinked::Last => Err(Problem::new(ErrorCode::LastIdentity, "nothing would be left to sign in with")),
     }
 }

@@ -35,11 +35,11 @@ pub fn routes() -> Vec<Route> {
 /// Returns the description of these routes, except the document's own. Paths are relative to the mount point.
 #[must_use]
 pub fn description() -> OpenApi {
-    account::Described::openapi()
-        .merge_from(identities::Described::openapi())
-        .merge_from(oauth::Described::openapi())
-        .merge_from(refresh::Described::openapi())
-        .merge_from(sessions::Described::openapi())
-        .merge_from(sign_in::Described::openapi())
-        .merge_from(sign_out::Described::openapi())
+    account::ApiDoc::openapi()
+        .merge_from(identities::ApiDoc::openapi())
+        .merge_from(oauth::ApiDoc::openapi())
+        .merge_from(refresh::ApiDoc::openapi())
+        .merge_from(sessions::ApiDoc::openapi())
+        .merge_from(sign_in::ApiDoc::openapi())
+        .merge_from(sign_out::ApiDoc::openapi())
 }

@@ -19,7 +19,7 @@ use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, FormBody, RateLimited};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 use crate::{clock, config, store};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(token, revoke))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// A refresh request (RFC 6749 §6).
 #[derive(ToSchema)]
@@ -89,15 +89,15 @@ struct Failure {
 
 impl Failure {
     fn malformed(detail: &'static str) -> Self {
-        Problem::new(Kind::InvalidRequest, detail).into()
+        Problem::new(ErrorCode::InvalidRequest, detail).into()
     }
 }
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let name = match problem.kind {
-            Kind::InvalidRefreshToken => Some(OAuthErrorName::InvalidGrant),
-            Kind::InvalidRequest | Kind::PayloadTooLarge | Kind::UnsupportedMediaType => {
+            ErrorCode::InvalidRefreshToken => Some(OAuthErrorName::InvalidGrant),
+            ErrorCode::InvalidRequest | ErrorCode::PayloadTooLarge | ErrorCode::UnsupportedMediaType => {
                 Some(OAuthErrorName::InvalidRequest)
             }
             _ => None,
@@ -167,7 +167,7 @@ async fn token(
     match form.get("grant_type") {
         Some("refresh_token") => {}
         Some(_) => {
-            let problem = Problem::new(Kind::InvalidRequest, "`grant_type` must be `refresh_token`");
+            let problem = Problem::new(ErrorCode::InvalidRequest, "`grant_type` must be `refresh_token`");
             return Err(Failure { name: Some(OAuthErrorName::UnsupportedGrantType), problem });
         }
         None => return Err(Failure::malformed("`grant_type` is missing")),

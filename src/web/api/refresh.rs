@@ -12,8 +12,8 @@ use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, JsonBody, RateLimited};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Fails, Problems};
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![refresh]
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(refresh))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// A refresh request.
 #[derive(ToSchema)]
@@ -34,9 +34,9 @@ struct RefreshRequest {
 /// The errors of a refresh beside those of the guards.
 enum Refused {}
 
-impl Fails for Refused {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::InvalidRefreshToken].into_iter()
+impl ErrorResponses for Refused {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::InvalidRefreshToken].into_iter()
     }
 }
 
@@ -69,7 +69,7 @@ async fn refresh(
     lifetimes: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
-    let missing = || Problem::new(Kind::InvalidRequest, "`refresh_token` must be a string");
+    let missing = || Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string");
     let token = body.0.str("refresh_token").ok_or_else(missing)?;
     let refreshed = exchange(db.pool(), shared, issuer, token, &origin.0, clock::now()).await?;
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes))

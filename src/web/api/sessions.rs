@@ -15,8 +15,8 @@ use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Fails, Problems};
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, end]
@@ -24,14 +24,14 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(list, end))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// The errors of ending a session beside those of the guards.
 enum EndFailures {}
 
-impl Fails for EndFailures {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound].into_iter()
+impl ErrorResponses for EndFailures {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::NotFound].into_iter()
     }
 }
 
@@ -126,7 +126,7 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
 )]
 #[delete("/me/sessions/<id>")]
 async fn end(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
-    let not_found = || Problem::new(Kind::NotFound, "the user has no session of this id");
+    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no session of this id");
     let session = Uuid::parse_str(id).map_err(|_| not_found())?;
     let ended = end_session(db.pool(), signed_in.user.id, session, &origin.0).await?;
     ended.then_some(Status::NoContent).ok_or_else(not_found)

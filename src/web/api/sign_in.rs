@@ -13,8 +13,8 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Fails, Problems};
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![sign_in]
@@ -22,13 +22,13 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(sign_in))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// The errors of the rules about users.
-enum Rules {}
+enum SignInErrors {}
 
-impl Fails for Rules {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl ErrorResponses for SignInErrors {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         let reasons = [
             Reason::UserDisabled,
             Reason::UserNotFound,
@@ -37,7 +37,7 @@ impl Fails for Rules {
             Reason::EmailNotVerified,
             Reason::EmailMissing,
         ];
-        reasons.into_iter().map(Kind::Refused)
+        reasons.into_iter().map(ErrorCode::Refused)
     }
 }
 
@@ -67,7 +67,7 @@ impl Fails for Rules {
             ("linked" = (summary = "The identity was new, its verified address was known",
                          value = json!(examples::signed_in("linked")))),
         )),
-        Problems<(RateLimited<SignIn>, (VerifiedIdentity<'_>, Rules, Db))>,
+        Problems<(RateLimited<SignIn>, (VerifiedIdentity<'_>, SignInErrors, Db))>,
     ),
 )]
 #[post("/auth/oauth/<_>", data = "<identity>")]

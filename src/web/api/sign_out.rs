@@ -7,12 +7,12 @@ use utoipa::{OpenApi, ToSchema};
 use crate::service::SharedStatements;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
-use crate::web::guard::departing::SignOutRequest;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::guard::{ClientOrigin, Departing, RateLimited};
+use crate::web::guard::sign_out_proof::SignOutRequest;
+use crate::web::guard::{ClientOrigin, RateLimited, SignOutProof};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![logout]
@@ -20,7 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(OpenApi)]
 #[openapi(paths(logout))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// The sessions to end.
 #[derive(ToSchema)]
@@ -49,14 +49,14 @@ enum SignOutScope {
                  example = json!(examples::refresh_token())),
     responses(
         (status = 204, description = "Signed out."),
-        Problems<(RateLimited<Refresh>, Departing, Db)>,
+        Problems<(RateLimited<Refresh>, SignOutProof, Db)>,
     ),
 )]
 // Rocket would treat a repeated `scope` as absent if the parameter were not a `Vec`.
 #[post("/auth/logout?<scope>", data = "<departing>")]
 async fn logout(
     _limit: RateLimited<Refresh>,
-    departing: Departing,
+    departing: SignOutProof,
     scope: Vec<&str>,
     db: &Db,
     shared: &State<SharedStatements>,
@@ -66,11 +66,11 @@ async fn logout(
         [] | ["local"] => Scope::Local,
         ["others"] => Scope::Others,
         ["global"] => Scope::Global,
-        _ => return Err(Problem::new(Kind::InvalidRequest, "`scope` must be local, others or global")),
+        _ => return Err(Problem::new(ErrorCode::InvalidRequest, "`scope` must be local, others or global")),
     };
     match departing {
-        Departing::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,
-        Departing::Token(token) => {
+        SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,
+        SignOutProof::Token(token) => {
             sign_out_by_token(db.pool(), &shared.successors, &token, scope, &origin.0).await?;
         }
     }

@@ -10,8 +10,8 @@ use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
 use crate::store::sessions::user_of;
 use crate::web::database::Db;
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The challenge to a request without credentials, which names no error (RFC 6750 §3.1).
 const MISSING: &str = r#"Bearer realm="vestibule""#;
@@ -40,7 +40,7 @@ pub struct SignedIn {
 }
 
 fn refused(challenge: &'static str) -> Problem {
-    let kind = if challenge == REPEATED { Kind::InvalidRequest } else { Kind::InvalidAccessToken };
+    let kind = if challenge == REPEATED { ErrorCode::InvalidRequest } else { ErrorCode::InvalidAccessToken };
     let detail = match challenge {
         MISSING => "the `Authorization` header must carry a bearer token",
         INVALID => "the access token is malformed, expired, or its session has ended",
@@ -90,16 +90,16 @@ fn outcome<T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (
     }
 }
 
-impl Fails for Bearer {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::InvalidRequest, Kind::InvalidAccessToken].into_iter()
+impl ErrorResponses for Bearer {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::InvalidRequest, ErrorCode::InvalidAccessToken].into_iter()
     }
 }
 
-impl Fails for SignedIn {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl ErrorResponses for SignedIn {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         // Requests of a session are rate-limited, too.
-        <(Bearer, Db)>::kinds().chain([Kind::RateLimited])
+        <(Bearer, Db)>::kinds().chain([ErrorCode::RateLimited])
     }
 }
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use rocket::request::Request;
 
 use crate::config::{ForwardedHeader, Proxies};
-use crate::web::forwarded;
+use crate::web::http::forwarded;
 
 /// Returns the client's IP address in canonical form, or `None` without a socket.
 #[must_use]

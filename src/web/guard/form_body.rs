@@ -7,7 +7,7 @@ use rocket::request::Request;
 use url::form_urlencoded;
 
 use super::json_body;
-use crate::web::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The fields of a form without duplicates. A blank field counts as absent.
 ///
@@ -40,14 +40,14 @@ impl<'r> FromData<'r> for FormBody {
 async fn read(request: &Request<'_>, data: Data<'_>) -> Result<FormBody, Problem> {
     if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
         let detail = "`Content-Type` must be `application/x-www-form-urlencoded`";
-        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+        return Err(Problem::new(ErrorCode::UnsupportedMediaType, detail));
     }
     let limit = request.limits().get("form").unwrap_or(Limits::FORM);
     let body = json_body::whole(request, data, limit).await?;
     let mut fields = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(&body).into_owned() {
         if !value.is_empty() && fields.insert(name, value).is_some() {
-            return Err(Problem::new(Kind::InvalidRequest, "a parameter is there twice"));
+            return Err(Problem::new(ErrorCode::InvalidRequest, "a parameter is there twice"));
         }
     }
     Ok(FormBody(fields))

@@ -7,8 +7,8 @@ use rocket::request::Request;
 use tokio::time::timeout;
 
 use crate::domain::json::Object;
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
 }
 
 fn malformed(detail: &'static str) -> Problem {
-    Problem::new(Kind::InvalidRequest, detail)
+    Problem::new(ErrorCode::InvalidRequest, detail)
 }
 
 fn parse(body: &[u8]) -> Result<Object, Problem> {
@@ -44,7 +44,10 @@ fn parse(body: &[u8]) -> Result<Object, Problem> {
 
 async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem> {
     if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
-        return Err(Problem::new(Kind::UnsupportedMediaType, "`Content-Type` must be `application/json`"));
+        return Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "`Content-Type` must be `application/json`",
+        ));
     }
     whole(request, data, request.limits().get("json").unwrap_or(Limits::JSON)).await
 }
@@ -55,14 +58,14 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
 /// The body has an encoding, is too large, or is too slow.
 pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
-        return Err(Problem::new(Kind::UnsupportedMediaType, "the body must not be compressed"));
+        return Err(Problem::new(ErrorCode::UnsupportedMediaType, "the body must not be compressed"));
     }
     let body = timeout(BODY_TIMEOUT, data.open(limit).into_bytes())
         .await
         .map_err(|_| malformed("the body did not arrive in time"))?
         .map_err(|_| malformed("the body could not be read"))?;
     if !body.is_complete() {
-        return Err(Problem::new(Kind::PayloadTooLarge, "the body is larger than any valid one"));
+        return Err(Problem::new(ErrorCode::PayloadTooLarge, "the body is larger than any valid one"));
     }
     Ok(body.into_inner())
 }
@@ -75,9 +78,9 @@ pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Re
 #[derive(Debug)]
 pub struct JsonBody(pub Object);
 
-impl Fails for JsonBody {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::InvalidRequest, Kind::PayloadTooLarge, Kind::UnsupportedMediaType].into_iter()
+impl ErrorResponses for JsonBody {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::InvalidRequest, ErrorCode::PayloadTooLarge, ErrorCode::UnsupportedMediaType].into_iter()
     }
 }
 

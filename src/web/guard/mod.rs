@@ -2,19 +2,19 @@
 
 pub mod bearer;
 pub mod client_address;
-pub mod departing;
 pub mod form_body;
 pub mod json_body;
 pub mod origin;
 pub mod rate_limited;
 pub mod reauthenticated;
+pub mod sign_out_proof;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, SignedIn};
-pub use self::departing::Departing;
 pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
 pub use self::reauthenticated::{NewIdentity, Reauthenticated};
+pub use self::sign_out_proof::SignOutProof;
 pub use self::verified_identity::VerifiedIdentity;

@@ -9,10 +9,10 @@ use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
 use super::client_address;
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
-use crate::web::rate_limit::{Key, Policy, RateLimits};
-use crate::web::rate_limit_fields;
+use crate::web::http::rate_limit::{Key, Policy, RateLimits};
+use crate::web::http::rate_limit_fields;
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 
 /// A policy whose key is the client's IP address.
 pub trait ByAddress: Send {
@@ -60,9 +60,9 @@ impl ByAddress for StaffPages {
 #[derive(Debug)]
 pub struct RateLimited<P>(PhantomData<P>);
 
-impl<P> Fails for RateLimited<P> {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::RateLimited].into_iter()
+impl<P> ErrorResponses for RateLimited<P> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::RateLimited].into_iter()
     }
 }
 
@@ -110,7 +110,10 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
                 Policy::Session => "too many requests with this session",
                 Policy::StaffPages => "too many requests for the admin pages from this network address",
             };
-            Err(Problem { retry_after: Some(standing.seconds), ..Problem::new(Kind::RateLimited, detail) })
+            Err(Problem {
+                retry_after: Some(standing.seconds),
+                ..Problem::new(ErrorCode::RateLimited, detail)
+            })
         }
         _ => Ok(()),
     }

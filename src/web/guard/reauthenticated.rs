@@ -16,8 +16,8 @@ use crate::domain::json::Object;
 use crate::provider::{Provider, Providers};
 use crate::store::reauthentication::{is_identity_of, opened_within};
 use crate::web::database::Db;
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 use crate::{clock, config};
 
 /// A signed-in user who has just signed in.
@@ -62,17 +62,21 @@ pub struct RemovalRequest {
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
-impl Fails for Reauthenticated {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        let own = [Kind::ReauthenticationRequired, Kind::ProviderDisabled, Kind::ProviderUnavailable];
-        let refused = verified_identity::REASONS.map(|reason| Kind::Refused(reason).beside_a_bearer());
+impl ErrorResponses for Reauthenticated {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        let own = [
+            ErrorCode::ReauthenticationRequired,
+            ErrorCode::ProviderDisabled,
+            ErrorCode::ProviderUnavailable,
+        ];
+        let refused = verified_identity::REASONS.map(|reason| ErrorCode::Refused(reason).beside_a_bearer());
         <(SignedIn, JsonBody)>::kinds().chain(own).chain(refused)
     }
 }
 
-impl Fails for NewIdentity<'_> {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        Reauthenticated::kinds().chain(VerifiedIdentity::kinds().map(Kind::beside_a_bearer))
+impl ErrorResponses for NewIdentity<'_> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        Reauthenticated::kinds().chain(VerifiedIdentity::kinds().map(ErrorCode::beside_a_bearer))
     }
 }
 
@@ -141,7 +145,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     if opened_within(db.pool(), who.token.session, *window).await?.ok_or_else(bearer::ended)? {
         return Ok(());
     }
-    let required = |detail| Err(Problem::new(Kind::ReauthenticationRequired, detail));
+    let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
     let Some(Proof { provider, id_token, nonce }) = proof else {
         return required("the session is not a fresh one, and the request has no `reauthentication`");
     };
@@ -165,7 +169,7 @@ struct Proof<'r> {
 
 impl<'r> Proof<'r> {
     fn parse(request: &'r Request<'_>, proof: &Value) -> Result<Self, Problem> {
-        let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
+        let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
         let Value::Object(proof) = proof else {
             return Err(malformed("`reauthentication` must be an object"));
         };

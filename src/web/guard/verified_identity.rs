@@ -20,8 +20,8 @@ use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
 use crate::service::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 
 const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;
@@ -58,10 +58,11 @@ pub struct VerifiedIdentity<'r> {
     pub now: i64,
 }
 
-impl Fails for VerifiedIdentity<'_> {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        let provider = [Kind::ProviderDisabled, Kind::ProviderNotFound, Kind::ProviderUnavailable];
-        JsonBody::kinds().chain(REASONS.map(Kind::Refused)).chain(provider)
+impl ErrorResponses for VerifiedIdentity<'_> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        let provider =
+            [ErrorCode::ProviderDisabled, ErrorCode::ProviderNotFound, ErrorCode::ProviderUnavailable];
+        JsonBody::kinds().chain(REASONS.map(ErrorCode::Refused)).chain(provider)
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provi
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let name = request.uri().path().segments().last();
     name.and_then(|name| providers.get(name))
-        .ok_or_else(|| Problem::new(Kind::ProviderNotFound, "no provider of that name is configured"))
+        .ok_or_else(|| Problem::new(ErrorCode::ProviderNotFound, "no provider of that name is configured"))
 }
 
 /// Verifies the identity in a request's body.
@@ -119,7 +120,7 @@ pub(super) async fn vouch(
     let settings = &provider.settings;
     let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
     if !settings.enabled {
-        return Err(Problem::new(Kind::ProviderDisabled, "this provider is switched off"));
+        return Err(Problem::new(ErrorCode::ProviderDisabled, "this provider is switched off"));
     }
     let from = Instant::now();
     let verdict = provider.verify(id_token, nonce, now).await;
@@ -174,7 +175,7 @@ struct Body {
 
 impl Body {
     fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
-        let malformed = |detail: &'static str| Problem::new(Kind::InvalidRequest, detail);
+        let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
         let id_token = body.str("id_token").ok_or_else(|| malformed("`id_token` must be a string"))?;
         let create = match body.get("create") {
             None => true,
@@ -209,6 +210,6 @@ pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {
     match body.get("nonce") {
         None => Ok(None),
         Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Ok(Some(nonce.clone())),
-        Some(_) => Err(Problem::new(Kind::InvalidRequest, "`nonce` must be a string of 1 to 512 bytes")),
+        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, "`nonce` must be a string of 1 to 512 bytes")),
     }
 }

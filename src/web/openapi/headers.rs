@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 
 use super::examples::REQUEST_ID;
-use crate::web::problem::{Entry, Kind};
+use crate::web::problem::{Entry, ErrorCode};
 
 /// The header of every answer.
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
@@ -16,7 +16,7 @@ const CHALLENGE: &str = "WWW-Authenticate";
 /// Returns the headers that the errors of a status have, or may have.
 pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
     let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
-    let challenge = entries.iter().any(|entry| entry.error == Kind::InvalidAccessToken.entry().error);
+    let challenge = entries.iter().any(|entry| entry.error == ErrorCode::InvalidAccessToken.entry().error);
     [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE)].into_iter().flatten()
 }
 

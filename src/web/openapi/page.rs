@@ -11,8 +11,8 @@ use rocket::response::{self, Responder, Response};
 use rocket::{Route, get, routes};
 use utoipa_swagger_ui::Config;
 
-use super::problems::{Missing, Nothing, Problems};
-use crate::web::problem::{Kind, Problem};
+use super::problems::{NoErrors, NotFoundOnly, Problems};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The viewer adds styles at run time and draws its icons from `data:` URLs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(page, part))]
-pub(super) struct Described;
+pub(super) struct ApiDoc;
 
 /// The page, or one of its assets.
 struct Part {
@@ -68,7 +68,7 @@ impl<'r> Responder<'r, 'static> for Part {
     responses(
         (status = 200, description = "The page.", content_type = "text/html", body = String,
          example = "<!doctype html>…"),
-        Problems<Nothing>,
+        Problems<NoErrors>,
     ),
 )]
 #[get("/docs")]
@@ -86,7 +86,7 @@ const fn page() -> Part {
     responses(
         (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,
          example = ".swagger-ui{…}"),
-        Problems<Missing>,
+        Problems<NotFoundOnly>,
     ),
 )]
 #[get("/docs/<part>")]
@@ -95,7 +95,7 @@ fn part(part: &str) -> Result<Part, Problem> {
         "start.js" => return Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
         "swagger-ui.css" => ContentType::CSS,
         "swagger-ui-bundle.js" => ContentType::JavaScript,
-        _ => return Err(Problem::new(Kind::NotFound, "the page has no part of this name")),
+        _ => return Err(Problem::new(ErrorCode::NotFound, "the page has no part of this name")),
     };
     let file = utoipa_swagger_ui::serve(part, Arc::new(Config::from("/api/v1/openapi.json")));
     match file {

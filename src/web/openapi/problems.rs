@@ -13,57 +13,57 @@ use utoipa::openapi::schema::{AllOfBuilder, Object, ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
-use crate::web::problem::{Entry, Kind};
+use crate::web::problem::{Entry, ErrorCode};
 
 /// A guard, the database, or a handler's own rules: anything that can fail a request.
-pub trait Fails {
+pub trait ErrorResponses {
     /// Returns the kinds of problems that it can cause.
-    fn kinds() -> impl Iterator<Item = Kind>;
+    fn kinds() -> impl Iterator<Item = ErrorCode>;
 }
 
-impl<A: Fails, B: Fails> Fails for (A, B) {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl<A: ErrorResponses, B: ErrorResponses> ErrorResponses for (A, B) {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         A::kinds().chain(B::kinds())
     }
 }
 
-impl<A: Fails, B: Fails, C: Fails> Fails for (A, B, C) {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl<A: ErrorResponses, B: ErrorResponses, C: ErrorResponses> ErrorResponses for (A, B, C) {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         A::kinds().chain(B::kinds()).chain(C::kinds())
     }
 }
 
 /// No errors but those in [`ANYWHERE`].
 #[derive(Debug)]
-pub enum Nothing {}
+pub enum NoErrors {}
 
-impl Fails for Nothing {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl ErrorResponses for NoErrors {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         std::iter::empty()
     }
 }
 
 /// The error that nothing has the requested name.
 #[derive(Debug)]
-pub enum Missing {}
+pub enum NotFoundOnly {}
 
-impl Fails for Missing {
-    fn kinds() -> impl Iterator<Item = Kind> {
-        [Kind::NotFound].into_iter()
+impl ErrorResponses for NotFoundOnly {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::NotFound].into_iter()
     }
 }
 
 /// The errors that any route can answer, whatever its guards.
-pub const ANYWHERE: [Kind; 1] = [Kind::InternalError];
+pub const ANYWHERE: [ErrorCode; 1] = [ErrorCode::InternalError];
 
 /// The responses of a route in `#[utoipa::path]`: the errors of `T`, and those of any route.
 #[derive(Debug)]
 pub struct Problems<T>(PhantomData<T>);
 
-impl<T: Fails> IntoResponses for Problems<T> {
+impl<T: ErrorResponses> IntoResponses for Problems<T> {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let mut statuses: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
-        for entry in T::kinds().chain(ANYWHERE).map(Kind::entry) {
+        for entry in T::kinds().chain(ANYWHERE).map(ErrorCode::entry) {
             let entries = statuses.entry(entry.status).or_default();
             if entries.iter().all(|known| known.error != entry.error) {
                 entries.push(entry);
@@ -87,7 +87,7 @@ fn response(status: u16, entries: &[Entry]) -> Response {
         .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
         .property("error", names(entries.iter().copied()));
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
-    let known: Vec<_> = Kind::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
+    let known: Vec<_> = ErrorCode::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
     let examples = entries.iter().map(|entry| {
         // An error with a second status has no shared example for it.
         let example: RefOr<Example> = if known.contains(&(entry.error, entry.status)) {
@@ -112,7 +112,7 @@ fn names(entries: impl Iterator<Item = Entry>) -> Object {
 
 /// Returns the schema of `error`: any name in the catalogue.
 pub fn any_name() -> Object {
-    let mut schema = names(Kind::all().map(Kind::entry));
+    let mut schema = names(ErrorCode::all().map(ErrorCode::entry));
     schema.description = Some(
         "What is wrong, for programs: decide by this, and by `status` for a name that you do not know."
             .into(),
@@ -122,7 +122,7 @@ pub fn any_name() -> Object {
 
 /// Returns one example for each error, by its name.
 pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
-    Kind::all().map(Kind::entry).map(|entry| (entry.error, described(&entry)))
+    ErrorCode::all().map(ErrorCode::entry).map(|entry| (entry.error, described(&entry)))
 }
 
 fn described(entry: &Entry) -> Example {
@@ -142,6 +142,6 @@ pub fn table() -> String {
     let row = |Entry { status, error, title, .. }: Entry| {
         format!("| {status} | [`{error}`](/problems/{error}) | {title} |")
     };
-    let rows: Vec<_> = Kind::all().map(Kind::entry).map(row).collect();
+    let rows: Vec<_> = ErrorCode::all().map(ErrorCode::entry).map(row).collect();
     format!("| status | `error` | |\n|---|---|---|\n{}\n", rows.join("\n"))
 }

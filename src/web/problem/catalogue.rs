@@ -6,8 +6,8 @@ use crate::domain::refusal::Reason;
 
 /// The kind of an error, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "`Kind::entry` holds each one's title, cause and remedy")]
-pub enum Kind {
+#[expect(missing_docs, reason = "`ErrorCode::entry` holds each one's title, cause and remedy")]
+pub enum ErrorCode {
     InvalidRequest,
     Refused(Reason),
     /// A refused `id_token` beside an access token. It answers 422, since 401 is about the access token alone.
@@ -44,7 +44,7 @@ pub struct Entry {
     pub remedy: &'static str,
 }
 
-impl Kind {
+impl ErrorCode {
     /// Returns the kind for a request whose credential is an access token: a refused `id_token` answers 422 there.
     #[must_use]
     pub fn beside_a_bearer(self) -> Self {

@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use uuid::Uuid;
 use vestibule::domain::staff::Role;
-use vestibule::web::deadline::Limit;
+use vestibule::web::http::deadline::Limit;
 
 use crate::support::cluster::cluster;
 use crate::support::desk::Desk;

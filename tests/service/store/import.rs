@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use vestibule::admin::audit::store::{self as event_log, Filter, What};
+use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
@@ -154,7 +154,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
             .unwrap();
     let told = r#"{"users": 4, "identities": 5}"#;
     assert_eq!(events, [("users_imported".into(), "the command line".into(), told.into())]);
-    let filter = Filter { what: What::Staff, ..Filter::default() };
+    let filter = Filter { what: EventCategory::Staff, ..Filter::default() };
     let audit = event_log::page(&database.pool, &filter, None, 10).await.unwrap();
     assert_eq!(audit[0].about.as_deref(), Some("4 users, 5 identities"));
     let ids = "SELECT count(*) FROM users WHERE email = 'grace@example.com' AND id < '017e1400-0000-7000-8000-000000000000'";

@@ -1,9 +1,9 @@
 //! What the database is asked, and what concurrent requests may not do to each other.
 
 mod conflicts;
+mod erasure;
 mod event_counts;
 mod events;
-mod forget;
 mod import;
 mod instances;
 mod keys;

@@ -6,12 +6,12 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
-use vestibule::admin::audit::store::{self as event_log, Filter, What};
+use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::dev::seed::Seed;
-use vestibule::store::{event_counts, forget, identities, migrations, seed, sessions};
+use vestibule::store::{erasure, event_counts, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
 
@@ -155,7 +155,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         .execute(&pool)
         .await
         .unwrap();
-    while forget::addresses(&pool, None).await.unwrap().is_some() {
+    while erasure::addresses(&pool, None).await.unwrap().is_some() {
         watched.check("an address that is forgotten".into()).await;
     }
     sqlx::query("INSERT INTO users_to_forget (user_id, requested_at) VALUES ($1, now())")
@@ -163,7 +163,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         .execute(&pool)
         .await
         .unwrap();
-    while forget::users(&pool, None).await.unwrap().is_some() {
+    while erasure::users(&pool, None).await.unwrap().is_some() {
         watched.check("a user who is forgotten".into()).await;
     }
     let id = user.to_string();
@@ -180,14 +180,14 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
 
 /// What the audit is asked for: each of its choices, and each of its fields.
 fn audits(user: Uuid, email: &str) -> Vec<Filter> {
-    let mut filters: Vec<_> = What::ALL.map(|what| Filter { what, ..Filter::default() }).into();
+    let mut filters: Vec<_> = EventCategory::ALL.map(|what| Filter { what, ..Filter::default() }).into();
     let none = Filter::default();
     filters.extend([
         Filter { email: Some(email.to_owned()), ..none.clone() },
         Filter { email: Some("nobody@example.com".into()), ..none.clone() },
         Filter { user: Some(user), ..none.clone() },
         Filter { actor: Some("grace@example.com".into()), ..none.clone() },
-        Filter { reason: Some("token_expired".into()), what: What::Refused, ..none.clone() },
+        Filter { reason: Some("token_expired".into()), what: EventCategory::Refused, ..none.clone() },
         Filter { from: Some(OffsetDateTime::UNIX_EPOCH), to: Some(OffsetDateTime::UNIX_EPOCH), ..none },
     ]);
     filters

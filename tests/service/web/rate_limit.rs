@@ -12,11 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 use vestibule::config::RateLimit;
-use vestibule::web::catcher;
 use vestibule::web::guard::rate_limited::{RateLimited, Refresh, admit_session};
+use vestibule::web::http::catcher;
+use vestibule::web::http::rate_limit::{Key, Policy, RateLimits};
+use vestibule::web::http::rate_limit_fields::RateLimitFields;
 use vestibule::web::problem::Problem;
-use vestibule::web::rate_limit::{Key, Policy, RateLimits};
-use vestibule::web::rate_limit_fields::RateLimitFields;
 
 use super::{post_with, sign_in_with};
 use crate::support::app::{Answer, App};

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::recorded::Recorded;
 
 /// A wait in a test fails after this long instead of hanging the whole run.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The counters of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub(super) async fn wait<T: Copy + std::fmt::Debug>(
     condition: impl FnMut(&T) -> bool,
 ) -> T {
     let mut receiver = sender.subscribe();
-    let found = tokio::time::timeout(PATIENCE, receiver.wait_for(condition)).await;
+    let found = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition)).await;
     let found = found.map(|value| value.map(|value| *value));
     match found {
         Ok(Ok(value)) => value,

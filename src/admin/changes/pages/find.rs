@@ -5,7 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Visit, path, words};
-use crate::admin::access_log::{Look, record};
+use crate::admin::access_log::{DataAccess, record};
 use crate::admin::failure::Failure;
 use crate::admin::page::{Page, View};
 use crate::admin::person::Person;
@@ -95,14 +95,14 @@ pub(super) async fn find(
             (words::MOVE, path(user, Some(moved), "move"), words::move_lead(&identity, &name))
         }
     };
-    record(pool, member, &Look::Person(user), &visit.origin.0).await?;
+    record(pool, member, &DataAccess::Person(user), &visit.origin.0).await?;
     let query: String = q.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MAX_QUERY).collect();
     let query = query.trim().to_owned();
     let (mut users, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let found = search(pool, &query, &visit.providers.names(), &Filters::default(), PAGE + 1).await?;
-        record(pool, member, &Look::Users { search: &query }, &visit.origin.0).await?;
+        record(pool, member, &DataAccess::Users { search: &query }, &visit.origin.0).await?;
         users = found.users;
         users.retain(|other| other.id != user);
         more = found.more || users.len() > PAGE;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::done;
-use crate::admin::access_log::{Look, record};
+use crate::admin::access_log::{DataAccess, record};
 use crate::admin::changes::decision::{LinkedIdentity, UserState};
 use crate::admin::changes::{Change, Outcome, Preview, apply, preview};
 use crate::admin::failure::Failure;
@@ -220,7 +220,8 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
     async fn show(&self, page: &PreviewPage) -> Result<Page, Failure> {
         let staff = self.staff.as_ref();
         for card in &page.cards {
-            record(self.db.pool(), &staff.member, &Look::Person(card.person.id), &self.origin.0).await?;
+            record(self.db.pool(), &staff.member, &DataAccess::Person(card.person.id), &self.origin.0)
+                .await?;
         }
         Ok(Page::new(staff, page))
     }

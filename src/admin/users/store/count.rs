@@ -5,7 +5,7 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 
 use super::filter::Filters;
 use crate::store::Error;
-use crate::store::for_once::for_once;
+use crate::store::unprepared::unprepared;
 
 /// Returns the estimated number of users that pass the filters: the planner's, from PostgreSQL's statistics. Pages have
 /// to call it an estimate. Counting, even to ten thousand, is slow where two common conditions are rarely met together.
@@ -16,7 +16,7 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
     filters.push(&mut sql, None);
     let plan: Value =
-        sql.build_query_scalar().persistent(false).fetch_one(&mut *for_once(pool).await?).await?;
+        sql.build_query_scalar().persistent(false).fetch_one(&mut *unprepared(pool).await?).await?;
     let rows = plan.pointer("/0/Plan/Plan Rows").and_then(Value::as_u64);
     rows.ok_or_else(|| Error::unexpected("plan"))
 }
@@ -38,6 +38,6 @@ pub(super) async fn were_few_seen(pool: &PgPool, filters: &Filters, limit: i64) 
 
 async fn ends_within(pool: &PgPool, mut sql: QueryBuilder<Postgres>, limit: i64) -> Result<bool, Error> {
     sql.push(" LIMIT 1 OFFSET ").push_bind(limit);
-    let further = sql.build().persistent(false).fetch_optional(&mut *for_once(pool).await?).await?;
+    let further = sql.build().persistent(false).fetch_optional(&mut *unprepared(pool).await?).await?;
     Ok(further.is_none())
 }

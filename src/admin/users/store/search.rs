@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::filter::Filters;
 use super::{COLUMNS, Days, FEW, ListedUser, count};
 use crate::store::Error;
-use crate::store::for_once::for_once;
+use crate::store::unprepared::unprepared;
 
 /// Minimum number of consecutive letters or digits for a search within e-mail addresses and names. An index of trigrams
 /// finds nothing shorter.
@@ -98,7 +98,7 @@ async fn find(
     sql.push("), best AS (SELECT DISTINCT ON (id) id, rank, key FROM found ORDER BY id, rank)");
     sql.push(" SELECT ").push(COLUMNS).push(" FROM (SELECT * FROM best ORDER BY rank, key, id DESC LIMIT ");
     sql.push_bind(limit).push(") AS b JOIN users u ON u.id = b.id ORDER BY b.rank, b.key, b.id DESC");
-    Ok(sql.build_query_as().persistent(false).fetch_all(&mut *for_once(pool).await?).await?)
+    Ok(sql.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
 }
 
 impl Match {

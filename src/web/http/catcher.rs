@@ -3,7 +3,7 @@
 use rocket::http::Status;
 use rocket::{Catcher, Request, Route, catch, catchers};
 
-use super::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// Returns the default catcher.
 #[must_use]
@@ -22,12 +22,13 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
         404 | 405 => unrouted(request),
         // Rocket also answers 400 to a method that it does not know.
         400 if !allowed(request).is_empty() => unrouted(request),
-        413 => Problem::new(Kind::PayloadTooLarge, "the request is larger than any valid one"),
-        415 => Problem::new(Kind::UnsupportedMediaType, "the body must be `application/json`"),
-        400..=499 => Problem::new(Kind::InvalidRequest, "the request is not well-formed HTTP"),
-        503 => {
-            Problem { retry_after: Some(1), ..Problem::new(Kind::ServiceUnavailable, "the service is busy") }
-        }
+        413 => Problem::new(ErrorCode::PayloadTooLarge, "the request is larger than any valid one"),
+        415 => Problem::new(ErrorCode::UnsupportedMediaType, "the body must be `application/json`"),
+        400..=499 => Problem::new(ErrorCode::InvalidRequest, "the request is not well-formed HTTP"),
+        503 => Problem {
+            retry_after: Some(1),
+            ..Problem::new(ErrorCode::ServiceUnavailable, "the service is busy")
+        },
         _ => Problem::internal(),
     }
 }
@@ -36,11 +37,11 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
 fn unrouted(request: &Request<'_>) -> Problem {
     let allowed = allowed(request);
     if allowed.is_empty() {
-        return Problem::new(Kind::NotFound, "no route of the API has this path");
+        return Problem::new(ErrorCode::NotFound, "no route of the API has this path");
     }
     Problem {
         allow: Some(allowed.join(", ")),
-        ..Problem::new(Kind::MethodNotAllowed, "the path answers to other methods")
+        ..Problem::new(ErrorCode::MethodNotAllowed, "the path answers to other methods")
     }
 }
 

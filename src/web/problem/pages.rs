@@ -4,9 +4,9 @@ use rocket::{Route, get, routes};
 use serde::Serialize;
 use utoipa::OpenApi;
 
-use super::openapi::problems::{Missing, Nothing, Problems};
-use super::problem::{Entry, Kind, Problem};
-use super::templates::{Html, html};
+use super::{Entry, ErrorCode, Problem};
+use crate::web::http::templates::{Html, html};
+use crate::web::openapi::problems::{NoErrors, NotFoundOnly, Problems};
 
 /// Returns the routes of the pages.
 #[must_use]
@@ -22,12 +22,12 @@ struct Context {
 /// Returns the description of the pages.
 #[must_use]
 pub fn description() -> utoipa::openapi::OpenApi {
-    Described::openapi()
+    ApiDoc::openapi()
 }
 
 #[derive(OpenApi)]
 #[openapi(paths(index, page))]
-struct Described;
+struct ApiDoc;
 
 /// Explain every error
 #[utoipa::path(
@@ -36,11 +36,11 @@ struct Described;
     operation_id = "problems",
     tag = "Description",
     responses((status = 200, description = "A page.", body = String, content_type = "text/html",
-               example = "<!doctype html>…"), Problems<Nothing>),
+               example = "<!doctype html>…"), Problems<NoErrors>),
 )]
 #[get("/")]
 fn index() -> Html {
-    html("problems", Context { entries: Kind::all().map(Kind::entry).collect() })
+    html("problems", Context { entries: ErrorCode::all().map(ErrorCode::entry).collect() })
 }
 
 /// Explain one error
@@ -54,11 +54,11 @@ fn index() -> Html {
     params(("name" = String, Path, description = "The error's name.", example = "audience_mismatch")),
     responses((status = 200, description = "A page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"),
-              Problems<Missing>),
+              Problems<NotFoundOnly>),
 )]
 #[get("/<name>")]
 fn page(name: &str) -> Result<Html, Problem> {
-    let entry = Kind::all().map(Kind::entry).find(|entry| entry.error == name);
-    let entry = entry.ok_or_else(|| Problem::new(Kind::NotFound, "no error has this name"))?;
+    let entry = ErrorCode::all().map(ErrorCode::entry).find(|entry| entry.error == name);
+    let entry = entry.ok_or_else(|| Problem::new(ErrorCode::NotFound, "no error has this name"))?;
     Ok(html("problems", Context { entries: vec![entry] }))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
-use super::problem::{Kind, Problem};
 use crate::store::deadline::{self, LIMIT};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The time limit that replaces [`LIMIT`] if Rocket manages one.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl Handler for InTime {
         answer.unwrap_or_else(|| {
             let problem = Problem {
                 retry_after: Some(1),
-                ..Problem::new(Kind::ServiceUnavailable, "the service could not do it in time")
+                ..Problem::new(ErrorCode::ServiceUnavailable, "the service could not do it in time")
             };
             Outcome::Error(problem.logged("gave up waiting").keep(request).status())
         })

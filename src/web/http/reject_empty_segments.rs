@@ -6,7 +6,7 @@ use rocket::form::Form;
 use rocket::request::Request;
 use rocket::uri;
 
-use super::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The number of bytes in which Rocket looks for a form's `_method`.
 const DISGUISE: usize = "_method=delete".len();
@@ -28,7 +28,7 @@ impl Fairing for ExactPath {
     async fn on_request(&self, request: &mut Request<'_>, data: &mut Data<'_>) {
         if is_disguised(request, data).await {
             let detail = "a form's field `_method` does not change the method of a request";
-            Problem::new(Kind::InvalidRequest, detail).keep(request);
+            Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
         } else if is_canonical(request.uri().path().as_str()) {
             return;
         }

@@ -1,5 +1,5 @@
-//! Erasure of deleted users from events, in batches: from their own events (`forget_user.sql`), and of their e-mail
-//! addresses from others' events (`forget.sql`).
+//! Erasure of deleted users from events, in batches: from their own events (`erase_user.sql`), and of their e-mail
+//! addresses from others' events (`erase_addresses.sql`).
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -12,7 +12,8 @@ use super::Error;
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn addresses(pool: &PgPool, only: Option<&[String]>) -> Result<Option<usize>, Error> {
-    let forgotten = sqlx::query_file_scalar!("src/store/forget.sql", only).fetch_optional(pool).await?;
+    let forgotten =
+        sqlx::query_file_scalar!("src/store/erase_addresses.sql", only).fetch_optional(pool).await?;
     Ok(forgotten.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
@@ -22,6 +23,6 @@ pub async fn addresses(pool: &PgPool, only: Option<&[String]>) -> Result<Option<
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn users(pool: &PgPool, only: Option<&[Uuid]>) -> Result<Option<usize>, Error> {
-    let forgotten = sqlx::query_file_scalar!("src/store/forget_user.sql", only).fetch_optional(pool).await?;
+    let forgotten = sqlx::query_file_scalar!("src/store/erase_user.sql", only).fetch_optional(pool).await?;
     Ok(forgotten.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }

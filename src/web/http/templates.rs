@@ -13,22 +13,22 @@ use serde::Serialize;
 
 /// The templates by name, which is the path below `templates/` without `.html.tera`.
 const TEMPLATES: &[(&str, &str)] = &[
-    ("base", include_str!("../../templates/base.html.tera")),
+    ("base", include_str!("../../../templates/base.html.tera")),
     #[cfg(all(feature = "dev", debug_assertions))]
-    ("dev/authorize", include_str!("../../templates/dev/authorize.html.tera")),
-    ("admin/layout", include_str!("../../templates/admin/layout.html.tera")),
-    ("admin/overview", include_str!("../../templates/admin/overview.html.tera")),
-    ("admin/chart", include_str!("../../templates/admin/chart.html.tera")),
-    ("admin/error", include_str!("../../templates/admin/error.html.tera")),
-    ("admin/sign_in", include_str!("../../templates/admin/sign_in.html.tera")),
-    ("admin/users", include_str!("../../templates/admin/users.html.tera")),
-    ("admin/find", include_str!("../../templates/admin/find.html.tera")),
-    ("admin/preview", include_str!("../../templates/admin/preview.html.tera")),
-    ("admin/person", include_str!("../../templates/admin/person.html.tera")),
-    ("admin/staff", include_str!("../../templates/admin/staff.html.tera")),
-    ("admin/audit", include_str!("../../templates/admin/audit.html.tera")),
-    ("admin/events", include_str!("../../templates/admin/events.html.tera")),
-    ("problems", include_str!("../../templates/problems.html.tera")),
+    ("dev/authorize", include_str!("../../../templates/dev/authorize.html.tera")),
+    ("admin/layout", include_str!("../../../templates/admin/layout.html.tera")),
+    ("admin/overview", include_str!("../../../templates/admin/overview.html.tera")),
+    ("admin/chart", include_str!("../../../templates/admin/chart.html.tera")),
+    ("admin/error", include_str!("../../../templates/admin/error.html.tera")),
+    ("admin/sign_in", include_str!("../../../templates/admin/sign_in.html.tera")),
+    ("admin/users", include_str!("../../../templates/admin/users.html.tera")),
+    ("admin/find", include_str!("../../../templates/admin/find.html.tera")),
+    ("admin/preview", include_str!("../../../templates/admin/preview.html.tera")),
+    ("admin/person", include_str!("../../../templates/admin/person.html.tera")),
+    ("admin/staff", include_str!("../../../templates/admin/staff.html.tera")),
+    ("admin/audit", include_str!("../../../templates/admin/audit.html.tera")),
+    ("admin/events", include_str!("../../../templates/admin/events.html.tera")),
+    ("problems", include_str!("../../../templates/problems.html.tera")),
 ];
 
 /// A page rendered from a template.

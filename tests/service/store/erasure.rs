@@ -7,8 +7,8 @@ use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
+use vestibule::store::erasure;
 use vestibule::store::events::record_look;
-use vestibule::store::forget;
 use vestibule::store::users::{self, DeletedBy, Deletion, Traces};
 
 use super::prune::LIMITS;
@@ -73,15 +73,15 @@ async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next
     let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
     let left = Traces { users: vec![ada], addresses: vec![ADA.to_owned()] };
     assert_eq!(deleted, Deletion::Done(left));
-    assert_eq!(forget::users(pool, None).await.unwrap(), Some(1), "her sign-in");
+    assert_eq!(erasure::users(pool, None).await.unwrap(), Some(1), "her sign-in");
     assert_eq!(traces(&app, ADA).await, (2_500, 1), "the statement that deletes is as long for everybody");
 
     assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
     let stranger = with(claims("stranger", ADA), &serde_json::json!({ "email_verified": false }));
     assert_eq!(app.sign_in(&stranger).await.error(), "link_required");
 
-    assert_eq!(forget::addresses(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
-    assert_eq!(forget::addresses(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(erasure::addresses(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
+    assert_eq!(erasure::addresses(pool, None).await.unwrap(), Some(1_000));
     assert_eq!(traces(&app, ADA).await, (1_501, 1));
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
@@ -181,8 +181,8 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     assert!(matches!(deleted, Deletion::Done(_)), "{deleted:?}");
     assert_eq!(app.database.rows().await, [0; 3]);
     assert_eq!(app.database.count(about).await, 2_501, "the statement that deletes is as long for everybody");
-    assert_eq!(forget::users(pool, Some(&[])).await.unwrap(), None);
-    assert_eq!(forget::users(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(erasure::users(pool, Some(&[])).await.unwrap(), None);
+    assert_eq!(erasure::users(pool, None).await.unwrap(), Some(1_000));
     // Any instance goes on where this one was interrupted.
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);

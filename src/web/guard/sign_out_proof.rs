@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::bearer::Bearer;
 use super::json_body::{self, JsonBody};
-use crate::web::openapi::problems::Fails;
-use crate::web::problem::{Kind, Problem};
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
 
 /// Proof enough to end a session.
 ///
@@ -18,7 +18,7 @@ use crate::web::problem::{Kind, Problem};
 /// - **Fails** when there is neither, or when the body is malformed.
 /// - **Forwards** never.
 #[derive(Debug)]
-pub enum Departing {
+pub enum SignOutProof {
     /// The session of the access token.
     Session(Uuid),
     /// A refresh token that has not been looked up yet.
@@ -32,14 +32,14 @@ pub struct SignOutRequest {
     pub refresh_token: Option<String>,
 }
 
-impl Fails for Departing {
-    fn kinds() -> impl Iterator<Item = Kind> {
+impl ErrorResponses for SignOutProof {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
         <(Bearer, JsonBody)>::kinds()
     }
 }
 
 #[rocket::async_trait]
-impl<'r> FromData<'r> for Departing {
+impl<'r> FromData<'r> for SignOutProof {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
@@ -50,14 +50,14 @@ impl<'r> FromData<'r> for Departing {
     }
 }
 
-async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<Departing, Problem> {
+async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof, Problem> {
     let bearer = Bearer::of(request).await;
     let body = json_body::read_if_any(request, data).await?;
     let token = body.as_ref().and_then(|body| body.get("refresh_token"));
     match (token.map(Value::as_str), bearer) {
-        (Some(None), _) => Err(Problem::new(Kind::InvalidRequest, "`refresh_token` must be a string")),
-        (_, Ok(bearer)) => Ok(Departing::Session(bearer.0.session)),
-        (Some(Some(token)), Err(_)) => Ok(Departing::Token(token.to_owned())),
+        (Some(None), _) => Err(Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string")),
+        (_, Ok(bearer)) => Ok(SignOutProof::Session(bearer.0.session)),
+        (Some(Some(token)), Err(_)) => Ok(SignOutProof::Token(token.to_owned())),
         (None, Err(problem)) => Err(problem),
     }
 }

@@ -9,12 +9,12 @@ use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::HeaderMap;
 use rocket::{Request, Response};
 
-use super::guard::client_address;
-use super::guard::verified_identity::ProviderCall;
-use super::problem::Problem;
 use super::request_log::RequestId;
 use crate::clock;
 use crate::telemetry::traces::Traces;
+use crate::web::guard::client_address;
+use crate::web::guard::verified_identity::ProviderCall;
+use crate::web::problem::Problem;
 
 /// Sends a span for each request.
 #[derive(Debug)]

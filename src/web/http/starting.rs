@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
-use super::problem::{Kind, Problem};
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The progress of the start. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ impl Handler for Started {
         if request.rocket().state().is_none_or(Stage::is_over) {
             return self.0.handle(request, data).await;
         }
-        let problem = Problem::new(Kind::ServiceUnavailable, "the service is starting");
+        let problem = Problem::new(ErrorCode::ServiceUnavailable, "the service is starting");
         Outcome::Error(Problem { retry_after: Some(2), ..problem }.keep(request).status())
     }
 }

@@ -17,7 +17,7 @@ use super::{Error, Start, connect_options};
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The timeout of one attempt.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval between two warnings in the log.
 const SAY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -89,7 +89,7 @@ async fn keep_trying(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
 }
 
 async fn reach(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    match timeout(PATIENCE, options.connect()).await {
+    match timeout(TIMEOUT, options.connect()).await {
         Ok(connection) => connection?.close().await,
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }

@@ -7,11 +7,11 @@ use rocket::http::Header;
 use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
-use super::guard::client_address;
-use super::guard::verified_identity::ProviderCall;
-use super::metrics::Metrics;
-use super::problem::{Kind as ProblemKind, Problem};
 use super::rate_limit::RateLimits;
+use crate::web::guard::client_address;
+use crate::web::guard::verified_identity::ProviderCall;
+use crate::web::metrics::Metrics;
+use crate::web::problem::{ErrorCode, Problem};
 
 /// The longest id that is accepted from a proxy.
 const MAX_ID: usize = 64;
@@ -101,7 +101,7 @@ impl Fairing for RequestLog {
         let problem = Problem::unexplained(status).keep(request);
         let error = problem.kind.entry().error;
         let cause = problem.log.as_deref().unwrap_or(&problem.detail);
-        if problem.kind == ProblemKind::RateLimited
+        if problem.kind == ErrorCode::RateLimited
             && request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log())
         {
             return;

@@ -15,7 +15,7 @@ use super::deadline::in_time;
 ///
 /// # Errors
 /// See [`Error`].
-pub(crate) async fn for_once(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
+pub(crate) async fn unprepared(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin().await?) }).await };
     // A transaction that nobody receives is rolled back. A task fails only if it panics.

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::admin::audit::store::{EventRow, LOOKS};
-use crate::web::problem::Kind;
-use crate::web::wire_time::rfc3339;
+use crate::admin::audit::store::{DATA_ACCESS_KINDS, EventRow};
+use crate::web::http::rfc3339::rfc3339;
+use crate::web::problem::ErrorCode;
 
 /// An event as the pages show it.
 #[derive(Serialize)]
-pub(super) struct Happened {
+pub(super) struct EventView {
     at: String,
     what: String,
     /// The catalogue's cause and remedy of a refusal.
@@ -55,12 +55,12 @@ impl Other {
     }
 }
 
-impl From<EventRow> for Happened {
+impl From<EventRow> for EventView {
     fn from(event: EventRow) -> Self {
         let entry = event
             .reason
             .as_deref()
-            .and_then(|reason| Kind::all().map(Kind::entry).find(|e| e.error == reason));
+            .and_then(|reason| ErrorCode::all().map(ErrorCode::entry).find(|e| e.error == reason));
         Self {
             at: rfc3339(event.created_at),
             what: what(&event).to_owned(),
@@ -74,7 +74,11 @@ impl From<EventRow> for Happened {
             actor: event.actor,
             about: event.about,
             remark: event.remark,
-            remark_label: if LOOKS.contains(&event.kind.as_str()) { "Asked for" } else { "Reason" },
+            remark_label: if DATA_ACCESS_KINDS.contains(&event.kind.as_str()) {
+                "Asked for"
+            } else {
+                "Reason"
+            },
             request_id: event.request_id,
         }
     }
@@ -137,12 +141,12 @@ pub(super) fn what(event: &EventRow) -> &str {
 }
 
 #[cfg(test)]
-impl Happened {
+impl EventView {
     /// Returns a refusal with all fields, and an event with as few as possible.
     pub(super) fn samples() -> Vec<Self> {
         use super::samples::{NASTY, TIME};
         let text = || Some(NASTY.to_owned());
-        let refusal = Kind::all().map(Kind::entry).next();
+        let refusal = ErrorCode::all().map(ErrorCode::entry).next();
         let bare = Self {
             at: TIME.into(),
             what: NASTY.into(),

@@ -8,10 +8,10 @@ use sqlx::PgPool;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 use crate::store::users::Traces;
-use crate::store::{Error, forget};
+use crate::store::{Error, erasure as store};
 
 /// Time that a request to delete a user waits for the erasure.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Erases these traces for a limited time. The deletion is already committed, so an error is only logged.
 pub(crate) async fn begin(pool: &PgPool, traces: &Traces) {
@@ -22,10 +22,10 @@ pub(crate) async fn begin(pool: &PgPool, traces: &Traces) {
 
 async fn while_patient(pool: &PgPool, traces: &Traces) -> Result<(), Error> {
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE && retrying!(forget::users(pool, Some(&traces.users)))?.is_some() {}
+    while begun.elapsed() < TIMEOUT && retrying!(store::users(pool, Some(&traces.users)))?.is_some() {}
     if !traces.addresses.is_empty() {
         let addresses = Some(traces.addresses.as_slice());
-        while begun.elapsed() < PATIENCE && retrying!(forget::addresses(pool, addresses))?.is_some() {}
+        while begun.elapsed() < TIMEOUT && retrying!(store::addresses(pool, addresses))?.is_some() {}
     }
     Ok(())
 }
@@ -36,10 +36,10 @@ async fn while_patient(pool: &PgPool, traces: &Traces) -> Result<(), Error> {
 /// See [`Error`]; earlier batches stay erased.
 pub(super) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     let mut forgotten = 0;
-    while let Some(batch) = in_time(forget::users(pool, None)).await? {
+    while let Some(batch) = in_time(store::users(pool, None)).await? {
         forgotten += batch;
     }
-    while let Some(batch) = in_time(forget::addresses(pool, None)).await? {
+    while let Some(batch) = in_time(store::addresses(pool, None)).await? {
         forgotten += batch;
     }
     Ok(forgotten)

@@ -1,0 +1,15 @@
+//! The plumbing of HTTP: what each request passes, whatever it asks for.
+
+pub mod catcher;
+pub mod deadline;
+pub mod drain;
+pub mod forwarded;
+pub mod rate_limit;
+pub mod rate_limit_fields;
+pub mod reject_empty_segments;
+pub mod request_log;
+pub mod rfc3339;
+pub mod starting;
+pub mod templates;
+#[cfg(feature = "otlp")]
+pub mod traces;
