@@ -186,7 +186,8 @@ impl Development {
     /// # Errors
     /// The database cannot be used.
     pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {
-        let all = self.identity_provider.is_some() && self.postgres.is_some();
+        // The provider itself may be mounted already.
+        let all = !self.provider_name.is_empty() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
             let origin = Origin::default();
             let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
