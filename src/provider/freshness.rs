@@ -1,8 +1,8 @@
 //! The lifetime of a published document (RFC 9111 §4.2), within our own bounds.
 
-use std::time::UNIX_EPOCH;
-
 use reqwest::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 
 /// The shortest lifetime, in seconds: no provider makes every sign-in fetch its keys.
 const SHORTEST: i64 = 60;
@@ -52,10 +52,11 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7).
+/// Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7), or one with an offset as in an e-mail.
 fn timestamp(text: &str) -> Option<i64> {
-    let since_epoch = httpdate::parse_http_date(text.trim()).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since_epoch.as_secs()).ok()
+    let text = text.trim();
+    let date = httpdate::parse_http_date(text).ok().map(OffsetDateTime::from);
+    date.or_else(|| OffsetDateTime::parse(text, &Rfc2822).ok()).map(OffsetDateTime::unix_timestamp)
 }
 
 #[cfg(test)]
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(of(&[expires, ("cache-control", "max-age=900")]), 900);
         assert_eq!(of(&[("expires", "0")]), SHORTEST);
         assert_eq!(of(&[("expires", "Sun, 06 Nov 1994 08:00:00 GMT")]), SHORTEST);
+        assert_eq!(of(&[("expires", "Sun, 06 Nov 1994 10:49:37 +0100")]), 3600);
         // The older forms (RFC 850, asctime).
         assert_eq!(of(&[("expires", "Sunday, 06-Nov-94 09:49:37 GMT")]), 3600);
         assert_eq!(of(&[("expires", "Sun Nov  6 09:49:37 1994")]), 3600);
