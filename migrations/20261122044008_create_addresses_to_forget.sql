@@ -1,5 +1,5 @@
 -- E-mails of people who were deleted, until the events that hold one are forgotten. Anybody may claim an e-mail, so there
--- can be any number of them: they are forgotten a thousand at a time (`src/store/erasure.sql`), and how far that has come
+-- can be any number of them: they are forgotten a thousand at a time (`src/store/erase_addresses.sql`), and how far that has come
 -- is told by the last event seen of each of the three ways in which an event holds an e-mail.
 CREATE TABLE addresses_to_forget (
     address      text        NOT NULL,
