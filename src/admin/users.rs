@@ -54,7 +54,7 @@ struct Column {
 
 #[derive(Serialize)]
 pub(super) struct Users {
-    query: ListQuery,
+    asked: ListQuery,
     /// True if a field beside the search and the order is filled in.
     filtered: bool,
     providers: Vec<String>,
@@ -75,28 +75,28 @@ pub(super) struct Users {
 }
 
 impl Users {
-    fn new(query: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
+    fn new(asked: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
         let statuses = Status::ALL.map(|status| Choice { value: status.name(), label: status_label(status) });
         let sorts = Sort::ALL.map(|sort| Choice { value: sort.name(), label: sort_label(sort) });
         Self {
-            filtered: query.is_filtered(),
+            filtered: asked.is_filtered(),
             providers,
             statuses: statuses.into(),
             sorts: sorts.into(),
-            columns: columns(&query),
+            columns: columns(&asked),
             people: people.into_iter().map(Listed::from).collect(),
             count,
             first: None,
             before: None,
             after: None,
-            file: query.suffix(query.sort, None),
-            claimed: Email::parse(&query.q).map(|email| email.folded().to_owned()),
-            query,
+            file: asked.suffix(asked.sort(), None),
+            claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
+            asked,
         }
     }
 
     fn with_links(mut self, first: bool, before: Option<&Cursor>, after: Option<&Cursor>) -> Self {
-        let address = |cursor| self.query.suffix(self.query.sort, cursor);
+        let address = |cursor| self.asked.suffix(self.asked.sort(), cursor);
         let first = (!first).then(|| address(None));
         let before = before.map(|cursor| address(Some(cursor)));
         let after = after.map(|cursor| address(Some(cursor)));
@@ -124,15 +124,15 @@ const fn sort_label(sort: Sort) -> &'static str {
 }
 
 /// Returns the columns. A search has its own order, the best match first.
-fn columns(query: &ListQuery) -> Vec<Column> {
-    let now = query.q.is_empty().then_some(query.sort);
+fn columns(asked: &ListQuery) -> Vec<Column> {
+    let now = asked.q.is_empty().then(|| asked.sort());
     let column = |label, sorted: &[(Sort, &'static str)]| {
         let at = sorted.iter().position(|(sort, _)| Some(*sort) == now);
         // The next order, if the column has two.
         let next = sorted.get(at.map_or(0, |at| (at + 1) % sorted.len().max(1)));
         Column {
             label,
-            link: next.filter(|_| now.is_some()).map(|(sort, _)| query.suffix(*sort, None)),
+            link: next.filter(|_| now.is_some()).map(|(sort, _)| asked.suffix(*sort, None)),
             sorted: at.and_then(|at| sorted.get(at)).map(|(_, direction)| *direction),
         }
     };
@@ -177,9 +177,9 @@ impl View for Users {
             })
         };
         let providers = || vec!["google".to_owned(), NASTY.to_owned()];
-        let empty = |query: ListQuery| Self::new(query, providers(), Vec::new(), counted(true, 0));
-        let full = |query: ListQuery| {
-            let page = Self { people: listed().into(), ..empty(query) };
+        let empty = |asked: ListQuery| Self::new(asked, providers(), Vec::new(), counted(true, 0));
+        let full = |asked: ListQuery| {
+            let page = Self { people: listed().into(), ..empty(asked) };
             let link = || Some("?at=x&q=\"".to_owned());
             Self { first: link(), before: link(), after: link(), ..page }
         };
@@ -195,30 +195,30 @@ impl View for Users {
     }
 }
 
-#[get("/users?<parameters..>")]
+#[get("/users?<query..>")]
 async fn list(
     staff: Staff,
-    parameters: Parameters<'_>,
+    query: Parameters<'_>,
     providers: &State<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (query, pool) = (parameters.tidy(), db.pool());
+    let (asked, pool) = (query.tidy(), db.pool());
     let providers = known(providers, db).await?;
-    let filters = query.filters(staff.member.time_zone.as_deref());
-    let view = match (&filters, query.q.as_str()) {
-        (Err(NothingMatches), _) => Users::new(query, providers, Vec::new(), counted(true, 0)),
+    let filters = asked.filters(staff.member.time_zone.as_deref());
+    let view = match (&filters, asked.q.as_str()) {
+        (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
         (Ok(filters), "") => {
             // An invalid cursor starts from the beginning.
-            let start = parameters.at.and_then(Cursor::decode);
-            let page = store::page(pool, filters, query.sort, start.as_ref(), PAGE).await?;
+            let start = query.at.and_then(Cursor::decode);
+            let page = store::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
             let (shown, first) = (page.users.len() as u64, page.before.is_none());
             let count = if first && page.after.is_none() {
                 counted(true, shown)
             } else {
                 counted(false, count::estimate(pool, filters).await?.max(shown))
             };
-            let view = Users::new(query, providers, page.users, count);
+            let view = Users::new(asked, providers, page.users, count);
             view.with_links(first, page.before.as_ref(), page.after.as_ref())
         }
         (Ok(filters), text) => {
@@ -228,25 +228,25 @@ async fn list(
             } else {
                 counted(true, users.len() as u64)
             };
-            Users::new(query, providers, users, count)
+            Users::new(asked, providers, users, count)
         }
     };
-    record(pool, &staff.member, &DataAccess::Users { search: &view.query.told() }, &origin.0).await?;
+    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.told() }, &origin.0).await?;
     Ok(Page::new(&staff, &view))
 }
 
-#[get("/users.csv?<parameters..>")]
+#[get("/users.csv?<query..>")]
 async fn file(
     staff: Staff,
-    parameters: Parameters<'_>,
+    query: Parameters<'_>,
     providers: &State<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let query = parameters.tidy();
+    let asked = query.tidy();
     let zone = staff.member.time_zone.as_deref();
-    let rows = export::Export::new(&query, zone, known(providers, db).await?, db.pool().clone());
-    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &query.told() }, &origin.0).await?;
+    let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
+    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &asked.told() }, &origin.0).await?;
     Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
 }
 

@@ -13,7 +13,6 @@ use crate::domain::email::Email;
 use crate::store::Error;
 use crate::store::error::retrying;
 
-/// The actor in the audit log.
 const ACTOR: &str = "the command line";
 /// Settings for a statement that takes longer than a request, and whose best plan depends on the number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';

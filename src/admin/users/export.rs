@@ -30,11 +30,11 @@ enum Next {
 }
 
 impl Export {
-    pub fn new(query: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
-        let next = match query.filters(zone) {
+    pub fn new(asked: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
+        let next = match asked.filters(zone) {
             Err(NothingMatches) => Next::End,
-            Ok(filters) if query.q.is_empty() => Next::List { filters, sort: query.sort, start: None },
-            Ok(filters) => Next::Search { text: query.q.clone(), providers, filters },
+            Ok(filters) if asked.q.is_empty() => Next::List { filters, sort: asked.sort(), start: None },
+            Ok(filters) => Next::Search { text: asked.q.clone(), providers, filters },
         };
         Self { pool, next }
     }

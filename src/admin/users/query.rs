@@ -28,12 +28,12 @@ pub(super) struct Parameters<'r> {
 pub(super) struct ListQuery {
     pub q: String,
     provider: String,
-    status: Option<Status>,
+    status: &'static str,
     created_from: String,
     created_to: String,
     seen_from: String,
     seen_to: String,
-    pub sort: Sort,
+    sort: &'static str,
 }
 
 impl Parameters<'_> {
@@ -41,26 +41,30 @@ impl Parameters<'_> {
         ListQuery {
             q: tidy(self.q),
             provider: tidy(self.provider),
-            status: self.status.and_then(Status::from_name),
+            status: self.status.and_then(Status::from_name).map_or("", Status::name),
             created_from: tidy(self.created_from),
             created_to: tidy(self.created_to),
             seen_from: tidy(self.seen_from),
             seen_to: tidy(self.seen_to),
-            sort: self.sort.and_then(Sort::from_name).unwrap_or_default(),
+            sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
         }
     }
 }
 
 impl ListQuery {
+    pub fn sort(&self) -> Sort {
+        Sort::from_name(self.sort).unwrap_or_default()
+    }
+
     /// Returns `true` if a field beside the search and the order is filled in.
     pub fn is_filtered(&self) -> bool {
-        self.fields().iter().any(|(name, value)| *name != "q" && !value.is_empty())
+        self.fields().iter().any(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
     }
 
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
         Ok(Filters {
             provider: read(&self.provider, |name| Some(name.to_owned()))?,
-            status: self.status,
+            status: Status::from_name(self.status),
             created: Times {
                 from: read(&self.created_from, |day| begin_of(day, zone))?,
                 to: read(&self.created_to, |day| end_of(day, zone))?,
@@ -71,38 +75,47 @@ impl ListQuery {
 
     /// Returns the end of the list's URL with these filters, in this order and from this cursor on.
     pub fn suffix(&self, sort: Sort, at: Option<&Cursor>) -> String {
-        let query = self.encode(sort, at);
+        let mut query = self.fields_in(sort);
+        let at = at.map(Cursor::encode);
+        if let Some(at) = &at {
+            query.append_pair("at", at);
+        }
+        let query = query.finish();
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
     /// Returns the search or the filters, for the record of the access.
     pub fn told(&self) -> String {
-        let search = !self.q.is_empty() && !self.is_filtered();
-        if search { self.q.clone() } else { self.encode(self.sort, None) }
+        let search = if self.is_filtered() { "" } else { self.q.as_str() };
+        if search.is_empty() { self.query() } else { search.to_owned() }
     }
 
-    fn encode(&self, sort: Sort, at: Option<&Cursor>) -> String {
+    /// Returns the fields that are not empty, as a URL's query.
+    fn query(&self) -> String {
+        self.fields_in(self.sort()).finish()
+    }
+
+    fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.fields().into_iter().filter(|(_, value)| !value.is_empty()));
-        if sort != Sort::default() {
-            query.append_pair("sort", sort.name());
+        for (name, value) in self.fields() {
+            let value = if name == "sort" { sort.name() } else { value };
+            if !value.is_empty() && (name != "sort" || sort != Sort::default()) {
+                query.append_pair(name, value);
+            }
         }
-        if let Some(at) = at {
-            query.append_pair("at", &at.encode());
-        }
-        query.finish()
+        query
     }
 
-    /// Returns the fields except the order.
-    fn fields(&self) -> [(&'static str, &str); 7] {
+    fn fields(&self) -> [(&'static str, &str); 8] {
         [
             ("q", &self.q),
             ("provider", &self.provider),
-            ("status", self.status.map_or("", Status::name)),
+            ("status", self.status),
             ("created_from", &self.created_from),
             ("created_to", &self.created_to),
             ("seen_from", &self.seen_from),
             ("seen_to", &self.seen_to),
+            ("sort", self.sort),
         ]
     }
 
@@ -112,12 +125,12 @@ impl ListQuery {
         Self {
             q: q.to_owned(),
             provider: text(),
-            status: Some(Status::Disabled),
+            status: Status::Disabled.name(),
             created_from: text(),
             created_to: text(),
             seen_from: text(),
             seen_to: text(),
-            sort: Sort::Email,
+            sort: Sort::Email.name(),
         }
     }
 }

@@ -14,17 +14,17 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
-use self::filter::After;
+use self::filter::Conditions;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
 
-/// Up to this many users of a provider are all looked up and then sorted. That takes a known and short time. Reading all
-/// users in the order until enough of the provider's turn up may not: they may have names in one script.
-const FEW: i64 = 30_000;
-/// Up to this many ids of users last seen in some days are sorted. Reading all users by id may find none for long: who
-/// was last seen long ago is not among the newest.
-const FEW_SEEN: i64 = 100_000;
+/// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
+/// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
+/// in one script.
+const FEW: u64 = 30_000;
+/// The same limit for an order by id, which needs no fetch.
+const FEW_IDS: u64 = 100_000;
 
 /// A user in a list.
 #[derive(Debug, Clone, FromRow)]
@@ -104,18 +104,18 @@ impl Sort {
         matches!(self, Self::Newest | Self::LastSeen)
     }
 
-    /// Returns the segments of the order: users with a key precede those without.
-    const fn segments(self) -> &'static [Segment] {
+    /// Returns the parts of the order: users with a key precede those without.
+    const fn parts(self) -> &'static [Part] {
         match self {
-            Self::Newest | Self::Oldest => &[Segment::All],
-            Self::LastSeen | Self::Email | Self::Name => &[Segment::Present, Segment::Absent],
+            Self::Newest | Self::Oldest => &[Part::All],
+            Self::LastSeen | Self::Email | Self::Name => &[Part::Present, Part::Absent],
         }
     }
 }
 
-/// A segment of an order that one index scan reads.
+/// A part of an order that one index scan reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Segment {
+enum Part {
     All,
     Present,
     Absent,
@@ -152,20 +152,20 @@ pub async fn page(
 ) -> Result<Page, Error> {
     let start = start.filter(|cursor| cursor.sort() == sort);
     let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-    let strategy = strategy(pool, filters, sort).await?;
-    let mut segments = sort.segments().to_vec();
+    let way = way(pool, filters, sort).await?;
+    let mut parts = sort.parts().to_vec();
     if backwards {
-        segments.reverse();
+        parts.reverse();
     }
-    let first = start.map_or(segments[0], Cursor::segment);
+    let first = start.map_or(parts[0], Cursor::part);
     // An extra row tells if there is another page.
     let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
-    for segment in segments.into_iter().skip_while(|segment| *segment != first) {
-        let start = start.filter(|_| segment == first);
-        let query = PageQuery { filters, sort, segment, start, backwards, strategy };
-        let mut sql = query.statement(wanted - rows.len());
+    for part in parts.into_iter().skip_while(|part| *part != first) {
+        let start = start.filter(|_| part == first);
+        let reading = Reading { filters, sort, part, start, backwards, way };
+        let mut query = reading.statement(wanted - rows.len());
         rows.extend(
-            sql.build_query_as::<Row>().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?,
+            query.build_query_as::<Row>().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?,
         );
         if rows.len() >= wanted {
             break;
@@ -189,116 +189,145 @@ pub async fn page(
 
 /// The strategy by which a query reads users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strategy {
-    /// Reads the users in the order and filters them.
-    Order,
+enum Way {
+    /// Scans the users in the order, or as the planner prefers, and filters them.
+    Users,
     /// Looks up each of the provider's users.
     Provider,
     /// Looks up each user last seen in the requested days.
-    LastSeen,
+    Seen,
 }
 
-/// Chooses the strategy. An index has a provider's users in the order of ids. For any other order they are all looked
-/// up, if they are few.
-async fn strategy(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Strategy, Error> {
-    let by_id = sort.key().is_none();
+/// Chooses the strategy. An index has a provider's users in the order of ids. For any other order they are all fetched,
+/// if they are few, and so are the users last seen in the requested days.
+async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error> {
     if let Some(provider) = &filters.provider {
-        let in_order = by_id && !filters.are_rare_beside_provider();
-        if in_order || count::is_small_provider(pool, provider, FEW).await? {
-            return Ok(Strategy::Provider);
+        let in_order = sort.key().is_none() && !filters.are_rare_beside_provider();
+        if in_order || count::of_provider(pool, provider).await? <= FEW {
+            return Ok(Way::Provider);
         }
     }
-    let by_day = by_id && filters.last_seen != Days::default();
-    let few_seen = by_day && count::were_few_seen(pool, filters, FEW_SEEN).await?;
-    Ok(if few_seen { Strategy::LastSeen } else { Strategy::Order })
+    if filters.last_seen != Days::default() && sort != Sort::LastSeen {
+        let seen = Filters { last_seen: filters.last_seen, ..Filters::default() };
+        let few = if sort.key().is_none() { FEW_IDS } else { FEW };
+        if count::estimate(pool, &seen).await? <= few {
+            return Ok(Way::Seen);
+        }
+    }
+    Ok(Way::Users)
 }
 
-/// The query for one segment of a page.
-struct PageQuery<'a> {
+/// The query for one part of a page.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
     filters: &'a Filters,
     sort: Sort,
-    segment: Segment,
+    part: Part,
     start: Option<&'a Cursor>,
     backwards: bool,
-    strategy: Strategy,
+    way: Way,
 }
 
-impl PageQuery<'_> {
+impl Reading<'_> {
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
-        let (key, direction) = (self.sort.key(), self.direction());
+        let key = self.sort.key();
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS).push(", ").push(key.unwrap_or("NULL")).push("::text AS key FROM ");
-        let id = if self.strategy == Strategy::Order {
-            sql.push("users u WHERE true");
-            self.push_conditions(&mut sql);
-            "u.id"
-        } else {
-            self.push_candidates(&mut sql);
-            // `OFFSET 0` keeps the planner from reading all users in order instead.
-            sql.push(" CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = few.id");
-            self.push_conditions(&mut sql);
-            sql.push(" OFFSET 0) AS u");
-            "few.id"
+        let id = match self.way {
+            Way::Users => {
+                sql.push("users u");
+                self.push_filters(&mut Conditions::of(&mut sql));
+                "u.id"
+            }
+            Way::Provider => {
+                sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i");
+                let mut when = Conditions::of(&mut sql);
+                when.and().push("i.provider = ").push_bind(self.filters.provider.clone());
+                self.push_ids(&mut when, "i.user_id");
+                self.push_each(&mut sql, "i.user_id");
+                "few.id"
+            }
+            Way::Seen => {
+                sql.push("(SELECT s.id FROM users s");
+                let mut when = Conditions::of(&mut sql);
+                self.filters.push_last_seen(&mut when, "s.last_seen_on");
+                self.push_ids(&mut when, "s.id");
+                self.push_each(&mut sql, "s.id");
+                "few.id"
+            }
         };
         sql.push(" ORDER BY ");
         if let Some(key) = key {
-            // The placement of NULLs is that of the index.
-            let nulls = if self.backwards { " NULLS FIRST, " } else { " NULLS LAST, " };
-            sql.push(key).push(direction).push(nulls);
+            sql.push(key).push(self.direction()).push(self.nulls()).push(", ");
         }
-        sql.push(id).push(direction);
+        sql.push(id).push(self.direction());
         sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         sql
     }
 
-    /// Appends the ids of the candidates, in order.
-    fn push_candidates(&self, sql: &mut QueryBuilder<Postgres>) {
-        let id = if self.strategy == Strategy::Provider {
-            sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
-            sql.push_bind(self.filters.provider.clone());
-            "i.user_id"
-        } else {
-            sql.push("(SELECT s.id FROM users s WHERE true");
-            self.filters.push_last_seen(sql, "s.last_seen_on");
-            "s.id"
-        };
-        self.filters.push_ids(sql, id, self.after_id());
-        sql.push(" ORDER BY ").push(id).push(self.direction()).push(") AS few");
+    /// Appends a lookup of each of a few ids. `OFFSET 0` keeps the planner from reading all users in order instead.
+    fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
+        sql.push(" ORDER BY ").push(id).push(self.direction());
+        sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u");
+        let mut when = Conditions::of(sql);
+        when.and().push("u.id = few.id");
+        self.push_filters(&mut when);
+        sql.push(" OFFSET 0) AS u");
     }
 
-    /// Appends the conditions on the user `u`.
-    fn push_conditions(&self, sql: &mut QueryBuilder<Postgres>) {
-        if self.strategy == Strategy::Provider {
-            self.filters.push_beside_provider(sql, self.after_id());
-        } else {
-            self.filters.push(sql, self.after_id());
+    fn push_filters(&self, when: &mut Conditions<'_>) {
+        if let (Some(provider), true) = (&self.filters.provider, self.way != Way::Provider) {
+            let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
+            when.and().push(exists).push_bind(provider.clone());
+            // The planner does not infer a condition on one id from that on the other.
+            self.push_ids(when, "i.user_id");
+            when.close();
         }
-        let (Some(key), compare) = (self.sort.key(), self.compare()) else { return };
-        let present = self.segment == Segment::Present;
-        sql.push(" AND ").push(key).push(if present { " IS NOT NULL" } else { " IS NULL" });
-        if let Some(cursor) = self.start {
-            if present {
-                sql.push(" AND (").push(key).push(", u.id)").push(compare).push("(");
+        self.filters.push_beside_provider(when);
+        self.push_part(when);
+        self.push_after(when, "u.id");
+    }
+
+    /// Appends the conditions on the id alone.
+    fn push_ids(&self, when: &mut Conditions<'_>, id: &'static str) {
+        self.filters.push_created(when, id);
+        if self.part == Part::All {
+            self.push_after(when, id);
+        }
+    }
+
+    fn push_part(&self, when: &mut Conditions<'_>) {
+        match (self.part, self.sort.key()) {
+            (Part::Present, Some(key)) => when.and().push(key).push(" IS NOT NULL"),
+            (Part::Absent, Some(key)) => when.and().push(key).push(" IS NULL"),
+            _ => return,
+        };
+    }
+
+    /// Appends the condition for rows after the cursor.
+    fn push_after(&self, when: &mut Conditions<'_>, id: &'static str) {
+        let Some(cursor) = self.start else { return };
+        let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
+        match (self.part, self.sort.key()) {
+            (Part::Present, Some(key)) => {
+                let sql =
+                    when.and().push("(").push(key).push(", ").push(id).push(")").push(compare).push("(");
                 cursor.push_key(sql);
                 sql.push(", ").push_bind(cursor.id()).push(")");
-            } else {
-                sql.push(" AND u.id").push(compare).push_bind(cursor.id());
+            }
+            _ => {
+                when.and().push(id).push(compare).push_bind(cursor.id());
             }
         }
     }
 
-    /// Returns the condition for users after the cursor, if the order is by id.
-    fn after_id(&self) -> After {
-        let cursor = self.start.filter(|_| self.segment == Segment::All)?;
-        Some((self.compare(), cursor.id()))
-    }
-
-    const fn compare(&self) -> &'static str {
-        if self.sort.descends() == self.backwards { " > " } else { " < " }
-    }
-
     const fn direction(&self) -> &'static str {
         if self.sort.descends() == self.backwards { "" } else { " DESC" }
+    }
+
+    /// Returns the placement of NULLs in the index, so that its order is this one.
+    const fn nulls(&self) -> &'static str {
+        if self.backwards { " NULLS FIRST" } else { " NULLS LAST" }
     }
 }
 

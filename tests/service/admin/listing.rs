@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::PgPool;
 use time::{Date, Duration, Month, OffsetDateTime};
 use uuid::{Builder, Uuid};
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
@@ -181,20 +181,12 @@ async fn with_people() -> (Database, Vec<Person>) {
     (database, people)
 }
 
-/// Makes the planner believe that there are billions, and `google` a provider that is not among the small ones.
+/// Makes the planner believe that there are billions, so that nobody is among a few.
 async fn exaggerate(pool: &PgPool) {
     sqlx::query("UPDATE pg_class SET reltuples = 1e10 WHERE relname IN ('users', 'identities')")
         .execute(pool)
         .await
         .unwrap();
-    let added = sqlx::query(
-        "INSERT INTO identities (id, user_id, provider, subject)
-         SELECT gen_random_uuid(), id, 'google', 'another-' || n
-         FROM (SELECT u.id FROM users u JOIN identities i ON i.user_id = u.id
-               WHERE i.provider = 'google' AND u.email IS NULL AND u.last_seen_on IS NULL ORDER BY u.id LIMIT 1) AS u,
-              generate_series(1, 30001) AS n",
-    );
-    assert_eq!(added.execute(pool).await.unwrap().rows_affected(), 30_001);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,41 +236,6 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
                 }
             }
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn many_who_were_last_seen_in_the_same_days_are_listed_in_order() {
-    let (database, _) = with_people().await;
-    let pool = &database.pool;
-    sqlx::query(
-        "INSERT INTO users (id, email, name, last_seen_on)
-         SELECT gen_random_uuid(), n || '@example.net', 'Name ' || n % 1000, $1 FROM generate_series(1, 30001) AS n",
-    )
-    .bind(day(8))
-    .execute(pool)
-    .await
-    .unwrap();
-    let filters = Filters { last_seen: Days { from: Some(day(8)), to: Some(day(8)) }, ..Filters::default() };
-    for (sort, order) in [
-        (Sort::Email, "email, id"),
-        (Sort::Name, "lower(name) COLLATE \"C\", id"),
-        (Sort::Newest, "id DESC"),
-        (Sort::Oldest, "id"),
-    ] {
-        let all = format!("SELECT id FROM users WHERE last_seen_on = $1 ORDER BY {order} LIMIT 150");
-        let expected: Vec<Uuid> =
-            sqlx::query_scalar(AssertSqlSafe(all)).bind(day(8)).fetch_all(pool).await.unwrap();
-        let (mut listed, mut cursor) = (Vec::new(), None);
-        for _ in 0..3 {
-            let page = listing::page(pool, &filters, sort, cursor.as_ref(), 50).await.unwrap();
-            listed.extend(page.users.into_iter().map(|user| user.id));
-            cursor = page.after;
-        }
-        assert_eq!(listed, expected, "{sort:?}");
-        let page = listing::page(pool, &filters, sort, cursor.as_ref(), 50).await.unwrap();
-        let back = listing::page(pool, &filters, sort, page.before.as_ref(), 50).await.unwrap();
-        assert_eq!(back.users.iter().map(|user| user.id).collect::<Vec<_>>(), expected[100..], "{sort:?}");
     }
 }
 

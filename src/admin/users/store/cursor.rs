@@ -8,7 +8,7 @@ use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::day;
-use super::{Segment, Sort};
+use super::{Part, Sort};
 
 /// Maximum length of an encoded cursor, in bytes. The longest key is a name of 200 characters.
 const MAX_LENGTH: usize = 2048;
@@ -65,11 +65,11 @@ impl Cursor {
         self.2
     }
 
-    pub(super) const fn segment(&self) -> Segment {
+    pub(super) const fn part(&self) -> Part {
         match (self.0, &self.3) {
-            (Sort::Newest | Sort::Oldest, _) => Segment::All,
-            (_, Some(_)) => Segment::Present,
-            (_, None) => Segment::Absent,
+            (Sort::Newest | Sort::Oldest, _) => Part::All,
+            (_, Some(_)) => Part::Present,
+            (_, None) => Part::Absent,
         }
     }
 

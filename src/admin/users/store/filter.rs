@@ -3,13 +3,36 @@
 use sqlx::{Postgres, QueryBuilder};
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
-use uuid::Uuid;
 
 use crate::store::partitions::first_id;
 
+/// The conditions of a `WHERE` clause, joined by `AND`.
+pub(super) struct Conditions<'a> {
+    sql: &'a mut QueryBuilder<Postgres>,
+    none_yet: bool,
+}
+
+impl<'a> Conditions<'a> {
+    /// Begins the conditions after a `FROM` clause.
+    pub(super) const fn of(sql: &'a mut QueryBuilder<Postgres>) -> Self {
+        Self { sql, none_yet: true }
+    }
+
+    /// Closes a subquery.
+    pub(super) fn close(&mut self) {
+        self.sql.push(")");
+    }
+
+    /// Begins a condition, and returns the query to append it to.
+    pub(super) fn and(&mut self) -> &mut QueryBuilder<Postgres> {
+        self.sql.push(if self.none_yet { " WHERE " } else { " AND " });
+        self.none_yet = false;
+        self.sql
+    }
+}
+
 /// The state of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Not disabled.
     Active,
@@ -74,9 +97,6 @@ pub fn day(text: &str) -> Option<Date> {
     Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
 }
 
-/// A comparison of ids with a position in their order.
-pub(super) type After = Option<(&'static str, Uuid)>;
-
 /// The conditions on a user. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
@@ -103,45 +123,41 @@ impl Filters {
             || self.last_seen != Days::default()
     }
 
-    /// Appends all conditions on the user `u`.
-    pub(super) fn push(&self, sql: &mut QueryBuilder<Postgres>, after: After) {
+    pub(super) fn push(&self, when: &mut Conditions<'_>) {
         if let Some(provider) = &self.provider {
-            let exists = " AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
-            sql.push(exists).push_bind(provider.clone());
+            let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
+            when.and().push(exists).push_bind(provider.clone());
             // The planner does not infer a condition on one id from that on the other.
-            self.push_ids(sql, "i.user_id", after);
-            sql.push(")");
+            self.push_created(when, "i.user_id");
+            when.close();
         }
-        self.push_beside_provider(sql, after);
+        self.push_beside_provider(when);
     }
 
-    pub(super) fn push_beside_provider(&self, sql: &mut QueryBuilder<Postgres>, after: After) {
+    pub(super) fn push_beside_provider(&self, when: &mut Conditions<'_>) {
         if let Some(status) = self.status {
-            sql.push(" AND ").push(status.condition());
+            when.and().push(status.condition());
         }
-        self.push_ids(sql, "u.id", after);
-        self.push_last_seen(sql, "u.last_seen_on");
+        self.push_created(when, "u.id");
+        self.push_last_seen(when, "u.last_seen_on");
     }
 
-    pub(super) fn push_last_seen(&self, sql: &mut QueryBuilder<Postgres>, day: &'static str) {
+    pub(super) fn push_last_seen(&self, when: &mut Conditions<'_>, day: &'static str) {
         if let Some(from) = self.last_seen.from {
-            sql.push(" AND ").push(day).push(" >= ").push_bind(from);
+            when.and().push(day).push(" >= ").push_bind(from);
         }
         if let Some(to) = self.last_seen.to {
-            sql.push(" AND ").push(day).push(" <= ").push_bind(to);
+            when.and().push(day).push(" <= ").push_bind(to);
         }
     }
 
-    /// Appends the conditions on the id alone: the time of creation, with which ids grow, and the position.
-    pub(super) fn push_ids(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str, after: After) {
+    /// Appends the condition on the time of creation as a range of ids, which grow with it.
+    pub(super) fn push_created(&self, when: &mut Conditions<'_>, id: &'static str) {
         if let Some(from) = self.created.from {
-            sql.push(" AND ").push(id).push(" >= ").push_bind(first_id(from));
+            when.and().push(id).push(" >= ").push_bind(first_id(from));
         }
         if let Some(to) = self.created.to {
-            sql.push(" AND ").push(id).push(" < ").push_bind(first_id(to));
-        }
-        if let Some((compare, position)) = after {
-            sql.push(" AND ").push(id).push(compare).push_bind(position);
+            when.and().push(id).push(" < ").push_bind(first_id(to));
         }
     }
 }

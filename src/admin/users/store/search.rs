@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{PgPool, Postgres, QueryBuilder};
+use sqlx::{PgPool, QueryBuilder};
 use uuid::Uuid;
 
-use super::filter::Filters;
-use super::{COLUMNS, Days, FEW, ListedUser, count};
+use super::filter::{Conditions, Filters};
+use super::{COLUMNS, FEW, ListedUser, count};
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
 
@@ -23,9 +23,9 @@ pub struct Found {
     pub more: bool,
 }
 
-/// A kind of match of a text with a user, the most certain first.
+/// The ways in which a text matches a user, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Match {
+enum Way {
     Id,
     Email,
     Subject,
@@ -36,9 +36,9 @@ enum Match {
 }
 
 /// Matches that always have an index.
-const SURE: [Match; 5] = [Match::Id, Match::Email, Match::Subject, Match::EmailPrefix, Match::NamePrefix];
+const SURE: [Way; 5] = [Way::Id, Way::Email, Way::Subject, Way::EmailPrefix, Way::NamePrefix];
 /// Matches that need the optional indexes of trigrams.
-const PARTS: [Match; 2] = [Match::EmailPart, Match::NamePart];
+const PARTS: [Way; 2] = [Way::EmailPart, Way::NamePart];
 
 /// Returns up to `size` users whose id, e-mail address or subject is the text, or whose e-mail address or name begins
 /// with it. If these are fewer and the indexes of trigrams exist, users follow whose e-mail address or name contains
@@ -68,32 +68,30 @@ pub async fn search(
 
 async fn find(
     pool: &PgPool,
-    kinds: &[Match],
+    ways: &[Way],
     text: &str,
     providers: &[String],
     filters: &Filters,
     limit: usize,
 ) -> Result<Vec<ListedUser>, Error> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let fenced = kinds == PARTS
-        && match &filters.provider {
-            Some(provider) => count::is_small_provider(pool, provider, FEW).await?,
-            None => filters.last_seen != Days::default(),
-        };
-    let source = if fenced { "(SELECT * FROM users u WHERE " } else { "users u WHERE " };
     let mut sql = QueryBuilder::new("WITH found AS (");
-    for (number, kind) in kinds.iter().enumerate() {
+    for (number, way) in ways.iter().enumerate() {
         sql.push(if number > 0 { " UNION ALL " } else { "" });
-        sql.push("(SELECT u.id, ").push(*kind as u8).push(" AS rank, ").push(kind.key());
-        sql.push(" AS key FROM ").push(source);
-        kind.push(&mut sql, text, providers);
-        if fenced {
-            // Those who pass these filters may all be old. `OFFSET 0` keeps the planner from reading all users from the
-            // newest on, unless most of them match the text.
-            sql.push(kind.order()).push(" OFFSET 0) AS u WHERE true");
+        sql.push("(SELECT u.id, ").push(*way as u8).push(" AS rank, ").push(way.key()).push(" AS key FROM ");
+        if !filters.is_empty() && way.finds_few(pool, text).await? {
+            // `OFFSET 0` keeps the planner from reading all users until enough matches pass the filters.
+            sql.push("(SELECT * FROM users u");
+            way.push(&mut Conditions::of(&mut sql), text, providers);
+            sql.push(" OFFSET 0) AS u");
+            filters.push(&mut Conditions::of(&mut sql));
+        } else {
+            sql.push("users u");
+            let mut when = Conditions::of(&mut sql);
+            way.push(&mut when, text, providers);
+            filters.push(&mut when);
         }
-        filters.push(&mut sql, None);
-        sql.push(kind.order()).push(" LIMIT ").push_bind(limit).push(")");
+        sql.push(way.order()).push(" LIMIT ").push_bind(limit).push(")");
     }
     sql.push("), best AS (SELECT DISTINCT ON (id) id, rank, key FROM found ORDER BY id, rank)");
     sql.push(" SELECT ").push(COLUMNS).push(" FROM (SELECT * FROM best ORDER BY rank, key, id DESC LIMIT ");
@@ -101,7 +99,7 @@ async fn find(
     Ok(sql.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
 }
 
-impl Match {
+impl Way {
     /// Returns the sort key among users found in the same way. Users with equal keys come newest first.
     const fn key(self) -> &'static str {
         match self {
@@ -120,29 +118,43 @@ impl Match {
         }
     }
 
-    fn push(self, sql: &mut QueryBuilder<Postgres>, text: &str, providers: &[String]) {
+    /// Returns `true` if this is a search for parts with so few matches that all can be fetched.
+    async fn finds_few(self, pool: &PgPool, text: &str) -> Result<bool, Error> {
+        if !PARTS.contains(&self) {
+            return Ok(false);
+        }
+        let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u");
+        self.push(&mut Conditions::of(&mut sql), text, &[]);
+        let everybody = count::estimate(pool, &Filters::default()).await?;
+        Ok(count::expected(pool, sql).await? <= FEW.min(everybody / 20))
+    }
+
+    fn push(self, when: &mut Conditions<'_>, text: &str, providers: &[String]) {
         // E-mail addresses are stored in lower case. The database folds names, as their index does.
         let email = text.to_ascii_lowercase();
         match self {
-            Self::Id => sql.push("u.id = ").push_bind(Uuid::parse_str(text).ok()),
-            Self::Email => sql.push("u.email = ").push_bind(email),
-            Self::Subject => sql
+            Self::Id => when.and().push("u.id = ").push_bind(Uuid::parse_str(text).ok()),
+            Self::Email => when.and().push("u.email = ").push_bind(email),
+            Self::Subject => when
+                .and()
                 .push("u.id IN (SELECT i.user_id FROM identities i WHERE i.provider = ANY(")
                 .push_bind(providers.to_vec())
                 .push(") AND i.subject = ")
                 .push_bind(text.to_owned())
                 .push(")"),
             Self::EmailPrefix => {
-                let end = after(&email);
-                sql.push("u.email >= ").push_bind(email).push(" AND u.email < ").push_bind(end)
+                when.and().push("u.email >= ").push_bind(email.clone());
+                when.and().push("u.email < ").push_bind(after(&email))
             }
             Self::NamePrefix => {
                 let name = "lower(u.name) COLLATE \"C\"";
-                sql.push(name).push(" >= lower(").push_bind(text.to_owned()).push(") COLLATE \"C\" AND ");
-                sql.push(name).push(" < lower(").push_bind(after(text)).push(") COLLATE \"C\"")
+                when.and().push(name).push(" >= lower(").push_bind(text.to_owned()).push(") COLLATE \"C\"");
+                when.and().push(name).push(" < lower(").push_bind(after(text)).push(") COLLATE \"C\"")
             }
-            Self::EmailPart => sql.push("u.email LIKE ").push_bind(containing(&email)),
-            Self::NamePart => sql.push("lower(u.name) LIKE lower(").push_bind(containing(text)).push(")"),
+            Self::EmailPart => when.and().push("u.email LIKE ").push_bind(containing(&email)),
+            Self::NamePart => {
+                when.and().push("lower(u.name) LIKE lower(").push_bind(containing(text)).push(")")
+            }
         };
     }
 }
