@@ -63,7 +63,10 @@ fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
     tokio::spawn(async move {
         terminate.recv().await;
         let seconds = drain.seconds();
-        tracing::info!(seconds, "told to stop; `/readyz` says so, and requests are answered meanwhile");
+        tracing::info!(
+            seconds,
+            "shutdown requested; `/readyz` answers 503, and requests under way are finished"
+        );
         drain.begin();
         // Either the time has passed, or a second signal came.
         let _ = timeout(Duration::from_secs(seconds.into()), terminate.recv()).await;

@@ -43,7 +43,7 @@ impl Error {
             _ => (path, "cannot be read".into()),
         };
         // A message that knows the remedy has it after a semicolon.
-        let (problem, remedy) = problem.split_once("; ").unwrap_or((&problem, "mend or remove it"));
+        let (problem, remedy) = problem.split_once("; ").unwrap_or((&problem, "fix or remove it"));
         let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
         Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy }
     }

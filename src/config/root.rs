@@ -190,10 +190,10 @@ pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Resu
     match key {
         None => fail("is missing"),
         Some(key) if key.expose().chars().count() < MIN_SECRET_KEY => {
-            fail("is too short: it takes 32 characters")
+            fail("is too short: it must have at least 32 characters")
         }
         Some(key) if distinct(key.expose()) < 8 => {
-            fail("is no secret: it is made of too few different characters")
+            fail("is too predictable: it must have at least 8 different characters")
         }
         Some(key) => Ok(key),
     }

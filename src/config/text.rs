@@ -34,7 +34,7 @@ pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
 fn item<E: Error>(text: &str) -> Result<String, E> {
     let text = text.trim();
     if text.is_empty() || text.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control()) {
-        return Err(E::custom("has an item that is blank or has a blank in it"));
+        return Err(E::custom("contains an item that is empty or has whitespace in it"));
     }
     Ok(text.to_owned())
 }

@@ -39,7 +39,7 @@ enum Error {
     Read(#[from] io::Error),
     #[error("the refused rows cannot be written down: {0}")]
     Report(#[source] io::Error),
-    #[error("the first line has to name the columns: {0}; see `vestibule import --help`")]
+    #[error("the first line must name the columns: {0}; see `vestibule import --help`")]
     Header(String),
     #[error("{0}; what was imported until now stays, and the same command goes on from there")]
     Store(#[from] store::Error),

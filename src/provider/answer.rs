@@ -134,9 +134,9 @@ impl Unavailable {
         Self { check: vec![Cow::Borrowed(setting)], ..Self::new(class) }
     }
 
-    /// Returns the failure of a token endpoint that does not take us for who we are.
-    pub(super) fn client_authentication() -> Self {
-        let check = ["client_id", "client_secret", "token_auth"].map(Cow::Borrowed).to_vec();
+    /// Returns the failure of an endpoint that does not accept our client authentication by these settings.
+    pub(super) fn client_authentication(settings: &[&'static str]) -> Self {
+        let check = settings.iter().copied().map(Cow::Borrowed).collect();
         Self { check, ..Self::new(Class::ClientAuthentication) }
     }
 }

@@ -62,7 +62,9 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                 id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
-                ErrorResponse::Client => Unavailable::client_authentication().into(),
+                ErrorResponse::Client => {
+                    Unavailable::client_authentication(&["client_id", "client_secret", "token_auth"]).into()
+                }
                 ErrorResponse::Code(error) => {
                     let refusal = Refusal::new(Reason::InvalidToken, "the provider does not accept the code");
                     let log = Some(format!("the provider does not accept the code: {error}"));

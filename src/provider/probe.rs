@@ -337,7 +337,7 @@ async fn introspection_refused(
 
 fn client_rejected(provider: &Provider) -> Fault {
     let settings = [provider.setting("client_id"), provider.setting("client_secret")];
-    Fault::new("does not take us for who we are", format!("check {}", settings.join(" and ")))
+    Fault::new("rejects our client credentials", format!("check {}", settings.join(" and ")))
 }
 
 /// Describes a response that could be read only in part or made no sense.

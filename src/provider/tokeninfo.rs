@@ -159,5 +159,5 @@ async fn classify_error(status: StatusCode, response: Response) -> Failure {
 }
 
 fn client_rejected() -> Failure {
-    Unavailable::misconfigured(Class::ClientAuthentication, "client_secret").into()
+    Unavailable::client_authentication(&["client_id", "client_secret"]).into()
 }

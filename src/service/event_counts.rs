@@ -24,7 +24,7 @@ pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
 pub async fn keep_counting(pool: PgPool) {
     while !pool.is_closed() {
         if let Err(error) = catch_up(&pool).await {
-            tracing::warn!(%error, "what happened could not be counted; it is tried again later");
+            tracing::warn!(%error, "counting events failed; it will be tried again");
         }
         tokio::time::sleep(PAUSE).await;
     }

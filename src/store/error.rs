@@ -14,7 +14,7 @@ pub enum Error {
     #[error("the connection to the database broke")]
     Disconnected(#[source] sqlx::Error),
     /// The database is unavailable: no connection in time, a lock held for too long, or a shutdown.
-    #[error("the database cannot serve")]
+    #[error("the database is unavailable")]
     Unavailable(#[source] sqlx::Error),
     /// A bug, or a schema that differs from what the migrations create.
     #[error("the database refused the statement")]

@@ -217,6 +217,6 @@ impl Problem {
     /// Returns an internal error.
     #[must_use]
     pub fn internal() -> Self {
-        Self::new(ErrorCode::InternalError, "the service made a mistake; nothing is wrong with the request")
+        Self::new(ErrorCode::InternalError, "internal error; the request itself may be valid")
     }
 }

@@ -74,7 +74,7 @@ async fn told_twice_an_instance_stops_at_once() {
     let instance = Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
     let mut instance = instance.started().await;
     instance.tell_to_stop();
-    eventually("it heard that", async || instance.said().contains("told to stop").then_some(())).await;
+    eventually("it heard that", async || instance.said().contains("shutdown requested").then_some(())).await;
     instance.tell_to_stop();
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
 }

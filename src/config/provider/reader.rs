@@ -305,7 +305,7 @@ impl Reader<'_> {
         const REMEDY: &str = "set it to the client id that the provider gave this application";
         let client_id = client_id.ok_or_else(|| self.error("client_id", "is missing", REMEDY))?;
         if client_id.is_empty() || client_id.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(self.error("client_id", "is empty or has a blank in it", REMEDY));
+            return Err(self.error("client_id", "is empty or contains whitespace", REMEDY));
         }
         if client_id.contains(',') {
             let remedy = "keep one here and list the others under additional_client_ids";

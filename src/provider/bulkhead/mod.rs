@@ -109,7 +109,7 @@ impl Permit<'_> {
         match self.bulkhead.breaker.probed(self.generation, probe, Instant::now()) {
             Some(State::Open) => tracing::warn!(
                 provider = self.bulkhead.name,
-                "the identity provider fails; it is left alone, and asked again in some seconds"
+                "circuit breaker opened: the identity provider fails; it is asked again in some seconds"
             ),
             Some(_) => tracing::info!(provider = self.bulkhead.name, "the identity provider answers again"),
             None => {}

@@ -115,7 +115,10 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
                 preset.name
             );
             let said = verdict.unwrap_err().to_string();
-            assert!(said.contains("providers.under-test.client_secret") && !said.contains("hush"), "{said}");
+            for setting in ["client_id", "client_secret"] {
+                assert!(said.contains(&format!("providers.under-test.{setting}")), "{said}");
+            }
+            assert!(!said.contains("hush"), "{said}");
         }
     }
 }
