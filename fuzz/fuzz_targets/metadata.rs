@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vestibule_fuzz::domain::address::secure;
+use vestibule_fuzz::domain::secure_url::secure;
 use vestibule_fuzz::domain::metadata::Metadata;
 use vestibule_fuzz::object;
 
