@@ -60,7 +60,7 @@ impl Problem {
         Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
     }
 
-    /// Returns the problem for a request whose credential is an access token: see [`Kind::beside_a_bearer`].
+    /// Returns the problem for a request whose credential is an access token: see [`ErrorCode::beside_a_bearer`].
     #[must_use]
     pub fn beside_a_bearer(self) -> Self {
         Self { kind: self.kind.beside_a_bearer(), ..self }

@@ -1,5 +1,5 @@
 //! The statements that change users for staff. Each checks the actor's role itself and records its event. All but
-//! [`act`] change users who are as the preview showed them, or nobody.
+//! `act` change users who are as the preview showed them, or nobody.
 
 use sqlx::PgPool;
 use uuid::Uuid;
