@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use super::refresh::REPEAT;
-use super::refresh_token::Successors;
+use super::refresh_token::{REPEAT, Successors};
 use crate::config;
 use crate::secret::Secret;
 use crate::store::batch::Lanes;

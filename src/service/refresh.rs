@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use super::access_token::Issuer;
 use super::lanes::SharedStatements;
-use super::refresh_token::RefreshToken;
+use super::refresh_token::{REPEAT, RefreshToken};
 use crate::domain::actor::Origin;
 use crate::keys::signing_key;
 use crate::secret::Secret;
@@ -14,10 +14,6 @@ use crate::store;
 use crate::store::error::Retries;
 use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
-
-/// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
-/// it resumes, and another when the answer got lost.
-pub(super) const REPEAT: u32 = 30;
 
 /// The result of a refresh.
 #[derive(Debug)]

@@ -18,6 +18,10 @@ const FAMILY: usize = 16;
 const SECRET: usize = 32;
 const LENGTH: usize = 16 + FAMILY + SECRET;
 
+/// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
+/// it resumes, and another when the answer got lost.
+pub(super) const REPEAT: u32 = 30;
+
 /// Derives the successors of refresh tokens.
 #[derive(Debug)]
 pub struct Successors(hmac::Key);

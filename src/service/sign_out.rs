@@ -3,8 +3,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::refresh::REPEAT;
-use super::refresh_token::{RefreshToken, Successors};
+use super::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::domain::actor::Origin;
 use crate::store::Error;
 use crate::store::error::retrying;
