@@ -1,11 +1,15 @@
 //! Commands that serve nobody: they ask for what they use, and for nothing else.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use uuid::Uuid;
 
 use crate::support::cluster::Database;
+use crate::support::process::free_port;
 
 const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", "a secret key that only the tests use");
 
@@ -77,4 +81,36 @@ async fn a_second_development_instance_keeps_its_things_where_it_is_told_to() {
     for file in [users.with_extension("csv.refused.csv"), users] {
         let _ = std::fs::remove_file(file);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
+    let directory = fresh("staff");
+    let settings =
+        [("ROCKET_DEV_DIR", directory.to_str().unwrap()), ("ROCKET_PORT", &free_port().to_string())];
+    let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    program.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).envs(settings);
+    let mut service = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(service.stdout.take().unwrap()).lines();
+    // Once it is ready, it names the database and, last, the pages.
+    let welcome = tokio::task::spawn_blocking(move || {
+        let mut welcome = Vec::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            welcome.push(line);
+            if welcome.last().is_some_and(|line| line.contains("/admin")) {
+                break;
+            }
+        }
+        (welcome.join("\n"), lines)
+    });
+    // It may write on.
+    let (welcome, _lines) = welcome.await.unwrap();
+    let database = welcome.split_once("psql '").and_then(|(_, rest)| rest.split('\'').next()).unwrap();
+    let output = run(&[settings[0], ("DATABASE_URL", database)], &["staff", "list"]).await;
+    kill_process(Pid::from_child(&service), Signal::TERM).unwrap();
+    assert!(service.wait().unwrap().success());
+    assert!(welcome.contains("as ada@example.com again: http"), "{welcome}");
+    let listed = String::from_utf8_lossy(&output.stdout);
+    assert!(listed.starts_with("ada@example.com\tadmin"), "{listed} {}", said(&output));
+    std::fs::remove_dir_all(&directory).unwrap();
 }
