@@ -20,7 +20,7 @@
 //!    as one batch (`store/batch.rs`), and `store/sign_in.sql`, which finds, creates or links the users that they
 //!    leave
 //!
-//! What is not on that way is a feature with a folder of its own, which can be read, or skipped, whole, with its
+//! Each feature beside that way has a folder of its own, which can be read, or skipped, whole, with its
 //! decisions and its SQL: [`admin`], the pages of support staff; [`keys`], the keys that sign access tokens; [`import`],
 //! which brings in users from elsewhere. The three do not know each other.
 //!

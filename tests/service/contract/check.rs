@@ -121,7 +121,7 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
         app.provider.behave(says(code, error));
         let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
         let wrong = said.only("wrong");
-        assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): does not take us"), "{wrong}");
+        assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): rejects our client"), "{wrong}");
         assert!(wrong.contains("IDP_CLIENT_SECRET") && wrong.contains("IDP_TOKEN_AUTH"), "{wrong}");
     }
 
