@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
 
 use super::Error;
 use crate::domain::json::Object;
@@ -141,12 +141,10 @@ impl Unavailable {
     }
 }
 
-/// Awaits an answer for so long.
-pub(super) async fn within<T>(
-    time: Duration,
-    answer: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    timeout(time, answer).await.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()))
+impl From<Elapsed> for Error {
+    fn from(_: Elapsed) -> Self {
+        Unavailable::new(Class::Timeout).into()
+    }
 }
 
 /// Reads the claims about a user: one JSON object.

@@ -2,6 +2,7 @@
 //! Connect Core §3.1.3). There is no retry, because a code can be used only once.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
@@ -74,7 +75,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
             _ => Err(Unavailable::new(Class::StatusOther).into()),
         }
     };
-    answer::within(DEADLINE, call).await
+    timeout(DEADLINE, call).await?
 }
 
 /// An error response of a token endpoint (RFC 6749 §5.2).

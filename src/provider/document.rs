@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use reqwest::{Client, StatusCode};
+use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
@@ -165,7 +166,7 @@ impl<T: Send + Sync + 'static> Document<T> {
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
         let fetched = attempt::retry_once(|| self.attempt(url, now));
-        let fetched = answer::within(DEADLINE, fetched).await;
+        let fetched = timeout(DEADLINE, fetched).await.unwrap_or_else(|late| Err(late.into()));
         let mut state = self.state();
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);

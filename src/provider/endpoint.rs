@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::Error;
-use super::answer::{self, DEADLINE, Unavailable};
+use super::answer::{DEADLINE, Unavailable};
 use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
@@ -85,11 +86,11 @@ impl Endpoint {
         let count = |unavailable: &Unavailable| self.counters.count(unavailable.class());
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
         if permit.needs_probe() {
-            let answer = answer::within(PROBE, probe()).await;
+            let answer = timeout(PROBE, probe()).await.unwrap_or_else(|late| Err(late.into()));
             permit.probed(call_result(&answer)).inspect_err(count)?;
         }
         let started = Instant::now();
-        let answer = answer::within(DEADLINE, call()).await;
+        let answer = timeout(DEADLINE, call()).await.unwrap_or_else(|late| Err(late.into()));
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(Error::Refused(_)) => "refused",

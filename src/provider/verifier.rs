@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::Value;
+use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, Class, DEADLINE, Unavailable};
+use super::answer::{Class, DEADLINE, Unavailable};
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::{Error, Provider, authorization_code, probe, tokeninfo};
@@ -103,7 +104,7 @@ impl Provider {
             }
         };
         // The call itself has a shorter timeout and ends first, so that its result is recorded.
-        answer::within(DEADLINE + MARGIN, claims).await
+        timeout(DEADLINE + MARGIN, claims).await?
     }
 
     /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
