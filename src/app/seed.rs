@@ -1,9 +1,13 @@
 //! Made-up rows for development.
 
 use figment::Figment;
+use rocket::futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::{Error, database};
 use crate::store::seed::{self, Batch, Table};
+
+/// The number of batches that are written at the same time.
+const CONNECTIONS: usize = 2;
 
 /// The number of rows written, by table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,14 +38,19 @@ pub async fn fill(
 ) -> Result<Written, Error> {
     let pool = database(figment).await?;
     let mut all = Written::default();
-    for batch in batches {
-        seed::write(&pool, &batch).await?;
+    let writes = stream::iter(batches).map(|batch| {
+        let pool = &pool;
+        async move { seed::write(pool, &batch).await.map(|()| batch) }
+    });
+    let mut writes = writes.buffer_unordered(CONNECTIONS);
+    while let Some(batch) = writes.try_next().await? {
         all.users += batch.rows(Table::Users);
         all.identities += batch.rows(Table::Identities);
         all.sessions += batch.rows(Table::Sessions);
         all.events += batch.rows(Table::Events);
         written(batch.rows(Table::Users));
     }
+    drop(writes);
     seed::analyze(&pool).await?;
     pool.close().await;
     Ok(all)

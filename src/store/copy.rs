@@ -35,13 +35,21 @@ impl Rows {
     }
 }
 
+/// The characters that stand for something else in the text format.
+const SPECIAL: [u8; 4] = *b"\\\t\n\r";
+
 /// A writer that escapes the special characters of `COPY`.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        // The usual case is quick in a build for development, too.
+        if !SPECIAL.iter().any(|special| text.as_bytes().contains(special)) {
+            self.0.push_str(text);
+            return Ok(());
+        }
         let mut rest = text;
-        while let Some(at) = rest.find(['\\', '\t', '\n', '\r']) {
+        while let Some(at) = rest.find(SPECIAL.map(char::from)) {
             let (plain, special) = rest.split_at(at);
             self.0.push_str(plain);
             self.0.push_str(match special.as_bytes()[0] {

@@ -6,7 +6,11 @@ use uuid::{Builder, Uuid};
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub(super) type Millis = u64;
 
-pub(super) const DAY: Millis = 24 * 60 * 60 * 1000;
+pub(super) const HOUR: Millis = 60 * 60 * 1000;
+pub(super) const DAY: Millis = 24 * HOUR;
+/// The share of people who are awake, in percent, by hour of the day (UTC).
+const AWAKE: [u32; 24] =
+    [30, 20, 15, 12, 15, 25, 40, 60, 75, 80, 80, 78, 82, 80, 76, 75, 78, 85, 95, 100, 98, 85, 65, 45];
 
 /// A random number generator with a seed, whose results can be repeated.
 #[derive(Debug)]
@@ -37,10 +41,17 @@ impl Rng {
         if from < to { self.0.u64(from..to) } else { to }
     }
 
-    /// Returns a time up to `days` before another. Few days are more probable than many.
-    pub fn recently(&mut self, before: Millis, days: u64) -> Millis {
-        let longest = self.0.u64(1..=days * DAY);
-        before.saturating_sub(self.0.u64(..longest))
+    /// Returns a time in that range as people use apps: more by day than by night, and less at the weekend.
+    pub fn active(&mut self, from: Millis, to: Millis) -> Millis {
+        loop {
+            let at = self.between(from, to);
+            let hour = usize::try_from(at % DAY / HOUR).unwrap_or_default();
+            // 1970-01-01 was a Thursday.
+            let weekend = matches!(at / DAY % 7, 2 | 3);
+            if at == to || self.percent(AWAKE[hour] * if weekend { 70 } else { 100 } / 100) {
+                return at;
+            }
+        }
     }
 
     /// Returns `count` digits.

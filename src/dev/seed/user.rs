@@ -5,14 +5,24 @@ use std::fmt::Display;
 use uuid::Uuid;
 
 use super::names::{self, DEVICES, DOMAINS, Name};
-use super::rng::{DAY, Millis, Rng, date, timestamp};
+use super::rng::{DAY, HOUR, Millis, Rng, date, timestamp};
 use crate::domain::refusal::Reason;
 use crate::store::seed::{Batch, Table};
 
-/// The age of the oldest sessions and events, in days.
-const RECENT_DAYS: u64 = 30;
+/// The age of the oldest sessions and events.
+const RECENT: Millis = 30 * DAY;
 /// The lifetime of a refresh token.
 const REFRESH_TOKEN_TTL: Millis = 30 * DAY;
+/// Refused sign-ins, in percent, by reason. The rest have any reason.
+const REFUSALS: [(usize, Reason); 5] = [
+    (30, Reason::TokenExpired),
+    (15, Reason::InvalidToken),
+    (10, Reason::NonceMismatch),
+    (10, Reason::LinkRequired),
+    (5, Reason::EmailNotVerified),
+];
+/// One afternoon, this long ago, an app was released with a client id that nobody had configured.
+const INCIDENT: (Millis, Millis) = (9 * DAY, 9 * DAY - 6 * HOUR);
 
 /// The generator of users.
 #[derive(Debug)]
@@ -42,8 +52,9 @@ impl UserGenerator {
 
     /// Adds a user who signed up at `created`.
     pub fn add(&self, batch: &mut Batch, rng: &mut Rng, number: u32, created: Millis, now: Millis) {
-        let recent = rng.percent(10);
-        let user = self.generate(rng, number, created, now, recent);
+        let opened = sessions(rng, created, now);
+        let seen = opened.iter().map(|session| session.used).max();
+        let user = self.generate(rng, number, created, now, seen);
         push_user(batch, &user);
         let provider = provider(rng, created, now);
         let identity = rng.uuid(created);
@@ -53,16 +64,22 @@ impl UserGenerator {
             let (id, other) = (rng.uuid(at), self::provider(rng, at, now));
             push_identity(batch, rng, &user, id, other, at);
         }
-        if recent && let Some(seen) = user.seen {
-            push_session(batch, rng, &user, identity, provider, seen, now);
+        for session in &opened {
+            push_session(batch, rng, &user, identity, provider, session);
         }
         if rng.percent(10) {
-            let at = rng.recently(now, RECENT_DAYS);
-            push_refusal(batch, rng, &user, provider, at);
+            push_refusal(batch, rng, &user, provider, now);
         }
     }
 
-    fn generate(&self, rng: &mut Rng, number: u32, created: Millis, now: Millis, recent: bool) -> SeedUser {
+    fn generate(
+        &self,
+        rng: &mut Rng,
+        number: u32,
+        created: Millis,
+        now: Millis,
+        used: Option<Millis>,
+    ) -> SeedUser {
         let (given, family) = (rng.one_of(&self.given), rng.one_of(&self.family));
         let initial = &given.mailbox[..1];
         let local = match rng.below(4) {
@@ -79,13 +96,12 @@ impl UserGenerator {
             2 => Some(format!("{} {} {}", given.written, rng.one_of(&self.given).written, family.written)),
             _ => Some(format!("{} {}", given.written, family.written)),
         };
-        let seen = match rng.below(100) {
+        let seen = used.or_else(|| match rng.below(100) {
             // The user was imported and has never signed in.
-            0..3 if !recent => None,
-            3..40 => Some(rng.recently(now, RECENT_DAYS).max(created)),
-            _ if recent => Some(rng.recently(now, RECENT_DAYS).max(created)),
+            0..3 => None,
+            3..40 => Some(rng.active(created.max(now - RECENT), now)),
             _ => Some(rng.between(created, now)),
-        };
+        });
         SeedUser {
             id: rng.uuid(created),
             verified: email.is_some() && !rng.percent(5),
@@ -162,24 +178,51 @@ fn push_identity(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, id: Uuid, pr
     );
 }
 
-/// Adds a recent session, and the event of its beginning.
+/// A recent session.
+struct SeedSession {
+    opened: Millis,
+    /// The time of its latest refresh.
+    used: Millis,
+    ended: Option<Millis>,
+}
+
+/// Returns the recent sessions of a user: of each new one, and of some others. Some of them have two devices.
+fn sessions(rng: &mut Rng, created: Millis, now: Millis) -> Vec<SeedSession> {
+    let since = now - RECENT;
+    let mut opened = Vec::new();
+    if created > since {
+        opened.push(created);
+    }
+    if rng.percent(10) {
+        opened.push(rng.active(created.max(since), now));
+        if rng.percent(30) {
+            opened.push(rng.active(created.max(since), now));
+        }
+    }
+    let session = |opened| {
+        let used = if rng.percent(80) { rng.active(opened, now) } else { opened };
+        let ended = rng.percent(10).then(|| rng.between(used, now));
+        SeedSession { opened, used, ended }
+    };
+    opened.into_iter().map(session).collect()
+}
+
+/// Adds a session, and the events of its beginning and its end.
 fn push_session(
     batch: &mut Batch,
     rng: &mut Rng,
     user: &SeedUser,
     identity: Uuid,
     provider: &str,
-    seen: Millis,
-    now: Millis,
+    session: &SeedSession,
 ) {
-    let opened = seen.saturating_sub(rng.below(7) as u64 * DAY).max(user.created);
-    let (id, (platform, device, agent)) = (rng.uuid(opened), rng.one_of(&DEVICES));
-    let ended = rng.percent(10).then(|| timestamp(rng.between(seen, now)));
-    let (ip, at) = (ip_address(rng), timestamp(opened));
+    let (id, &(platform, device, agent)) = (rng.uuid(session.opened), rng.one_of(&DEVICES));
+    let (ip, at) = (ip_address(rng), timestamp(session.opened));
+    let ended = session.ended.map(timestamp);
     let mut secret = || format!("\\x{}", rng.hex(32));
     let (family, token) = (secret(), secret());
-    let rotated = timestamp(seen.max(opened));
-    let expires = timestamp(seen + REFRESH_TOKEN_TTL);
+    let rotated = timestamp(session.used);
+    let expires = timestamp(session.used + REFRESH_TOKEN_TTL);
     batch.push(
         Table::Sessions,
         &[
@@ -194,35 +237,46 @@ fn push_session(
             optional(ended.as_ref()),
             Some(&"made-up"),
             Some(&ip),
-            Some(agent),
-            Some(device),
-            Some(platform),
+            Some(&agent),
+            Some(&device),
+            Some(&platform),
         ],
     );
-    let kind = if opened == user.created { "user_created" } else { "signed_in" };
-    let request = rng.hex(16);
-    batch.push(
-        Table::Events,
-        &[
-            Some(&id),
-            Some(&at),
-            Some(&kind),
-            None,
-            Some(&provider),
-            None,
-            Some(&user.id),
-            None,
-            Some(&ip),
-            Some(agent),
-            Some(&request),
-            None,
-        ],
-    );
+    let kind = if session.opened == user.created { "user_created" } else { "signed_in" };
+    let mut push_event =
+        |event: Uuid, at: &String, kind: &str, provider: Option<&str>, session: Option<Uuid>| {
+            let request = rng.hex(16);
+            batch.push(
+                Table::Events,
+                &[
+                    Some(&event),
+                    Some(at),
+                    Some(&kind),
+                    None,
+                    optional(provider.as_ref()),
+                    None,
+                    Some(&user.id),
+                    optional(session.as_ref()),
+                    Some(&ip),
+                    Some(&agent),
+                    Some(&request),
+                    None,
+                ],
+            );
+        };
+    push_event(id, &at, kind, Some(provider), None);
+    if let (Some(time), Some(at)) = (session.ended, &ended) {
+        push_event(Rng::new(time).uuid(time), at, "signed_out", None, Some(id));
+    }
 }
 
-/// Adds a refused sign-in, with a random reason.
-fn push_refusal(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, provider: &str, at: Millis) {
-    let reason = *rng.one_of(&Reason::ALL);
+/// Adds a refused sign-in.
+fn push_refusal(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, provider: &str, now: Millis) {
+    let (reason, at) = if rng.percent(15) {
+        (Reason::AudienceMismatch, rng.between(now - INCIDENT.0, now - INCIDENT.1))
+    } else {
+        (refusal(rng), rng.active(now - RECENT, now))
+    };
     let detail = match reason {
         Reason::IssuerMismatch => Some(r#"{"claimed_issuer": "https://login.other.example"}"#.to_owned()),
         Reason::AudienceMismatch => {
@@ -250,6 +304,17 @@ fn push_refusal(batch: &mut Batch, rng: &mut Rng, user: &SeedUser, provider: &st
             optional(detail.as_ref()),
         ],
     );
+}
+
+fn refusal(rng: &mut Rng) -> Reason {
+    let mut left = rng.below(100);
+    for (percent, reason) in REFUSALS {
+        if left < percent {
+            return reason;
+        }
+        left -= percent;
+    }
+    *rng.one_of(&Reason::ALL)
 }
 
 /// Returns an IP address for documentation (RFC 3849, RFC 5737).
