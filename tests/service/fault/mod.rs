@@ -5,4 +5,4 @@ mod database;
 mod held_answers;
 mod provider;
 mod read_only;
-mod turns;
+mod row_locks;

@@ -1,11 +1,11 @@
 //! What holds for every route.
 
 mod client_address;
-mod exact_path;
 mod http1;
 mod instructions;
 mod ops;
 mod rate_limit;
+mod reject_empty_segments;
 
 use serde_json::{Value, json};
 
