@@ -40,12 +40,12 @@ Columns of CSV, named by its first line, or members of each line's object. A row
   identities      JSON lines only: [{\"provider\": …, \"subject\": …, \"email\": …, \"email_verified\": …}, …]
 
 In CSV, somebody with several identities has several rows, with the same `id` or the same verified address. A verified
-address is taken for proved: its owner is linked to the imported user at the first sign-in. One that is not verified is
-anybody's: when its owner arrives, what came with it is removed.
+address is taken for proved: its owner is linked to the imported user at the first sign-in. An unverified one belongs to
+whoever proves it: a user without an identity is linked to them, and one with an identity loses only the address.
 
 Nobody who is there already is changed, and nothing is added to anybody who has signed in. So the same file can be
-imported again: rows that are there are counted as such, about twice as fast as new ones. That is also how to go
-on after an import that was interrupted; each row is wholly there or not at all.
+imported again: rows that are there are counted as such. That is also how to go on after an import that was
+interrupted; each row is wholly there or not at all.
 
 A row that is not sound is not imported, and does not keep the others from it: its line and the reason are written
 to FILE.refused.csv, in their order. Blank lines are no rows. The schema is brought up to date first. The settings
