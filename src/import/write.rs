@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::Summary;
 use super::row::{Identity, ImportRow, ImportedUser, RowError};
+use crate::domain::actor::Actor;
 use crate::domain::email::Email;
 use crate::store::Error;
 use crate::store::error::retrying;
 
-const ACTOR: &str = "the command line";
 /// Settings for a statement that takes longer than a request, and whose best plan depends on the number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';
     SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan";
@@ -93,7 +93,7 @@ impl Writer {
             &identity_emails as &[Option<&str>],
             &owned().map(|(_, it)| it.email_verified).collect::<Vec<_>>(),
             self.event,
-            ACTOR,
+            Actor::COMMAND_LINE.name(),
         );
         let mut connection = self.pool.acquire().await?;
         let mut transaction = connection.begin().await?;
@@ -129,10 +129,9 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
         user.id.map(Key::Id).into_iter().chain(email).chain(identities)
     }
     let mut seen = HashSet::with_capacity(rows.len() * 3);
-    // All keys of a row are noted, also behind one that repeats.
-    let repeats =
-        rows.iter().map(|row| keys(&row.user).map(|key| u32::from(!seen.insert(key))).sum::<u32>() > 0);
-    repeats.collect()
+    // All keys of a row are noted, also those after one that repeats.
+    let repeats = |row| keys(row).fold(false, |repeats, key| !seen.insert(key) || repeats);
+    rows.iter().map(|row| &row.user).map(repeats).collect()
 }
 
 /// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists order users.
