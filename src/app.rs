@@ -138,14 +138,14 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
 
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
 /// report that it got no connection in time.
-/// Returns a pool on the database that the settings name.
 ///
 /// # Errors
 /// The database cannot be used.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
-    let connection = connect_options(figment)?.connect().await.map_err(Error::Database)?;
+    let settings = pool::Settings::read(&figment.focus(DATABASE))?;
+    let connection = settings.connect_options()?.connect().await.map_err(Error::Database)?;
     connection.close().await.map_err(Error::Database)?;
-    Ok(pool::Settings::read(&figment.focus(DATABASE))?.pool()?)
+    Ok(settings.pool()?)
 }
 
 /// Returns the options for a connection to the database.
