@@ -1,4 +1,4 @@
-//! Members of staff, their sessions and pending sign-ins. `staff_access` adds and removes members.
+//! Members of staff, their sessions and pending sign-ins. `admin::staff` adds and removes members.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;

@@ -53,10 +53,10 @@ enum SignOutScope {
     ),
 )]
 // Rocket would treat a repeated `scope` as absent if the parameter were not a `Vec`.
-#[post("/auth/logout?<scope>", data = "<departing>")]
+#[post("/auth/logout?<scope>", data = "<proof>")]
 async fn logout(
     _limit: RateLimited<Refresh>,
-    departing: SignOutProof,
+    proof: SignOutProof,
     scope: Vec<&str>,
     db: &Db,
     shared: &State<SharedStatements>,
@@ -68,7 +68,7 @@ async fn logout(
         ["global"] => Scope::Global,
         _ => return Err(Problem::new(ErrorCode::InvalidRequest, "`scope` must be local, others or global")),
     };
-    match departing {
+    match proof {
         SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,
         SignOutProof::Token(token) => {
             sign_out_by_token(db.pool(), &shared.successors, &token, scope, &origin.0).await?;

@@ -44,7 +44,7 @@ impl<'r> FromData<'r> for SignOutProof {
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
         match identify(request, data).await {
-            Ok(departing) => Outcome::Success(departing),
+            Ok(proof) => Outcome::Success(proof),
             Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
         }
     }
