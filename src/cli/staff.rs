@@ -73,7 +73,7 @@ pub(super) fn run(command: Command) -> Result {
                 }
             }
             Command::Reset { email } => {
-                if forget_identity(&pool, &address(&email)?, by.actor.name()).await? != Changed::Done {
+                if forget_identity(&pool, &address(&email)?, by).await? != Changed::Done {
                     return Err("there is no such member of staff".into());
                 }
             }

@@ -28,6 +28,6 @@ pub async fn take_away(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Chang
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn forget_identity(pool: &PgPool, email: &Email, operator: &str) -> Result<Changed, Error> {
-    retrying!(reset(pool, email.folded(), operator))
+pub async fn forget_identity(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Changed, Error> {
+    retrying!(reset(pool, email.folded(), by))
 }

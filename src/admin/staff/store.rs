@@ -117,26 +117,44 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 }
 
 /// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins it again. Returns
-/// [`Changed::Already`] if there is no such member. Only operators do this, so it checks no role.
+/// [`Changed::Already`] if there is no such member.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn reset(pool: &PgPool, email: &str, operator: &str) -> Result<Changed, Error> {
-    let done = sqlx::query_scalar!(
-        r#"WITH reset AS (
-               UPDATE staff SET provider = NULL, subject = NULL WHERE email = $1 RETURNING id
+pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
+    let row = sqlx::query!(
+        r#"WITH permitted AS MATERIALIZED (
+               SELECT FROM staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
+           ),
+           reset AS (
+               UPDATE staff SET provider = NULL, subject = NULL
+               WHERE email = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
            ),
            ended AS (
                DELETE FROM staff_sessions s USING reset r WHERE s.staff_id = r.id
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail)
-               SELECT $2, 'staff_identity_reset', $3, jsonb_build_object('staff', $1::text) FROM reset
+               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
+               SELECT $2, 'staff_identity_reset', $3,
+                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'reason', $4::text)),
+                      $5::text::inet, $6, $7
+               FROM reset
            )
-           SELECT EXISTS (SELECT FROM reset) AS "done!""#,
+           SELECT EXISTS (SELECT FROM reset) AS "done!",
+                  $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
         email,
         Uuid::now_v7(),
-        operator,
+        by.actor.name(),
+        by.reason,
+        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.user_agent,
+        by.origin.request_id,
+        by.actor.needs(Role::Admin),
     );
-    Ok(if done.fetch_one(pool).await? { Changed::Done } else { Changed::Already })
+    let row = row.fetch_one(pool).await?;
+    Ok(match (row.done, row.permitted) {
+        (true, _) => Changed::Done,
+        (false, true) => Changed::Already,
+        (false, false) => Changed::NotPermitted,
+    })
 }

@@ -279,13 +279,16 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     let audit = ada.get("/admin/audit?what=security").await.text;
     assert!(audit.contains("Another account with the address of a member of staff"), "{audit}");
 
-    assert_eq!(reset(pool, "nobody@example.com", "the tests").await.unwrap(), Changed::Already);
-    assert_eq!(reset(pool, "ada@example.com", "the tests").await.unwrap(), Changed::Done);
+    let origin = Origin::default();
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
+    let ada_herself = By { actor: Actor::Staff("ada@example.com"), ..by };
+    assert_eq!(reset(pool, "ada@example.com", ada_herself).await.unwrap(), Changed::NotPermitted);
+    assert_eq!(reset(pool, "nobody@example.com", by).await.unwrap(), Changed::Already);
+    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
     assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it ends their sessions");
     assert_eq!(come("private-account").await.0, 303);
     assert_eq!(come("company-account").await.0, 403);
     // Who is given access again comes for the first time.
-    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
     assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
     desk.appoint("ada@example.com", Role::Support).await;
     assert_eq!(come("company-account").await.0, 303);
