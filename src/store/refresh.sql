@@ -20,7 +20,7 @@ WITH input AS (
 ),
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
-           s.token_hash = t.successor_hash OR coalesce(s.parent_hash = t.presented_hash, false) AS is_parent,
+           s.token_hash = t.successor_hash OR s.parent_hash = t.presented_hash AS is_parent,
            s.created_at, s.expires_at, s.ended_at, s.client_id,
            i.user_id, i.provider, u.disabled_at, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
