@@ -51,7 +51,7 @@ person_to_forget AS (
 recorded AS (
     INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
     SELECT $2, 'user_deleted', id, $4, CASE WHEN $5::text IS NOT NULL THEN jsonb_build_object('reason', $5::text) END,
-           $7::text::inet, $8, $3
+           $7::inet, $8, $3
     FROM deleted
 )
 SELECT EXISTS (SELECT FROM deleted) AS "deleted!",

@@ -16,7 +16,7 @@ ended AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, reason, user_id, session_id, ip, user_agent, request_id)
-    SELECT $4, 'signed_out', $5, user_id, $1, $6::text::inet, $7, $8
+    SELECT $4, 'signed_out', $5, user_id, $1, $6::inet, $7, $8
     FROM mine WHERE EXISTS (SELECT FROM ended)
 )
 SELECT count(*) AS "count!" FROM ended

@@ -1,5 +1,7 @@
 //! Events that record no change. A change records its event in its own statement.
 
+use std::net::IpAddr;
+
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -31,15 +33,15 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Resul
     let texts = |read: fn(&RefusedSignIn) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
     sqlx::query!(
         r#"INSERT INTO events (id, kind, reason, provider, email, ip, user_agent, request_id, detail)
-           SELECT id, 'sign_in_refused', reason, provider, email, ip::inet, user_agent, request_id,
+           SELECT id, 'sign_in_refused', reason, provider, email, ip, user_agent, request_id,
                   jsonb_strip_nulls(jsonb_build_object('claimed_issuer', issuer, 'claimed_audience', audience))
-           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::inet[], $6::text[], $7::text[], $8::text[], $9::text[])
                 AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience)"#,
         &refusals.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &texts(|refused| Some(refused.reason.to_owned())) as &[Option<String>],
         &texts(|refused| Some(refused.provider.clone())) as &[Option<String>],
         &texts(|refused| refused.claimed_email.clone()) as &[Option<String>],
-        &texts(|refused| refused.origin.ip.map(|ip| ip.to_string())) as &[Option<String>],
+        &refusals.iter().map(|refused| refused.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
         &texts(|refused| refused.origin.user_agent.clone()) as &[Option<String>],
         &texts(|refused| Some(refused.origin.request_id.clone())) as &[Option<String>],
         &texts(|refused| refused.claimed_issuer.clone()) as &[Option<String>],
@@ -65,14 +67,14 @@ pub async fn record_look(
 ) -> Result<bool, Error> {
     let recorded = sqlx::query!(
         "INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-         SELECT $1, $2, $3, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::text::inet, $7, $8
+         SELECT $1, $2, $3, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::inet, $7, $8
          FROM staff WHERE email = $4",
         Uuid::now_v7(),
         kind,
         user,
         actor,
         search,
-        origin.ip.map(|ip| ip.to_string()),
+        origin.ip as _,
         origin.user_agent,
         origin.request_id,
     )

@@ -76,7 +76,7 @@ pub async fn link(
         claims.picture,
         Uuid::now_v7(),
         session,
-        origin.ip.map(|ip| ip.to_string()),
+        origin.ip as _,
         origin.user_agent,
         origin.request_id,
         proves,
@@ -128,7 +128,7 @@ pub async fn unlink(
         identity,
         Uuid::now_v7(),
         session,
-        origin.ip.map(|ip| ip.to_string()),
+        origin.ip as _,
         origin.user_agent,
         origin.request_id,
     )

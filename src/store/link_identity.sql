@@ -52,7 +52,7 @@ recorded AS (
     SELECT $9,
            CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
            CASE outcome WHEN 'taken' THEN 'identity_already_linked' END,
-           $3, user_id, $10, $11::text::inet, $12, $13
+           $3, user_id, $10, $11::inet, $12, $13
     FROM decision WHERE outcome IN ('linked', 'taken')
 )
 SELECT d.outcome AS "outcome!", coalesce(l.id, t.id, $2) AS "id!", coalesce(l.email, t.email) AS email,

@@ -14,7 +14,7 @@
 -- token of another family is unknown.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
-                         $8::text[], $9::text[], $10::text[])
+                         $8::inet[], $9::text[], $10::text[])
         AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, event_id, ip,
               user_agent, request_id)
 ),
@@ -65,7 +65,7 @@ changed AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT event_id, 'refresh_token_' || outcome, provider, user_id, session_id, ip::inet, user_agent, request_id
+    SELECT event_id, 'refresh_token_' || outcome, provider, user_id, session_id, ip, user_agent, request_id
     FROM decision WHERE outcome IN ('reissued', 'replayed')
 ),
 -- The first refresh of the day. Whoever ends sessions has locked the user before, so this one must not wait for the user

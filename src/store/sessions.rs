@@ -117,8 +117,7 @@ pub async fn refresh(
         &hashes(|item| &item.successor_hashes[1]) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[2]) as &[&[u8]],
         &exchanged.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        &exchanged.iter().map(|item| item.origin.ip.map(|ip| ip.to_string())).collect::<Vec<_>>()
-            as &[Option<String>],
+        &exchanged.iter().map(|item| item.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
         &exchanged.iter().map(|item| item.origin.user_agent.as_deref()).collect::<Vec<_>>()
             as &[Option<&str>],
         &exchanged.iter().map(|item| item.origin.request_id.as_str()).collect::<Vec<_>>() as &[&str],
@@ -248,7 +247,7 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
         scope != Scope::Local,
         Uuid::now_v7(),
         scope.name(),
-        origin.ip.map(|ip| ip.to_string()),
+        origin.ip as _,
         origin.user_agent,
         origin.request_id,
     );
@@ -297,26 +296,15 @@ pub struct SessionRow {
 /// # Errors
 /// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
-    let rows = sqlx::query!(
-        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, host(s.ip) AS ip, s.user_agent, s.device_name,
-                  s.device_platform
+    let rows = sqlx::query_as!(
+        SessionRow,
+        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, s.ip AS "ip: IpAddr", s.user_agent,
+                  s.device_name, s.device_platform
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
            WHERE i.user_id = $1
            ORDER BY s.rotated_at DESC, s.id DESC"#,
         user,
     );
-    let rows = rows.fetch_all(pool).await?.into_iter();
-    Ok(rows
-        .map(|row| SessionRow {
-            id: row.id,
-            provider: row.provider,
-            created_at: row.created_at,
-            last_used_at: row.last_used_at,
-            ip: row.ip.and_then(|ip| ip.parse().ok()),
-            user_agent: row.user_agent,
-            device_name: row.device_name,
-            device_platform: row.device_platform,
-        })
-        .collect())
+    Ok(rows.fetch_all(pool).await?)
 }

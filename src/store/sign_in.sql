@@ -11,7 +11,7 @@ WITH input AS (
            -- The provider proves the e-mail: it is verified, and its link policy counts.
            $5::boolean AS proves, $6::text AS name, $7::text AS picture,
            $8::uuid AS session_id, $9::bytea AS family_hash, $10::bytea AS token_hash,
-           $11::text AS client_id, $12::text::inet AS ip, $13::text AS user_agent, $14::text AS device_name,
+           $11::text AS client_id, $12::inet AS ip, $13::text AS user_agent, $14::text AS device_name,
            $15::text AS device_platform, $16::text AS request_id,
            now() + $17::integer * interval '1 second' AS expires_at,
            $18::uuid AS new_user_id, $19::uuid AS new_identity_id, $20::uuid AS loss_event_id,

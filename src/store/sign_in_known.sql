@@ -5,7 +5,7 @@ WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
         $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[]
+        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[]
     ) AS t (provider, subject, email, email_verified, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id)
@@ -29,12 +29,12 @@ opened AS (
     INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
                           device_platform)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $17::integer * interval '1 second', client_id,
-           ip::inet, user_agent, device_name, device_platform
+           ip, user_agent, device_name, device_platform
     FROM known
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, ip, user_agent, request_id)
-    SELECT session_id, 'signed_in', provider, user_id, ip::inet, user_agent, request_id FROM known
+    SELECT session_id, 'signed_in', provider, user_id, ip, user_agent, request_id FROM known
 ),
 -- The first visit of the day. It waits for nobody, since there will be another.
 came_back AS (

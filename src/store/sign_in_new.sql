@@ -8,7 +8,7 @@ WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
         $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $18::uuid[], $19::uuid[]
+        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[], $18::uuid[], $19::uuid[]
     ) AS t (provider, subject, email, email_verified, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id)
@@ -30,12 +30,12 @@ opened AS (
     INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
                           device_platform)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $17::integer * interval '1 second', client_id,
-           ip::inet, user_agent, device_name, device_platform
+           ip, user_agent, device_name, device_platform
     FROM new
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, ip, user_agent, request_id)
-    SELECT session_id, 'user_created', provider, user_id, ip::inet, user_agent, request_id FROM new
+    SELECT session_id, 'user_created', provider, user_id, ip, user_agent, request_id FROM new
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", email AS identity_email, user_id AS "user_id!",
        lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", name AS user_name,

@@ -29,6 +29,6 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::text::inet, $6, $7 FROM unlinked
+    SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::inet, $6, $7 FROM unlinked
 )
 SELECT outcome AS "outcome!" FROM decision

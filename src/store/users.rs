@@ -1,6 +1,7 @@
 //! Sign-ins, and the deletion of users.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use sqlx::PgPool;
@@ -88,7 +89,6 @@ macro_rules! sign_ins {
         let texts = |read: fn(&SignIn) -> &str| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
         let options =
             |read: fn(&SignIn) -> Option<&str>| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
-        let ips: Vec<_> = $items.iter().map(|item| item.origin.ip.map(|ip| ip.to_string())).collect();
         sqlx::query_file!(
             $file,
             &texts(|item| &item.provider) as &[&str],
@@ -102,7 +102,7 @@ macro_rules! sign_ins {
             &$items.iter().map(|item| item.family_hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
             &$items.iter().map(|item| item.token_hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
             &texts(|item| &item.claims.client_id) as &[&str],
-            &ips as &[Option<String>],
+            &$items.iter().map(|item| item.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
             &options(|item| item.origin.user_agent.as_deref()) as &[Option<&str>],
             &options(|item| item.device_name.as_deref()) as &[Option<&str>],
             &options(|item| item.device_platform.as_deref()) as &[Option<&str>],
@@ -197,7 +197,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         item.family_hash.as_slice(),
         item.token_hash.as_slice(),
         item.claims.client_id,
-        item.origin.ip.map(|ip| ip.to_string()),
+        item.origin.ip as _,
         item.origin.user_agent,
         item.device_name,
         item.device_platform,
@@ -275,7 +275,7 @@ pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Dele
         staff.map(|by| by.actor.name()),
         staff.and_then(|by| by.reason),
         seen,
-        staff.and_then(|by| by.origin.ip).map(|ip| ip.to_string()),
+        staff.and_then(|by| by.origin.ip) as _,
         staff.and_then(|by| by.origin.user_agent.as_deref()),
         staff.and_then(|by| by.actor.needs(Role::Admin)),
     );

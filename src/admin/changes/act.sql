@@ -23,6 +23,6 @@ ended AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT $3, $2::text, id, $4, jsonb_build_object('reason', $5::text), $6::text::inet, $7, $8 FROM target
+    SELECT $3, $2::text, id, $4, jsonb_build_object('reason', $5::text), $6::inet, $7, $8 FROM target
 )
 SELECT EXISTS (SELECT FROM target) AS "done!", $9::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -57,7 +57,7 @@ ended AS (
 -- By the address of whoever goes, which no user may have any more, the merge is still found.
 recorded AS (
     INSERT INTO events (id, kind, email, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'users_merged', e.email, e.user_id, $14, e.detail, $16::text::inet, $17, $18
+    SELECT e.id, 'users_merged', e.email, e.user_id, $14, e.detail, $16::inet, $17, $18
     FROM decision d CROSS JOIN LATERAL (VALUES
         ($12::uuid, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
         ($13::uuid, (SELECT email FROM gone), d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))

@@ -32,7 +32,7 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'identity_moved', m.provider, e.user_id, $9, e.detail, $11::text::inet, $12, $13
+    SELECT e.id, 'identity_moved', m.provider, e.user_id, $9, e.detail, $11::inet, $12, $13
     FROM moved m CROSS JOIN LATERAL (VALUES
         ($7::uuid, $2::uuid, jsonb_build_object('reason', $10::text, 'to', $4::uuid)),
         ($8::uuid, $4::uuid, jsonb_build_object('reason', $10::text, 'from', $2::uuid))

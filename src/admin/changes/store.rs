@@ -19,7 +19,7 @@ macro_rules! change {
             $($parameter,)+
             $by.actor.name(),
             $by.reason,
-            $by.origin.ip.map(|ip| ip.to_string()),
+            $by.origin.ip as _,
             $by.origin.user_agent,
             $by.origin.request_id,
             $by.actor.needs($role),

@@ -200,20 +200,20 @@ pub async fn open_session(
          ),
          opened AS (
              INSERT INTO staff_sessions (hash, staff_id, ip, user_agent)
-             SELECT $2, id, $4::text::inet, $5 FROM member RETURNING staff_id
+             SELECT $2, id, $4::inet, $5 FROM member RETURNING staff_id
          ),
          recorded AS (
              INSERT INTO events (id, kind, reason, provider, actor, ip, user_agent, request_id)
              SELECT $3, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
                     CASE WHEN EXISTS (SELECT FROM member) THEN NULL
                          WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE $9 END,
-                    $7, $1, $4::text::inet, $5, $6
+                    $7, $1, $4::inet, $5, $6
          )
          SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!""#,
         email,
         hash.as_slice(),
         Uuid::now_v7(),
-        origin.ip.map(|ip| ip.to_string()),
+        origin.ip as _,
         origin.user_agent,
         origin.request_id,
         provider,

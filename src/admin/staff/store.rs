@@ -48,7 +48,7 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
                INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
                SELECT $4, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $5,
                       jsonb_strip_nulls(jsonb_build_object('staff', $2::text, 'role', $3::text, 'reason', $6::text)),
-                      $7::text::inet, $8, $9
+                      $7::inet, $8, $9
                FROM added
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
@@ -59,7 +59,7 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
         Uuid::now_v7(),
         by.actor.name(),
         by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.ip as _,
         by.origin.user_agent,
         by.origin.request_id,
         by.actor.needs(Role::Admin),
@@ -93,7 +93,7 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
                INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
                SELECT $2, 'staff_removed', $3,
                       jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'role', role, 'reason', $4::text)),
-                      $5::text::inet, $6, $7
+                      $5::inet, $6, $7
                FROM removed
            )
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
@@ -102,7 +102,7 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
         Uuid::now_v7(),
         by.actor.name(),
         by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.ip as _,
         by.origin.user_agent,
         by.origin.request_id,
         by.actor.needs(Role::Admin),
@@ -137,7 +137,7 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
                INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
                SELECT $2, 'staff_identity_reset', $3,
                       jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'reason', $4::text)),
-                      $5::text::inet, $6, $7
+                      $5::inet, $6, $7
                FROM reset
            )
            SELECT EXISTS (SELECT FROM reset) AS "done!",
@@ -146,7 +146,7 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
         Uuid::now_v7(),
         by.actor.name(),
         by.reason,
-        by.origin.ip.map(|ip| ip.to_string()),
+        by.origin.ip as _,
         by.origin.user_agent,
         by.origin.request_id,
         by.actor.needs(Role::Admin),
