@@ -13,10 +13,37 @@ use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
-/// The challenge to a request without credentials, which names no error (RFC 6750 §3.1).
-const MISSING: &str = r#"Bearer realm="vestibule""#;
-const INVALID: &str = r#"Bearer realm="vestibule", error="invalid_token""#;
-const REPEATED: &str = r#"Bearer realm="vestibule", error="invalid_request""#;
+/// The reason why a request is challenged.
+#[derive(Debug, Clone, Copy)]
+enum Challenge {
+    Missing,
+    Repeated,
+    Invalid,
+}
+
+impl From<Challenge> for Problem {
+    fn from(challenge: Challenge) -> Self {
+        let (kind, detail, header) = match challenge {
+            // A request without credentials is told no error (RFC 6750 §3.1).
+            Challenge::Missing => (
+                ErrorCode::InvalidAccessToken,
+                "the `Authorization` header must carry a bearer token",
+                r#"Bearer realm="vestibule""#,
+            ),
+            Challenge::Repeated => (
+                ErrorCode::InvalidRequest,
+                "there must be one `Authorization` header",
+                r#"Bearer realm="vestibule", error="invalid_request""#,
+            ),
+            Challenge::Invalid => (
+                ErrorCode::InvalidAccessToken,
+                "the access token is malformed, expired, or its session has ended",
+                r#"Bearer realm="vestibule", error="invalid_token""#,
+            ),
+        };
+        Self { challenge: Some(header), ..Self::new(kind, detail) }
+    }
+}
 
 /// A request with a valid access token, whose session may have ended since.
 ///
@@ -39,20 +66,10 @@ pub struct SignedIn {
     pub user: User,
 }
 
-fn refused(challenge: &'static str) -> Problem {
-    let kind = if challenge == REPEATED { ErrorCode::InvalidRequest } else { ErrorCode::InvalidAccessToken };
-    let detail = match challenge {
-        MISSING => "the `Authorization` header must carry a bearer token",
-        INVALID => "the access token is malformed, expired, or its session has ended",
-        _ => "there must be one `Authorization` header",
-    };
-    Problem { challenge: Some(challenge), ..Problem::new(kind, detail) }
-}
-
 /// Returns the answer to a request whose session ended after its guards had succeeded.
 #[must_use]
 pub fn ended() -> Problem {
-    refused(INVALID)
+    Challenge::Invalid.into()
 }
 
 impl Bearer {
@@ -60,15 +77,16 @@ impl Bearer {
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
         let mut headers = request.headers().get("Authorization");
-        let header = headers.next().ok_or_else(|| refused(MISSING))?;
+        let header = headers.next().ok_or(Challenge::Missing)?;
         if headers.next().is_some() {
-            return Err(refused(REPEATED));
+            return Err(Challenge::Repeated.into());
         }
         let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
         if !scheme.eq_ignore_ascii_case("Bearer") {
-            return Err(refused(MISSING));
+            return Err(Challenge::Missing.into());
         }
-        issuer.verify(token.trim_start(), clock::now()).await.map(Self).map_err(|_| refused(INVALID))
+        let token = issuer.verify(token.trim_start(), clock::now()).await;
+        Ok(Self(token.map_err(|_| Challenge::Invalid)?))
     }
 }
 
@@ -78,7 +96,7 @@ impl SignedIn {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
         let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-        let user = user_of(db.pool(), token.session, token.user).await?.ok_or_else(|| refused(INVALID))?;
+        let user = user_of(db.pool(), token.session, token.user).await?.ok_or(Challenge::Invalid)?;
         Ok(Self { token, user })
     }
 }
