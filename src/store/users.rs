@@ -62,7 +62,8 @@ impl SignIn {
 }
 
 /// The kinds of successful sign-ins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// A user was created.
     Created,

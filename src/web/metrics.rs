@@ -16,6 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
+use strum::VariantArray;
 
 use self::readings::{Calls, Keys, Pools, Unrecorded};
 use super::problem::{ErrorCode, Problem};
@@ -24,6 +25,7 @@ use crate::keys::KeyRing;
 use crate::provider::Providers;
 use crate::service::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
+use crate::store::users::Outcome;
 use crate::telemetry::database::Times;
 
 /// The upper bounds of the request histograms, in seconds.
@@ -60,20 +62,6 @@ struct OutcomeLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ErrorLabels {
     error: &'static str,
-}
-
-/// The outcome of a successful sign-in, kept with its request.
-#[derive(Debug, Clone, Copy)]
-pub struct SignedIn(&'static str);
-
-impl SignedIn {
-    /// A user was created.
-    pub const CREATED: Self = Self("created");
-    /// The identity was linked to an existing user.
-    pub const LINKED: Self = Self("linked");
-    /// The identity was already known.
-    pub const KNOWN: Self = Self("signed_in");
-    const ALL: [Self; 3] = [Self::CREATED, Self::LINKED, Self::KNOWN];
 }
 
 /// A request without an answer yet, kept with that request.
@@ -177,7 +165,7 @@ impl Metrics {
             drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
         }
         for provider in providers {
-            for SignedIn(outcome) in SignedIn::ALL {
+            for outcome in Outcome::VARIANTS.iter().map(Into::into) {
                 drop(self.sign_ins.get_or_create(&SignInLabels { provider: provider.clone(), outcome }));
             }
         }
@@ -246,14 +234,12 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
     let outcome = match problem {
         Some(problem) if problem.by_token => NO_VERDICT,
         Some(problem) => problem.kind.entry().error,
-        None => request.local_cache(|| SignedIn::KNOWN).0,
+        None => request.local_cache(|| Outcome::SignedIn).into(),
     };
     SignInLabels { provider, outcome }
 }
 
 fn refresh(problem: Option<&Problem>) -> &'static str {
     let Some(problem) = problem else { return ROTATED };
-    let why = NotRefreshed::ALL.into_iter().find(|why| problem.log.as_deref() == Some(why.name()));
-    why.filter(|_| problem.kind == ErrorCode::InvalidRefreshToken)
-        .map_or(problem.kind.entry().error, NotRefreshed::name)
+    problem.not_refreshed.map_or(problem.kind.entry().error, NotRefreshed::name)
 }

@@ -19,6 +19,7 @@ use super::http::request_log::RequestId;
 use super::openapi::problems::any_name;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
+use crate::store::sessions::NotRefreshed;
 use crate::{causes, provider, service, store};
 
 /// An error on its way to the client and the log.
@@ -38,14 +39,24 @@ pub struct Problem {
     pub log: Option<String>,
     /// True if the token may have caused it. It then says nothing of the provider.
     pub by_token: bool,
+    /// The reason of a refused refresh, which the client is not told.
+    pub not_refreshed: Option<NotRefreshed>,
 }
 
 impl Problem {
     /// Creates a problem of this kind.
     #[must_use]
     pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        let detail = detail.into();
-        Self { kind, detail, retry_after: None, challenge: None, allow: None, log: None, by_token: false }
+        Self {
+            kind,
+            detail: detail.into(),
+            retry_after: None,
+            challenge: None,
+            allow: None,
+            log: None,
+            by_token: false,
+            not_refreshed: None,
+        }
     }
 
     /// Adds the cause, which only the log may show.
@@ -195,7 +206,8 @@ impl From<service::refresh::Error> for Problem {
         match error {
             Error::Refused(why) => {
                 let detail = "the refresh token is not one that can be exchanged";
-                Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.name())
+                let problem = Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.name());
+                Self { not_refreshed: Some(why), ..problem }
             }
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(causes::line(&error)),

@@ -13,7 +13,6 @@ use crate::domain::user;
 use crate::service::refresh::Refreshed;
 use crate::service::sign_in::Opened;
 use crate::store::users::{self, SignedIn};
-use crate::web::metrics;
 
 /// A credential (RFC 6749 §5.1).
 #[derive(Serialize, ToSchema)]
@@ -94,16 +93,16 @@ pub(super) struct TokenResponse {
     status: Status,
     body: Result<Vec<u8>, serde_json::Error>,
     /// The outcome of a sign-in, for the metrics.
-    outcome: Option<metrics::SignedIn>,
+    outcome: Option<users::Outcome>,
 }
 
 impl TokenResponse {
     pub(super) fn signed_in(opened: Opened, lifetimes: config::Session) -> Self {
         let Opened { signed_in: SignedIn { outcome, user, identity }, access_token, refresh_token } = opened;
-        let (status, outcome, counted) = match outcome {
-            users::Outcome::Created => (Status::Created, Outcome::Created, metrics::SignedIn::CREATED),
-            users::Outcome::Linked => (Status::Ok, Outcome::Linked, metrics::SignedIn::LINKED),
-            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn, metrics::SignedIn::KNOWN),
+        let (status, told) = match outcome {
+            users::Outcome::Created => (Status::Created, Outcome::Created),
+            users::Outcome::Linked => (Status::Ok, Outcome::Linked),
+            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn),
         };
         let body = serde_json::to_vec(&SignInBody {
             // No token outlives a new session (`config::session`).
@@ -113,11 +112,11 @@ impl TokenResponse {
                 refresh_token.expose(),
                 lifetimes.refresh_token_ttl,
             ),
-            outcome,
+            outcome: told,
             user: user.into(),
             identity: identity.into(),
         });
-        Self { status, body, outcome: Some(counted) }
+        Self { status, body, outcome: Some(outcome) }
     }
 
     pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
