@@ -8,7 +8,7 @@ use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
 use crate::secret::Secret;
-use crate::store::error::Retries;
+use crate::store::error::retrying;
 
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";
@@ -110,13 +110,7 @@ impl Rotation {
         if let (false, Some(stored)) = (any_secret, self.stored().await?) {
             self.check_secret(&stored)?;
         }
-        let mut retries = Retries::default();
-        loop {
-            match store::replace_all(&self.pool, &SigningKey::generate(&self.seal)?).await {
-                Ok(()) => return Ok(()),
-                Err(error) => retries.after(error).await?,
-            }
-        }
+        Ok(retrying!(store::replace_all(&self.pool, &SigningKey::generate(&self.seal)?))?)
     }
 
     async fn announce(&self, stored: &StoredKeys, age: u32) -> Result<bool, Error> {

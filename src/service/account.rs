@@ -7,7 +7,7 @@ use super::erasure;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
-use crate::store::error::{Retries, retrying};
+use crate::store::error::retrying;
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
@@ -50,19 +50,12 @@ pub async fn unlink(
 /// # Errors
 /// See [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, Error> {
-    let mut retries = Retries::default();
     let mut perhaps_done = false;
-    loop {
-        match users::delete(pool, user, DeletedBy::User(origin)).await {
-            Ok(Deletion::Done(traces)) => {
-                erasure::begin(pool, &traces).await;
-                return Ok(true);
-            }
-            Ok(Deletion::NotFound | Deletion::NotPermitted) => return Ok(perhaps_done),
-            Err(error) => {
-                perhaps_done |= matches!(error, Error::Disconnected(_));
-                retries.after(error).await?;
-            }
-        }
-    }
+    let deletion = retrying!(async {
+        let deletion = users::delete(pool, user, DeletedBy::User(origin)).await;
+        deletion.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
+    })?;
+    let Deletion::Done(traces) = deletion else { return Ok(perhaps_done) };
+    erasure::begin(pool, &traces).await;
+    Ok(true)
 }

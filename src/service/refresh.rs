@@ -11,7 +11,7 @@ use crate::domain::actor::Origin;
 use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
-use crate::store::error::Retries;
+use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
 
@@ -63,17 +63,13 @@ pub async fn refresh(
         successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
         origin: origin.clone(),
     });
-    let mut retries = Retries::default();
-    let mut verdict = shared.refresh.submit(item.clone()).await?;
-    // If a broken connection has exchanged the token after all, the next attempt is a repeat.
-    let verdict = loop {
-        if let Some(verdict) = verdict {
-            break verdict;
-        }
-        let exchange = store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
-        match in_turn(pool, item.session_id, exchange).await {
-            Ok(mut verdicts) => verdict = verdicts.pop().flatten(),
-            Err(error) => retries.after(error).await?,
+    let alone = || store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
+    let verdict = match shared.refresh.submit(item.clone()).await? {
+        Some(verdict) => verdict,
+        // If a broken connection has exchanged the token after all, the next attempt is a repeat.
+        None => {
+            let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
+            verdicts.pop().flatten().ok_or_else(|| store::Error::unexpected("none"))?
         }
     };
     let session = verdict.map_err(Error::Refused)?;

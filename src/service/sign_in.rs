@@ -15,7 +15,7 @@ use crate::domain::refusal::Reason;
 use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
-use crate::store::error::Retries;
+use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::users::{SignIn, SignedIn};
 
@@ -99,18 +99,14 @@ pub async fn sign_in(
         (token, item) = new_session();
         signed_in = shared.new.submit(item).await?;
     }
-    let mut retries = Retries::default();
-    let signed_in = loop {
-        if let Some(done) = signed_in {
-            break done;
-        }
-        (token, item) = new_session();
-        let person = (&item.provider, &item.claims.subject);
-        match in_turn(pool, person, store::users::sign_in(pool, &item, shared.lifetimes.refresh_token)).await
-        {
-            Ok(verdict) => signed_in = Some(verdict.map_err(Error::Refused)?),
-            Err(error) => retries.after(error).await?,
-        }
+    let signed_in = match signed_in {
+        Some(signed_in) => signed_in,
+        None => retrying!({
+            (token, item) = new_session();
+            let person = (&item.provider, &item.claims.subject);
+            in_turn(pool, person, store::users::sign_in(pool, &item, shared.lifetimes.refresh_token))
+        })?
+        .map_err(Error::Refused)?,
     };
     let access_token =
         issuer.issue(signed_in.user.id, token.session(), &attempt.claims.client_id, attempt.now)?;

@@ -129,8 +129,8 @@ impl Retries {
     }
 }
 
-/// Runs a statement, and retries it while [`Retries`] permits. It is a macro, since a closure that borrows the
-/// statement's arguments would make a handler's future not `Send`.
+/// Runs a statement, and retries it while [`Retries`] permits. The expression is evaluated for each attempt. This is a
+/// macro, since a closure that borrows the statement's arguments would make a handler's future not `Send`.
 macro_rules! retrying {
     ($statement:expr) => {{
         let mut retries = $crate::store::error::Retries::default();
