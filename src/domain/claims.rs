@@ -206,7 +206,7 @@ pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(
         .issuers
         .issued(claims)
         .then_some(())
-        .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or not an issuer of this provider"))
+        .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or is not an issuer of this provider"))
 }
 
 /// Checks that `aud` holds only configured client ids, and that `azp`, if present, is one of them (OpenID
@@ -288,7 +288,7 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
         return refuse("`iat` is in the future");
     }
     if iat < expected.now.saturating_sub(expected.max_age) {
-        return Err(Refusal::new(Reason::TokenExpired, "`iat` is too long ago"));
+        return Err(Refusal::new(Reason::TokenExpired, "`iat` is too old"));
     }
     if numeric_date(claims, "nbf")?.is_some_and(|nbf| nbf > latest) {
         return refuse("`nbf` is in the future");
@@ -296,8 +296,8 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-const HASHED: &str = "the token's nonce is the SHA-256 of the request's, and `nonce_form` is \"raw\"; have the app give \
-     the provider the nonce as it is, or set `nonce_form` to \"sha256\"";
+const HASHED: &str = "the token's nonce is the SHA-256 of the request's nonce, but `nonce_form` is \"raw\"; let the app pass \
+     the raw nonce to the provider, or set `nonce_form` to \"sha256\"";
 
 /// Checks that the token's nonce is that of the request, in the client's form (§3.1.3.7, 11).
 pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
@@ -305,15 +305,16 @@ pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<
     let NoncePolicy { rule, form } = expected.nonces.of(client_id);
     match (expected.nonce, claims.get("nonce")) {
         (None, None) if rule == NonceRule::Always => {
-            refuse("this provider's tokens and requests need a nonce")
+            refuse("this provider's settings require a nonce in the token and the request")
         }
         (None, None) => Ok(()),
         (None, Some(_)) if rule == NonceRule::IfSent => Ok(()),
-        (None, Some(_)) => refuse("the token carries a nonce and the request does not"),
-        (Some(_), None) => refuse("the request carries a nonce and the token does not"),
+        (None, Some(_)) => refuse("the token has a nonce, but the request has none"),
+        (Some(_), None) => refuse("the request has a nonce, but the token has none"),
         (Some(sent), Some(Value::String(held))) if *held == form.of(sent) => Ok(()),
         (Some(sent), Some(held)) => {
-            let refusal = Refusal::new(Reason::NonceMismatch, "the token's nonce is not the request's");
+            let refusal =
+                Refusal::new(Reason::NonceMismatch, "the nonces of the token and the request differ");
             let hashed = form == NonceForm::Raw
                 && held.as_str().is_some_and(|held| held == NonceForm::Sha256.of(sent));
             Err(if hashed { refusal.logged(HASHED.to_owned()) } else { refusal })
@@ -342,7 +343,7 @@ fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Optio
         || domain.as_ref().is_some_and(|domain| expected.hosted_domains.contains(domain));
     allowed
         .then_some(domain)
-        .ok_or(Refusal::new(Reason::DomainNotAllowed, "`hd` is missing or not an allowed domain"))
+        .ok_or(Refusal::new(Reason::DomainNotAllowed, "`hd` is missing or is not an allowed domain"))
 }
 
 /// Reads a `NumericDate` (RFC 7519 §2), also one that is a string of digits.
@@ -350,7 +351,7 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = match value {
         // The RFC allows a fraction. The cast saturates, beyond the last date.
-        #[expect(clippy::cast_possible_truncation, reason = "saturation is wanted")]
+        #[expect(clippy::cast_possible_truncation, reason = "saturating is intended")]
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,

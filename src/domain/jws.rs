@@ -37,7 +37,7 @@ impl Failure {
     pub fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::UnknownKey => refused("the token is not signed with a key of the provider"),
+            Self::UnknownKey => refused("the token is not signed with a published key of the provider"),
         }
     }
 }
@@ -48,9 +48,9 @@ const fn refused(detail: &'static str) -> Refusal {
 
 fn unusable_key() -> Refusal {
     let (names, keys) = (Algorithm::NAMES, Algorithm::KEYS);
-    refused("the token is signed with a key that cannot be used").logged(format!(
-        "`kid` names a key that the provider publishes and that cannot be used; accepted are {names}, with keys for \
-         signatures ({keys}); have the provider sign id_tokens with one of them"
+    refused("the token is signed with an unsupported key").logged(format!(
+        "`kid` names a published key that is not supported; supported are {names}, with signature keys \
+         ({keys}); configure the provider to sign id_tokens with one of them"
     ))
 }
 
@@ -66,15 +66,15 @@ impl<'t> Jws<'t> {
         let named = header.str("alg").unwrap_or_default();
         let algorithm = Algorithm::from_name(named).ok_or_else(|| {
             let accepted = Algorithm::NAMES;
-            refused("`alg` is not an accepted algorithm").logged(format!(
-                "`alg` is {}; accepted are {accepted}; have the provider sign id_tokens with one of them",
+            refused("`alg` is not a supported algorithm").logged(format!(
+                "`alg` is {}; supported are {accepted}; configure the provider to sign id_tokens with one of them",
                 visible(named)
             ))
         })?;
         // None of the extensions that must be understood (RFC 7515 §4.1.11) is supported. `get` would hide a
         // `null`.
         if header.has("crit") {
-            return Err(refused("`crit` names extensions that are not supported"));
+            return Err(refused("`crit` names unsupported extensions"));
         }
         kind::check_header(header)?;
         let key_id = match header.get("kid") {
@@ -93,7 +93,7 @@ impl<'t> Jws<'t> {
             Some(id) => keys.keys().iter().filter(|key| key.id.as_deref() == Some(id)).collect(),
             // Without a `kid`, the provider must have exactly one key.
             None if keys.keys().len() == 1 => keys.keys().iter().collect(),
-            None => return Err(refused("`kid` is missing, and the provider has several keys").into()),
+            None => return Err(refused("`kid` is missing, but the provider has several keys").into()),
         };
         if candidates.is_empty() {
             // There it is, and so not among newer ones.
@@ -108,17 +108,17 @@ impl<'t> Jws<'t> {
             return Ok(self.claims);
         }
         if !signers.is_empty() {
-            return Err(refused("the key does not sign for this issuer").into());
+            return Err(refused("the key belongs to another issuer").into());
         }
         match (candidates.iter().any(fits), self.key_id) {
             // Without a `kid`, a signature by the provider's next key looks like a wrong one.
             (true, None) => Err(Failure::UnknownKey),
-            (true, Some(_)) => Err(refused("the signature is not the provider's").into()),
+            (true, Some(_)) => Err(refused("the signature is invalid").into()),
             (false, _) => {
-                let refusal = refused("`alg` is not the key's algorithm");
+                let refusal = refused("`alg` does not match the key's algorithm");
                 let named = self.algorithm.name();
                 let log =
-                    format!("`alg` is {named}, and the provider publishes that key for another algorithm");
+                    format!("`alg` is {named}, but the provider publishes the key for another algorithm");
                 Err(refusal.logged(log).into())
             }
         }

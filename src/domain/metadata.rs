@@ -28,10 +28,10 @@ pub struct Metadata {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It names another issuer (OpenID Connect Discovery 1.0 §4.3).
-    #[error("`issuer` is {}, not the configured one", _0.as_deref().unwrap_or("missing"))]
+    #[error("`issuer` is {}, which is not the configured one", _0.as_deref().unwrap_or("missing"))]
     Issuer(Option<String>),
     /// The URL of an endpoint is not one that a secret may be sent to.
-    #[error("an endpoint is not an https address")]
+    #[error("an endpoint is not an https URL")]
     Endpoint,
 }
 

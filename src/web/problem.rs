@@ -37,7 +37,7 @@ pub struct Problem {
     pub allow: Option<String>,
     /// The cause, for the log only.
     pub log: Option<String>,
-    /// True if the token may have caused it. It then says nothing of the provider.
+    /// True if the token itself may have caused the error, so that it does not count as a failure of the provider.
     pub by_token: bool,
     /// The reason of a refused refresh, which the client is not told.
     pub not_refreshed: Option<NotRefreshed>,
@@ -65,7 +65,7 @@ impl Problem {
         Self { log: Some(log.into()), ..self }
     }
 
-    /// Returns the same with the name of the provider that it is about, which neither the route nor the cause tells.
+    /// Prefixes the logged cause with the provider's name, which neither the route nor the cause contains.
     #[must_use]
     pub fn about(self, provider: &str) -> Self {
         Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
@@ -93,20 +93,20 @@ impl Problem {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct Body<'a> {
-    /// The URL of a page about this error, relative to the service: its cause and its remedy.
+    /// The URL of a page with the cause and the remedy of this error, relative to the service's origin.
     #[serde(rename = "type")]
     #[schema(format = "uri-reference")]
     type_: String,
-    /// A short summary, the same for every error of this name.
+    /// A short summary, which is the same for every occurrence of this error.
     title: &'a str,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// The check that failed, for developers. It never repeats the request's content.
+    /// The check that failed, for developers. It contains no data from the request.
     detail: &'a str,
     #[schema(schema_with = any_name)]
     error: &'a str,
-    /// The id of the request in the service's log; the same as `X-Request-Id`.
+    /// The id of the request in the service's log, equal to the `X-Request-Id` header.
     request_id: &'a str,
 }
 
@@ -165,8 +165,11 @@ impl From<provider::Error> for Problem {
             provider::Error::Unavailable(unavailable) => Self {
                 retry_after: Some(unavailable.retry_after),
                 by_token: unavailable.by_token,
-                ..Self::new(ErrorCode::ProviderUnavailable, "the identity provider gave no usable answer")
-                    .logged(unavailable.to_string())
+                ..Self::new(
+                    ErrorCode::ProviderUnavailable,
+                    "the identity provider is unavailable or its answer was unusable",
+                )
+                .logged(unavailable.to_string())
             },
         }
     }
@@ -178,8 +181,7 @@ impl From<store::Error> for Problem {
         match error {
             store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
                 retry_after: Some(1),
-                ..Self::new(ErrorCode::ServiceUnavailable, "the database could not serve the request in time")
-                    .logged(log)
+                ..Self::new(ErrorCode::ServiceUnavailable, "the database is unavailable").logged(log)
             },
             store::Error::Broken(_) => Self::internal().logged(log),
         }
@@ -205,7 +207,8 @@ impl From<service::refresh::Error> for Problem {
         use service::refresh::Error;
         match error {
             Error::Refused(why) => {
-                let detail = "the refresh token is not one that can be exchanged";
+                let detail =
+                    "the refresh token is unknown, expired or already used, or its session has ended";
                 let problem = Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.name());
                 Self { not_refreshed: Some(why), ..problem }
             }

@@ -27,17 +27,17 @@ impl From<Challenge> for Problem {
             // A request without credentials is told no error (RFC 6750 §3.1).
             Challenge::Missing => (
                 ErrorCode::InvalidAccessToken,
-                "the `Authorization` header must carry a bearer token",
+                "the `Authorization` header must contain a bearer token",
                 r#"Bearer realm="vestibule""#,
             ),
             Challenge::Repeated => (
                 ErrorCode::InvalidRequest,
-                "there must be one `Authorization` header",
+                "there must be exactly one `Authorization` header",
                 r#"Bearer realm="vestibule", error="invalid_request""#,
             ),
             Challenge::Invalid => (
                 ErrorCode::InvalidAccessToken,
-                "the access token is malformed, expired, or its session has ended",
+                "the access token is malformed or expired, or its session has ended",
                 r#"Bearer realm="vestibule", error="invalid_token""#,
             ),
         };

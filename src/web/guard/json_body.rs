@@ -65,7 +65,10 @@ pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Re
         .map_err(|_| malformed("the body did not arrive in time"))?
         .map_err(|_| malformed("the body could not be read"))?;
     if !body.is_complete() {
-        return Err(Problem::new(ErrorCode::PayloadTooLarge, "the body is larger than any valid one"));
+        return Err(Problem::new(
+            ErrorCode::PayloadTooLarge,
+            "the body is larger than any valid request body",
+        ));
     }
     Ok(body.into_inner())
 }

@@ -105,10 +105,10 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
     match rate_limit_fields::count(request, limits, policy, key) {
         Some(standing) if !standing.admitted => {
             let detail = match policy {
-                Policy::SignIn | Policy::StaffSignIn => "too many sign-ins from this network address",
-                Policy::Refresh => "too many refreshes from this network address",
+                Policy::SignIn | Policy::StaffSignIn => "too many sign-ins from this IP address",
+                Policy::Refresh => "too many refreshes from this IP address",
                 Policy::Session => "too many requests with this session",
-                Policy::StaffPages => "too many requests for the admin pages from this network address",
+                Policy::StaffPages => "too many requests for the admin pages from this IP address",
             };
             Err(Problem {
                 retry_after: Some(standing.seconds),

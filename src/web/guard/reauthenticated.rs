@@ -42,15 +42,15 @@ pub struct NewIdentity<'r> {
     pub identity: VerifiedIdentity<'r>,
 }
 
-/// A fresh token of one of the user's identities, for a session that is not fresh.
+/// A new token of one of the user's identities, for a session that was opened too long ago.
 #[derive(Debug, ToSchema)]
 pub struct ReauthenticationRequest {
-    /// The name of the identity's provider, as configured: lower case.
+    /// The configured name of the identity provider, in lower case.
     pub provider: String,
     /// The token that the provider's SDK has just returned.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce that the SDK was given, if any; at most 512 bytes.
+    /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct ReauthenticationRequest {
 /// A request to unlink an identity or to delete the account.
 #[derive(Debug, ToSchema)]
 pub struct RemovalRequest {
-    /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
@@ -147,7 +147,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
     let Some(Proof { provider, id_token, nonce }) = proof else {
-        return required("the session is not a fresh one, and the request has no `reauthentication`");
+        return required("the session was opened too long ago, and the request has no `reauthentication`");
     };
     admit_address::<SignIn>(request)?;
     // An older token does not count: a thief may have it, too.
@@ -157,7 +157,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     if is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
         return Ok(());
     }
-    required("the identity of `reauthentication` is not one of this user's")
+    required("the identity in `reauthentication` is not linked to this user")
 }
 
 /// A parsed [`ReauthenticationRequest`].
@@ -176,7 +176,7 @@ impl<'r> Proof<'r> {
         let proof = Object::from(proof.clone());
         let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
         let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
-            malformed("`reauthentication.provider` must be the name of a provider that is configured")
+            malformed("`reauthentication.provider` must be the name of a configured provider")
         })?;
         let id_token = proof.str("id_token");
         let id_token = id_token.ok_or_else(|| malformed("`reauthentication.id_token` must be a string"))?;

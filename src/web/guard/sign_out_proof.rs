@@ -28,7 +28,7 @@ pub enum SignOutProof {
 /// A sign-out by refresh token.
 #[derive(Debug, ToSchema)]
 pub struct SignOutRequest {
-    /// The refresh token of the latest answer. An unknown or used one is no error: there is nothing left to end.
+    /// The refresh token of the latest response. An unknown or used token is not an error.
     pub refresh_token: Option<String>,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provi
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let name = request.uri().path().segments().last();
     name.and_then(|name| providers.get(name))
-        .ok_or_else(|| Problem::new(ErrorCode::ProviderNotFound, "no provider of that name is configured"))
+        .ok_or_else(|| Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured"))
 }
 
 /// Verifies the identity in a request's body.
@@ -120,7 +120,7 @@ pub(super) async fn vouch(
     let settings = &provider.settings;
     let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
     if !settings.enabled {
-        return Err(Problem::new(ErrorCode::ProviderDisabled, "this provider is switched off"));
+        return Err(Problem::new(ErrorCode::ProviderDisabled, "this provider is disabled"));
     }
     let from = Instant::now();
     let verdict = provider.verify(id_token, nonce, now).await;

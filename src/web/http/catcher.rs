@@ -22,7 +22,7 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
         404 | 405 => unrouted(request),
         // Rocket also answers 400 to a method that it does not know.
         400 if !allowed(request).is_empty() => unrouted(request),
-        413 => Problem::new(ErrorCode::PayloadTooLarge, "the request is larger than any valid one"),
+        413 => Problem::new(ErrorCode::PayloadTooLarge, "the request is larger than any valid request"),
         415 => Problem::new(ErrorCode::UnsupportedMediaType, "the body must be `application/json`"),
         400..=499 => Problem::new(ErrorCode::InvalidRequest, "the request is not well-formed HTTP"),
         503 => Problem {
@@ -37,11 +37,11 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
 fn unrouted(request: &Request<'_>) -> Problem {
     let allowed = allowed(request);
     if allowed.is_empty() {
-        return Problem::new(ErrorCode::NotFound, "no route of the API has this path");
+        return Problem::new(ErrorCode::NotFound, "this path does not exist");
     }
     Problem {
         allow: Some(allowed.join(", ")),
-        ..Problem::new(ErrorCode::MethodNotAllowed, "the path answers to other methods")
+        ..Problem::new(ErrorCode::MethodNotAllowed, "the path does not support this method")
     }
 }
 

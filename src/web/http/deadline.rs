@@ -34,9 +34,9 @@ impl Handler for InTime {
         answer.unwrap_or_else(|| {
             let problem = Problem {
                 retry_after: Some(1),
-                ..Problem::new(ErrorCode::ServiceUnavailable, "the service could not do it in time")
+                ..Problem::new(ErrorCode::ServiceUnavailable, "the request took too long")
             };
-            Outcome::Error(problem.logged("gave up waiting").keep(request).status())
+            Outcome::Error(problem.logged("the request reached its deadline").keep(request).status())
         })
     }
 }

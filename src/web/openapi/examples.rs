@@ -71,7 +71,7 @@ pub fn revocation() -> Value {
 /// Returns an error in the form of RFC 6749.
 #[must_use]
 pub fn oauth_error() -> Value {
-    json!({ "error": "invalid_grant", "error_description": "the refresh token is not one that can be exchanged" })
+    json!({ "error": "invalid_grant", "error_description": "the refresh token is unknown, expired or already used, or its session has ended" })
 }
 
 /// Returns a credential.

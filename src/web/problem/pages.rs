@@ -29,13 +29,15 @@ pub fn description() -> utoipa::openapi::OpenApi {
 #[openapi(paths(index, page))]
 struct ApiDoc;
 
-/// Explain every error
+/// List every error
+///
+/// Returns an HTML page with the cause and the remedy of each error.
 #[utoipa::path(
     get,
     path = "/problems",
     operation_id = "problems",
     tag = "Description",
-    responses((status = 200, description = "A page.", body = String, content_type = "text/html",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"), Problems<NoErrors>),
 )]
 #[get("/")]
@@ -45,14 +47,14 @@ fn index() -> Html {
 
 /// Explain one error
 ///
-/// The page gives the cause and the remedy. A problem's `type` links here.
+/// Returns an HTML page with the cause and the remedy. A problem's `type` links to it.
 #[utoipa::path(
     get,
     path = "/problems/{name}",
     operation_id = "problem",
     tag = "Description",
-    params(("name" = String, Path, description = "The error's name.", example = "audience_mismatch")),
-    responses((status = 200, description = "A page.", body = String, content_type = "text/html",
+    params(("name" = String, Path, description = "The value of `error`.", example = "audience_mismatch")),
+    responses((status = 200, description = "The page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"),
               Problems<NotFoundOnly>),
 )]

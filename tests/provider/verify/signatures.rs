@@ -64,7 +64,7 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
                 assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
                 let Err(Error::Refused(refusal)) = verdict else { unreachable!() };
-                assert_eq!(refusal.detail, "`alg` is not the key's algorithm", "{signer:?} {alg}");
+                assert_eq!(refusal.detail, "`alg` does not match the key's algorithm", "{signer:?} {alg}");
             }
         }
         assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);

@@ -78,7 +78,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     for path in paths {
         let page = browser.get(&path).await.text;
         assert!(page.contains("A sign-in was refused"), "{path}");
-        assert!(page.contains("the provider does not vouch that the address is yours"), "{path}");
+        assert!(page.contains("verification of the address is not sufficient for linking"), "{path}");
         assert!(page.contains("claimed ada@example.com, not verified"), "{path}");
     }
     for path in ["/admin/users/x", "/admin/users/00000000-0000-7000-8000-000000000000", "/admin/nothing"] {

@@ -303,7 +303,7 @@ async fn any_route_can_take_the_guards() {
     }
     let (status, fields, body) = get(5, "192.0.2.1").await;
     assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=0;t=12"));
-    assert!(body.contains("too many refreshes from this network address"), "{body}");
+    assert!(body.contains("too many refreshes from this IP address"), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

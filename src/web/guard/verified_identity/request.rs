@@ -16,10 +16,10 @@ pub struct SignInRequest {
     /// lower-case hex if the provider's `nonce_form` is `sha256`.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
-    /// `false` refuses an identity that has never signed in (404 `user_not_found`) instead of creating a user, or
-    /// linking it to one by e-mail address. The default is `true`.
+    /// `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
+    /// identity to one by e-mail address. The default is `true`.
     pub create: Option<bool>,
-    /// The device, shown to the user in the list of sessions.
+    /// The device, which the list of sessions shows to the user.
     pub device: Option<DeviceRequest>,
 }
 
@@ -40,9 +40,9 @@ pub struct LinkRequest {
     /// The token as the provider's SDK returned it.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce that the SDK was given, if any; at most 512 bytes.
+    /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
-    /// Needed when the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
