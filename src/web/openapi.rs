@@ -82,17 +82,17 @@ fn tags() -> [Tag; 6] {
     let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
     [
         tag("Session", "Sign in, stay signed in, sign out."),
-        tag("Account", "The user who is signed in."),
-        tag("Identities", "What the user signs in with: accounts at identity providers."),
-        tag("Verification", "For services that verify access tokens by themselves."),
-        tag("Operation", "For whoever runs the service."),
-        tag("Description", "This document, and what its errors mean."),
+        tag("Account", "Read or delete the signed-in user."),
+        tag("Identities", "List, link and unlink the user's accounts at identity providers."),
+        tag("Verification", "For services that verify access tokens."),
+        tag("Operation", "For operators and monitoring: liveness, readiness and metrics."),
+        tag("Description", "The API description and its error pages."),
     ]
 }
 
 fn components() -> Components {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").description(Some(
-        "The `access_token` of the latest sign-in or refresh, in the one `Authorization` header.",
+        "The `access_token` of the latest sign-in or refresh. Send exactly one `Authorization` header.",
     ));
     let mut components = ComponentsBuilder::new()
         .schema_from::<problem::Body<'_>>()
@@ -112,7 +112,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 
 /// Adds the parts that all routes share and those that utoipa cannot express.
 fn complete(operation: &mut Operation) {
-    // Without this member, the document does not say who may send the request.
+    // Without this member, the operation would not state that it needs no authentication.
     operation.security.get_or_insert_default();
     let id = operation.operation_id.as_deref().unwrap_or_default();
     if let Some(RefOr::T(body)) = &mut operation.request_body
@@ -148,7 +148,7 @@ impl<'r> Responder<'r, 'static> for Document {
 
 /// Get this document
 ///
-/// It is generated from the code that answers. Use it with a client generator or a viewer.
+/// Returns the OpenAPI description of the service, for client generators and API viewers.
 #[utoipa::path(
     get,
     path = "/openapi.json",

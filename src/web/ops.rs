@@ -41,13 +41,15 @@ pub fn description() -> utoipa::openapi::OpenApi {
 #[openapi(paths(livez, readyz, metrics))]
 struct ApiDoc;
 
-/// Check that the process answers
+/// Check liveness
+///
+/// Returns 200 as long as the process can answer.
 #[utoipa::path(
     get,
     path = "/livez",
     operation_id = "livez",
     tag = "Operation",
-    responses((status = 200, description = "It does.", body = String, content_type = "text/plain", example = "ok"),
+    responses((status = 200, description = "The process is alive.", body = String, content_type = "text/plain", example = "ok"),
               Problems<NoErrors>),
 )]
 #[get("/livez")]
@@ -55,7 +57,7 @@ const fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The state of the service and of its dependencies: `ok`, or the error.
+/// The state of the service and of its dependencies: `ok`, or the reason why not.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
     service: &'static str,
@@ -70,7 +72,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
         let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
         let mut status = Status::Ok;
         if !ready {
-            // This is no internal error, and the log and the metrics must not report one.
+            // The log and the metrics must not report this as an internal error.
             let problem = Problem::new(ErrorCode::ServiceUnavailable, "the service is not ready");
             let why =
                 format!("service: {service}, database: {database}, migrations: {migrations}, keys: {keys}");
@@ -80,16 +82,18 @@ impl<'r> Responder<'r, 'static> for Readiness {
     }
 }
 
-/// Check that the service can sign users in and is not shutting down
+/// Check readiness
+///
+/// Returns 200 if the service can sign users in and is not shutting down.
 #[utoipa::path(
     get,
     path = "/readyz",
     operation_id = "readyz",
     tag = "Operation",
-    responses((status = 200, description = "It can.", body = Readiness,
+    responses((status = 200, description = "The service is ready.", body = Readiness,
                example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
-              (status = 503, description = "It cannot; what is not `ok` says why: a database that is `read_only`, for one, is a \
-                             standby.", body = Readiness,
+              (status = 503, description = "The service is not ready. The members that are not `ok` state the reason; `read_only` is a \
+                             standby database.", body = Readiness,
                example = json!({ "service": "ok", "database": "failed", "migrations": "unknown", "keys": "ok" })),
               Problems<NoErrors>),
 )]
@@ -134,7 +138,7 @@ impl<'r> FromRequest<'r> for Observer {
         if near {
             return Outcome::Success(Self);
         }
-        let problem = Problem::new(ErrorCode::NotFound, "there is nothing at this address").keep(request);
+        let problem = Problem::new(ErrorCode::NotFound, "this path does not exist").keep(request);
         Outcome::Error((problem.status(), ()))
     }
 }
@@ -147,7 +151,7 @@ impl ErrorResponses for Observer {
 
 /// Read the metrics
 ///
-/// The format is `OpenMetrics` 1.0. Only IP addresses in `metrics.networks` may read them.
+/// Returns the metrics in the `OpenMetrics` 1.0 format. Only IP addresses in `metrics.networks` may read them.
 #[utoipa::path(
     get,
     path = "/metrics",

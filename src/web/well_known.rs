@@ -42,9 +42,8 @@ struct JwkSet {
 
 /// Get the keys that verify access tokens
 ///
-/// The answer contains all published keys: those that sign, will sign, or have signed tokens that may still be
-/// valid. Choose by `kid`, keep the answer for as long as `Cache-Control` says, and fetch it again for an unknown
-/// `kid`.
+/// Returns all published keys: the current key, the next one, and earlier ones whose tokens may still be valid.
+/// Select a key by `kid`, cache the response as `Cache-Control` states, and fetch it again for an unknown `kid`.
 #[utoipa::path(
     get,
     path = "/.well-known/jwks.json",
@@ -58,9 +57,9 @@ fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
     Document::new(&JwkSet { keys: keys.published() })
 }
 
-/// Get the server's metadata
+/// Get the authorization server's metadata
 ///
-/// Clients configure themselves by it (RFC 8414).
+/// Returns the authorization server metadata of RFC 8414, from which clients configure themselves.
 #[utoipa::path(
     get,
     path = "/.well-known/oauth-authorization-server",
@@ -76,9 +75,8 @@ fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem>
 
 /// The metadata of the authorization server (RFC 8414 §2).
 ///
-/// There is no authorization endpoint, and so no response type. `response_types_supported` is required of servers
-/// with such an endpoint, but a member without elements must be left out (§3.2). Clients are public: a token is
-/// their only credential.
+/// `response_types_supported` is missing, because there is no authorization endpoint and §3.2 forbids empty members.
+/// Clients are public, so they do not authenticate.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,

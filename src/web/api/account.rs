@@ -34,7 +34,7 @@ struct Me {
 
 /// Get the signed-in user
 ///
-/// The answer contains the user's current data and identities.
+/// Returns the user and the user's identities.
 #[utoipa::path(
     get,
     path = "/me",
@@ -55,19 +55,19 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 
 /// Delete the account
 ///
-/// Deletes the user with all identities and sessions. This cannot be undone, so ask the user twice. It needs a
-/// session that was opened within ten minutes, or a fresh `id_token` in the body. A later sign-in with one of the
-/// identities creates a new user.
+/// Deletes the user with all identities and sessions. This cannot be undone, so let the user confirm it. The
+/// session must have been opened within the last ten minutes, or the body must contain a new `id_token`. A later
+/// sign-in with one of the identities creates a new user.
 #[utoipa::path(
     delete,
     path = "/me",
     operation_id = "deleteMe",
     tag = "Account",
     security(("access_token" = [])),
-    request_body(content = RemovalRequest, description = "Needed only without a fresh session.",
+    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago.",
                  example = json!(examples::reauthentication())),
     responses(
-        (status = 204, description = "The account is gone, and every session with it."),
+        (status = 204, description = "The user was deleted, and all sessions have ended."),
         Problems<Reauthenticated>,
     ),
 )]

@@ -59,7 +59,7 @@ struct Identities {
     tag = "Identities",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "All of them, the oldest first.", body = Identities,
+        (status = 200, description = "All identities, oldest first.", body = Identities,
          example = json!(examples::identities())),
         Problems<SignedIn>,
     ),
@@ -72,9 +72,10 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
 
 /// Link another identity
 ///
-/// The identity signs in as this user from now on. Its e-mail address may be any, verified or not, and does not
-/// change the user's own. An identity of another user is refused. It needs a session that was opened within ten
-/// minutes, or a fresh `id_token` of one of the user's identities.
+/// Links an identity, which can then sign in as this user. Its e-mail address may differ from the user's, need not
+/// be verified, and does not change the user's address. An identity of another user is refused. The session must
+/// have been opened within the last ten minutes, or the body must contain a new `id_token` of one of the user's
+/// identities.
 #[utoipa::path(
     post,
     // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that differ in it alone.
@@ -82,17 +83,17 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
     operation_id = "linkIdentity",
     tag = "Identities",
     security(("access_token" = [])),
-    params(("identity" = String, Path, description = "Name of the identity provider, as configured: lower case.",
+    params(("identity" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),
-    request_body(content = LinkRequest, description = "The identity's token, fetched just now.", examples(
+    request_body(content = LinkRequest, description = "The `id_token` that the provider's SDK has just returned.", examples(
         ("plain" = (summary = "A token", value = json!(examples::id_token()))),
-        ("nonce" = (summary = "A token for a nonce", value = json!(examples::id_token_and_nonce()))),
-        ("reauthentication" = (summary = "In a session that is not fresh", value = json!(examples::whole_link()))),
+        ("nonce" = (summary = "A token with a nonce", value = json!(examples::id_token_and_nonce()))),
+        ("reauthentication" = (summary = "In an older session", value = json!(examples::whole_link()))),
     )),
     responses(
-        (status = 201, description = "The identity is linked.", body = Identity,
+        (status = 201, description = "The identity was linked.", body = Identity,
          example = json!(examples::identity())),
-        (status = 200, description = "It was this user's before; nothing has changed.", body = Identity,
+        (status = 200, description = "The identity was already linked to this user; nothing has changed.", body = Identity,
          example = json!(examples::identity())),
         Problems<(NewIdentity<'_>, LinkFailures)>,
     ),
@@ -118,9 +119,9 @@ async fn link(
 
 /// Unlink an identity
 ///
-/// Ends the sessions that were opened with it, which may include this one. The last identity cannot be unlinked,
-/// since nobody could sign in to the account without it. It needs a session that was opened within ten minutes, or a
-/// fresh `id_token` in the body.
+/// Unlinks an identity and ends the sessions that were opened with it, which may include the current one. A user's
+/// last identity cannot be unlinked. The session must have been opened within the last ten minutes, or the body must
+/// contain a new `id_token`.
 #[utoipa::path(
     delete,
     path = "/me/identities/{identity}",
@@ -128,22 +129,22 @@ async fn link(
     tag = "Identities",
     security(("access_token" = [])),
     params(("identity" = Uuid, Path, description = "The identity's `id`.")),
-    request_body(content = RemovalRequest, description = "Needed only without a fresh session.",
+    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago.",
                  example = json!(examples::reauthentication())),
     responses(
-        (status = 204, description = "It is unlinked, and its sessions have ended."),
+        (status = 204, description = "The identity was unlinked, and its sessions have ended."),
         Problems<(Reauthenticated, UnlinkFailures)>,
     ),
 )]
 #[delete("/me/identities/<id>", data = "<who>")]
 async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let signed_in = who.0;
-    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no identity of this id");
+    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no identity with this id");
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::unlink(db.pool(), user, session, identity, &origin.0).await? {
         Unlinked::Done => Ok(Status::NoContent),
         Unlinked::NotFound => Err(not_found()),
-        Unlinked::Last => Err(Problem::new(ErrorCode::LastIdentity, "nothing would be left to sign in with")),
+        Unlinked::Last => Err(Problem::new(ErrorCode::LastIdentity, "the last identity cannot be unlinked")),
     }
 }

@@ -35,14 +35,14 @@ pub(super) struct ApiDoc;
 #[expect(dead_code, reason = "it describes what `token` reads by hand")]
 struct TokenRequest {
     grant_type: GrantType,
-    /// The refresh token of the latest answer.
+    /// The refresh token of the latest response.
     #[schema(min_length = 1)]
     refresh_token: String,
-    /// Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1).
+    /// Ignored, because clients are not registered (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
-/// The only grant. The first credential comes from a sign-in.
+/// The only supported grant type. The first refresh token comes from a sign-in.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "it describes what `token` reads by hand")]
@@ -59,7 +59,7 @@ struct RevocationRequest {
     token: String,
     /// Ignored: the service recognises both kinds of token.
     token_type_hint: Option<String>,
-    /// Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1).
+    /// Ignored, because clients are not registered (RFC 6749 §3.2.1).
     client_id: Option<String>,
 }
 
@@ -134,10 +134,10 @@ impl<'r> Responder<'r, 'static> for Failure {
 /// The errors that are answered as problems.
 type Elsewhere = (RateLimited<Refresh>, Db);
 
-/// Refresh, for standard clients
+/// Refresh, for OAuth clients
 ///
-/// The refresh of RFC 6749 §6, for clients that configure themselves by `/.well-known/oauth-authorization-server`.
-/// It does the same as `POST /api/v1/auth/refresh`.
+/// The token endpoint of RFC 6749 §6, for clients that read `/.well-known/oauth-authorization-server`. It works like
+/// `POST /api/v1/auth/refresh`.
 #[utoipa::path(
     post,
     path = "/auth/token",
@@ -146,7 +146,7 @@ type Elsewhere = (RateLimited<Refresh>, Db);
     request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The refresh token.", example = json!(examples::refresh_grant())),
     responses(
-        (status = 200, description = "The next credential.", body = Credential,
+        (status = 200, description = "The new access token and refresh token.", body = Credential,
          example = json!(examples::credential())),
         (status = 400, description = "The form is malformed, or the token cannot be exchanged (RFC 6749 §5.2).",
          body = OAuthError, example = json!(examples::oauth_error())),
@@ -183,10 +183,10 @@ async fn token(
 struct Revoked((), Header<'static>);
 
 // A session that has already ended answers 200, too: the client could do nothing about it (RFC 7009 §2.2).
-/// Sign out, for standard clients
+/// Sign out, for OAuth clients
 ///
-/// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is no error. Services that
-/// only verify tokens accept the access token until it expires.
+/// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is not an error. Services that
+/// only verify access tokens accept this session's token until it expires.
 #[utoipa::path(
     post,
     path = "/auth/revoke",

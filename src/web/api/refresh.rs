@@ -27,7 +27,7 @@ pub(super) struct ApiDoc;
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what `refresh` reads by hand")]
 struct RefreshRequest {
-    /// The refresh token of the latest answer.
+    /// The refresh token of the latest response.
     refresh_token: String,
 }
 
@@ -40,12 +40,12 @@ impl ErrorResponses for Refused {
     }
 }
 
-/// Exchange a refresh token for the next credential
+/// Exchange a refresh token for new tokens
 ///
-/// The token is used up, and the answer contains its successor: store that before anything else, and send one
-/// refresh at a time. If the answer is lost, repeat the request with the same token. Within 30 seconds the answer
-/// contains the same refresh token; later, for a day unless the operator says otherwise, it contains another one.
-/// Any other use of a used token ends the session, because the token may be stolen.
+/// Each refresh token can be used once, and the response contains its successor. Store the new token before you do
+/// anything else, and never send two refreshes at the same time. If the response is lost, repeat the request with
+/// the same token. Within 30 seconds the response contains the same successor; after that, for one day by default,
+/// it contains another one. Any other reuse of a token ends the session, because the token may be stolen.
 #[utoipa::path(
     post,
     path = "/auth/refresh",
@@ -54,7 +54,7 @@ impl ErrorResponses for Refused {
     request_body(content = RefreshRequest, description = "The refresh token.",
                  example = json!(examples::refresh_token())),
     responses(
-        (status = 200, description = "The next credential.", body = Credential,
+        (status = 200, description = "The new access token and refresh token.", body = Credential,
          example = json!(examples::credential())),
         Problems<(RateLimited<Refresh>, (JsonBody, Refused, Db))>,
     ),

@@ -38,29 +38,29 @@ impl ErrorResponses for EndFailures {
 /// A user's sessions.
 #[derive(Serialize, ToSchema)]
 struct Sessions {
-    /// The sessions, last used first.
+    /// The sessions, most recently used first.
     sessions: Vec<Session>,
 }
 
 /// A session of the user.
 #[derive(Serialize, ToSchema)]
 struct Session {
-    /// The session's id, for ending it. It is the access token's `sid`.
+    /// The session's id, which is the `sid` of its access tokens.
     id: Uuid,
     /// True for the session of this request.
     current: bool,
-    /// The provider that it was opened with.
+    /// The name of the provider that the user signed in with.
     provider: String,
-    /// The time at which it was opened.
+    /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// The time of its last refresh.
+    /// The time of the last refresh.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
-    /// The IPv4 or IPv6 address that it was opened from.
+    /// The IPv4 or IPv6 address that the session was opened from.
     #[schema(required = true, value_type = Option<String>)]
     ip: Option<IpAddr>,
-    /// The `User-Agent` that opened it.
+    /// The `User-Agent` header of the sign-in.
     #[schema(required = true)]
     user_agent: Option<String>,
     device: Device,
@@ -85,7 +85,7 @@ struct Device {
     tag = "Session",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "The sessions that are alive, the last used first.", body = Sessions,
+        (status = 200, description = "The active sessions, most recently used first.", body = Sessions,
          example = json!(examples::sessions())),
         Problems<SignedIn>,
     ),
@@ -110,7 +110,7 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
 
 /// End one session
 ///
-/// Use it for a lost phone. To end the current session, sign out.
+/// Ends one of the user's sessions, for example that of a lost phone. To end the current session, sign out.
 #[utoipa::path(
     delete,
     path = "/me/sessions/{id}",
@@ -119,14 +119,14 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
     security(("access_token" = [])),
     params(("id" = Uuid, Path, description = "The session's `id`.")),
     responses(
-        (status = 204, description = "It has ended: its refresh token is void, and its access token opens nothing here. \
-                                      Services that only verify tokens take the access token until it expires."),
+        (status = 204, description = "The session has ended. Its refresh token is invalid, and this service refuses its access \
+                                      token. Services that only verify access tokens accept it until it expires."),
         Problems<(SignedIn, EndFailures)>,
     ),
 )]
 #[delete("/me/sessions/<id>")]
 async fn end(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
-    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no session of this id");
+    let not_found = || Problem::new(ErrorCode::NotFound, "the user has no session with this id");
     let session = Uuid::parse_str(id).map_err(|_| not_found())?;
     let ended = end_session(db.pool(), signed_in.user.id, session, &origin.0).await?;
     ended.then_some(Status::NoContent).ok_or_else(not_found)

@@ -44,27 +44,27 @@ impl ErrorResponses for SignInErrors {
 /// Sign in with an identity provider's token
 ///
 /// A known identity signs in as its user. An unknown identity with a verified e-mail address is linked to the user
-/// who proved that address, or becomes a new user. An unverified address never leads to an existing user. A user who
-/// only claims an address loses it to the user who proves it, and keeps everything else.
+/// with the same verified address, or becomes a new user. An unverified address is never used to find a user. If a
+/// user has an unverified address and another user verifies it, the first user loses the address and nothing else.
 ///
-/// The request can be repeated with the same token while that is fresh; each success opens a session.
+/// The request can be repeated with the same token until that is too old; each success opens a session.
 #[utoipa::path(
     post,
     path = "/auth/oauth/{provider}",
     operation_id = "signIn",
     tag = "Session",
-    params(("provider" = String, Path, description = "Name of the identity provider, as configured: lower case.",
+    params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),
-    request_body(content = SignInRequest, description = "The token, fetched just now.", examples(
+    request_body(content = SignInRequest, description = "The `id_token` that the provider's SDK has just returned.", examples(
         ("plain" = (summary = "A token", value = json!(examples::id_token()))),
-        ("whole" = (summary = "All that can be said", value = json!(examples::whole_sign_in()))),
+        ("whole" = (summary = "With all members", value = json!(examples::whole_sign_in()))),
     )),
     responses(
         (status = 201, description = "Signed in as a new user.", body = SignInBody,
          example = json!(examples::signed_in("created"))),
-        (status = 200, description = "Signed in as a user who was there before.", body = SignInBody, examples(
+        (status = 200, description = "Signed in as an existing user.", body = SignInBody, examples(
             ("signed_in" = (summary = "The identity was known", value = json!(examples::signed_in("signed_in")))),
-            ("linked" = (summary = "The identity was new, its verified address was known",
+            ("linked" = (summary = "The identity was new, and a user had its verified e-mail address",
                          value = json!(examples::signed_in("linked")))),
         )),
         Problems<(RateLimited<SignIn>, (VerifiedIdentity<'_>, SignInErrors, Db))>,

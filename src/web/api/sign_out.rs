@@ -36,7 +36,7 @@ enum SignOutScope {
 /// Sign out
 ///
 /// Send the access token or, if that has expired, the refresh token in the body. A session that has already ended is
-/// no error. Services that only verify tokens accept the access token until it expires.
+/// not an error. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
     post,
     path = "/auth/logout",
@@ -44,8 +44,8 @@ enum SignOutScope {
     tag = "Session",
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<SignOutScope>), Query,
-            description = "`local` ends this session, `others` all of the user's but this, `global` all.")),
-    request_body(content = SignOutRequest, description = "Needed only without a valid access token.",
+            description = "`local` ends the current session, `others` all other sessions of the user, `global` all sessions of the user.")),
+    request_body(content = SignOutRequest, description = "Required only without a valid access token.",
                  example = json!(examples::refresh_token())),
     responses(
         (status = 204, description = "Signed out."),

@@ -14,17 +14,17 @@ use crate::service::refresh::Refreshed;
 use crate::service::sign_in::Opened;
 use crate::store::users::{self, SignedIn};
 
-/// A credential (RFC 6749 §5.1).
+/// An access token and a refresh token (RFC 6749 §5.1).
 #[derive(Serialize, ToSchema)]
 pub(super) struct Credential<'a> {
-    /// For `Authorization: Bearer …`, here and at every other service. It is a JWT, but apps should not read it.
+    /// The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque.
     access_token: &'a str,
     token_type: TokenType,
-    /// Seconds from now until the access token expires.
+    /// The seconds until the access token expires.
     expires_in: u32,
-    /// For the next refresh, once. It replaces the one before: keep only this one, out of reach of other apps.
+    /// The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
     refresh_token: &'a str,
-    /// Seconds from now until the refresh token expires unless it is used.
+    /// The seconds until the refresh token expires.
     refresh_expires_in: u32,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// A credential, with its user and identity.
+/// An access token and a refresh token, with the user and the identity.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SignedIn)]
 pub(super) struct SignInBody<'a> {
@@ -70,7 +70,7 @@ enum Outcome {
 #[derive(Serialize, ToSchema)]
 #[schema(as = SignedInIdentity)]
 struct Identity {
-    /// The identity's id, for unlinking it.
+    /// The identity's id.
     id: Uuid,
     /// The provider's name, as in the path.
     provider: String,

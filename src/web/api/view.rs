@@ -35,19 +35,19 @@ impl<'r> Responder<'r, 'static> for Bytes {
     }
 }
 
-/// An account at an identity provider with which a user signs in.
+/// An account at an identity provider that is linked to a user.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Identity {
-    /// The identity's id, for unlinking it.
+    /// The identity's id.
     id: Uuid,
     /// The provider's name, as in the path of the sign-in.
     provider: String,
     /// The account's `sub` at the provider.
     subject: String,
-    /// The account's latest e-mail address at the provider.
+    /// The account's e-mail address at the last sign-in.
     #[schema(required = true)]
     email: Option<String>,
-    /// The time at which it was linked.
+    /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
 }
@@ -62,13 +62,13 @@ impl From<IdentityRow> for Identity {
 /// A user.
 #[derive(Serialize, ToSchema)]
 pub(super) struct User {
-    /// The user's id, never reused: the only data about a user that other services should store. An access token's
-    /// `sub`.
+    /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
+    /// id.
     id: Uuid,
-    /// The e-mail address in lower case, unique among users; `null` if no provider gave one.
+    /// The e-mail address in lower case, unique among users; `null` if there is none.
     #[schema(required = true)]
     email: Option<String>,
-    /// True if a provider has verified that the address is the user's.
+    /// True if a provider has verified the e-mail address.
     email_verified: bool,
     /// The user's name at the provider.
     #[schema(required = true)]

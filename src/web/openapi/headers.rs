@@ -34,23 +34,16 @@ pub fn all() -> [(&'static str, Header); 3] {
             REQUEST_ID_HEADER,
             header(
                 Type::String,
-                "Finds the request in the service's log: quote it when you ask for help. An error's `request_id` is the same.",
+                "The id of the request in the service's log. Include it in bug reports. An error's `request_id` has the same value.",
                 json!(REQUEST_ID),
             ),
         ),
-        (
-            RETRY_AFTER,
-            header(
-                Type::Integer,
-                "Seconds to wait before the same request is worth sending again.",
-                json!(1),
-            ),
-        ),
+        (RETRY_AFTER, header(Type::Integer, "The seconds to wait before repeating the request.", json!(1))),
         (
             CHALLENGE,
             header(
                 Type::String,
-                "RFC 6750: present with `invalid_access_token`. `error=\"invalid_token\"` is missing from it when no token was sent at all.",
+                "The challenge of RFC 6750, sent with `invalid_access_token`. It has no `error` parameter if the request had no token.",
                 json!(r#"Bearer realm="vestibule", error="invalid_token""#),
             ),
         ),

@@ -59,7 +59,7 @@ impl<'r> Responder<'r, 'static> for Part {
 
 /// Read and try the API
 ///
-/// The page shows this document in Swagger UI.
+/// Returns Swagger UI with this document.
 #[utoipa::path(
     get,
     path = "/docs",
@@ -82,7 +82,7 @@ const fn page() -> Part {
     path = "/docs/{part}",
     operation_id = "readDocsPart",
     tag = "Description",
-    params(("part" = String, Path, description = "The name of a file.", example = "swagger-ui.css")),
+    params(("part" = String, Path, description = "The asset's file name.", example = "swagger-ui.css")),
     responses(
         (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,
          example = ".swagger-ui{…}"),
@@ -95,11 +95,11 @@ fn part(part: &str) -> Result<Part, Problem> {
         "start.js" => return Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
         "swagger-ui.css" => ContentType::CSS,
         "swagger-ui-bundle.js" => ContentType::JavaScript,
-        _ => return Err(Problem::new(ErrorCode::NotFound, "the page has no part of this name")),
+        _ => return Err(Problem::new(ErrorCode::NotFound, "the page has no asset with this name")),
     };
     let file = utoipa_swagger_ui::serve(part, Arc::new(Config::from("/api/v1/openapi.json")));
     match file {
         Ok(Some(file)) => Ok(Part { body: file.bytes, content_type, gzipped: file.gzpipped }),
-        _ => Err(Problem::internal().logged("the viewer of the API's description is not in this build")),
+        _ => Err(Problem::internal().logged("this build does not contain Swagger UI")),
     }
 }

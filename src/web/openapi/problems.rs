@@ -113,10 +113,8 @@ fn names(entries: impl Iterator<Item = Entry>) -> Object {
 /// Returns the schema of `error`: any name in the catalogue.
 pub fn any_name() -> Object {
     let mut schema = names(ErrorCode::all().map(ErrorCode::entry));
-    schema.description = Some(
-        "What is wrong, for programs: decide by this, and by `status` for a name that you do not know."
-            .into(),
-    );
+    schema.description =
+        Some("The machine-readable error code. For an unknown code, decide by `status`.".into());
     schema
 }
 
@@ -143,5 +141,5 @@ pub fn table() -> String {
         format!("| {status} | [`{error}`](/problems/{error}) | {title} |")
     };
     let rows: Vec<_> = ErrorCode::all().map(ErrorCode::entry).map(row).collect();
-    format!("| status | `error` | |\n|---|---|---|\n{}\n", rows.join("\n"))
+    format!("| Status | `error` | Title |\n|---|---|---|\n{}\n", rows.join("\n"))
 }
