@@ -1,5 +1,5 @@
--- Users: one row a person. The e-mail is stored ASCII case-folded, so equality is identity, and its collation makes a
--- prefix a range of the index. It is `email_verified` when a provider proved it whose link policy counts.
+-- Users. The e-mail address is stored in ASCII lower case, so equal addresses are equal texts, and its collation lets the
+-- index find prefixes. `email_verified` is true if a provider with a suitable link policy has verified the address.
 CREATE TABLE users (
     id             uuid        CONSTRAINT users_pkey PRIMARY KEY,
     email          text        COLLATE "C"
@@ -10,20 +10,20 @@ CREATE TABLE users (
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
     disabled_at    timestamptz,
-    -- When they last came back. A day on purpose: it costs a returning user one write a day.
+    -- The day of the last sign-in or refresh. A date costs a returning user only one write per day.
     last_seen_on   date,
-    -- When an import last wrote the user. With `updated_at` and `last_seen_on` it tells whether they are still as the
-    -- import left them: only then may it add to them.
+    -- The time of the last write by an import. With `updated_at` and `last_seen_on` it shows whether the user is still
+    -- unchanged, because an import adds only to unchanged users.
     imported_at    timestamptz,
     CONSTRAINT users_email_key UNIQUE (email),
     CONSTRAINT users_email_present CHECK (email <> ''),
     CONSTRAINT users_email_verified_present CHECK (email IS NOT NULL OR NOT email_verified)
 );
--- For the list of users: each order that it can be read in is an index with the id behind, so that a page begins where
--- the one before ended. By e-mail is there already, `users_email_key`.
+-- For the list of users: each sort order has an index that ends with the id, so that a page can start after the previous
+-- one. For the order by e-mail address, this is `users_email_key`.
 CREATE INDEX users_name_id_idx ON users (lower(name) COLLATE "C", id);
 CREATE INDEX users_last_seen_on_idx ON users (last_seen_on DESC NULLS LAST, id DESC);
--- The few who would otherwise be looked for among everybody. A sign-in that creates an ordinary user writes none.
+-- For rare filters, which would otherwise read all users. A sign-in that creates a typical user writes none of them.
 CREATE INDEX users_disabled_idx ON users (id) WHERE disabled_at IS NOT NULL;
 CREATE INDEX users_unverified_idx ON users (id) WHERE NOT email_verified AND email IS NOT NULL;
 CREATE INDEX users_without_email_idx ON users (email, id) WHERE email IS NULL;

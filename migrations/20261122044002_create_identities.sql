@@ -1,5 +1,5 @@
--- Identities: what a user signs in with, a subject at a provider. Provider and subject are keys, compared byte by byte:
--- their indexes do not depend on the system's collations, and a look-up takes a third of the time.
+-- Identities: the accounts at providers with which users sign in. Provider and subject are compared byte by byte: their
+-- indexes do not depend on the system's collations, and a look-up takes a third of the time.
 CREATE TABLE identities (
     id             uuid        CONSTRAINT identities_pkey PRIMARY KEY,
     user_id        uuid        NOT NULL
@@ -16,8 +16,8 @@ CREATE TABLE identities (
     CONSTRAINT identities_subject_present CHECK (subject <> '')
 );
 CREATE INDEX identities_user_id_idx ON identities (user_id);
--- The users of a provider, the newest or the oldest first. Without it, the users of a provider that was switched off
--- years ago are found only by reading all newer ones.
+-- For the list of a provider's users by age. Without it, finding the users of a provider that was disabled years ago
+-- means reading all newer users.
 CREATE INDEX identities_provider_user_id_idx ON identities (provider, user_id);
--- Who has an address, whichever user it led to.
+-- For the search for identities by e-mail address, which may differ from the user's address.
 CREATE INDEX identities_email_idx ON identities (lower(email COLLATE "C")) WHERE email IS NOT NULL;

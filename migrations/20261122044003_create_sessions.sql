@@ -1,11 +1,11 @@
--- Sessions: one sign-in on one device, in one row. A session belongs to the identity it was opened with, and through it
--- to the user, so that unlinking the identity or deleting the user ends it.
+-- Sessions: one row for each sign-in on a device. A session belongs to the identity it was opened with and through it to
+-- the user, so unlinking the identity or deleting the user deletes the session.
 --
--- Secrets are stored by the first 128 bits of their SHA-256, as many as the shortest of them has. All refresh tokens of a
--- session share the family secret, and each has a secret of its own: `token_hash` is the live one's, made at
--- `rotated_at`. Its parent is known by its successor, which is derived; where it got another one, since the answer with
--- the first was lost, `parent_hash` is its hash. A refresh changes no indexed column and no length, so that the free space
--- of a page takes its new version (a heap-only update).
+-- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
+-- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,
+-- which was issued at `rotated_at`. Its parent is recognised by deriving its successor; if the parent got a second
+-- successor, because the response with the first was lost, `parent_hash` is the parent's hash. A refresh changes no
+-- indexed column and no length, so that it can be a heap-only update.
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,

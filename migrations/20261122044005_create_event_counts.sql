@@ -1,4 +1,4 @@
--- Events counted by the hour, once the hour is over, so that the overview reads some thousand rows and not the events.
+-- Events per completed hour, so that the overview reads some thousand rows instead of the events.
 CREATE TABLE event_counts (
     hour     timestamptz NOT NULL,
     kind     text        NOT NULL,
@@ -7,7 +7,7 @@ CREATE TABLE event_counts (
     count    bigint      NOT NULL,
     CONSTRAINT event_counts_pkey PRIMARY KEY (hour, kind, reason, provider)
 );
--- Up to when it was counted: one row, whose lock keeps two instances from counting the same hour.
+-- The end of the last counted hour, in one row, whose lock keeps two instances from counting the same hour.
 CREATE TABLE event_counts_until (
     one   boolean     NOT NULL DEFAULT true CONSTRAINT event_counts_until_pkey PRIMARY KEY
                                             CONSTRAINT event_counts_until_one CHECK (one),

@@ -1,14 +1,14 @@
--- Staff: who may use the admin pages. Nobody becomes staff by signing in on the API.
+-- Members of staff, who may use the admin pages. A sign-in on the API never creates one.
 CREATE TABLE staff (
     id           uuid        CONSTRAINT staff_pkey PRIMARY KEY,
     email        text        NOT NULL CONSTRAINT staff_email_folded CHECK (email = lower(email COLLATE "C")),
     role         text        NOT NULL CONSTRAINT staff_role_known CHECK (role IN ('support', 'admin')),
     created_at   timestamptz NOT NULL DEFAULT now(),
     last_seen_at timestamptz,
-    -- The zone in which they read times, by its name in the IANA database; where there is none, the browser's.
+    -- The time zone for the pages, as an IANA name; the browser's time zone if null.
     time_zone    text,
-    -- Who they are at the identity provider: pinned at their first sign-in, so that nobody else gets in by an e-mail
-    -- that changed hands. Unknown until then, and after a reset.
+    -- The identity at the provider, set by the first sign-in, so that a later owner of the e-mail address is refused.
+    -- Null before the first sign-in and after a reset.
     provider     text        COLLATE "C",
     subject      text        COLLATE "C",
     CONSTRAINT staff_email_key UNIQUE (email),
@@ -24,8 +24,8 @@ CREATE TABLE staff_sessions (
     user_agent   text
 );
 CREATE INDEX staff_sessions_staff_id_idx ON staff_sessions (staff_id);
--- Staff sign-ins under way: what the answer of the identity provider must match, for ten minutes and once.
--- `browser_hash` binds it to the browser that began.
+-- Pending sign-ins of staff, which the provider's response must match. Each is valid once and for ten minutes, and
+-- `browser_hash` binds it to the browser that started it.
 CREATE TABLE staff_sign_ins (
     state_hash    bytea       CONSTRAINT staff_sign_ins_pkey PRIMARY KEY,
     browser_hash  bytea       NOT NULL,

@@ -1,6 +1,6 @@
--- E-mails of people who were deleted, until the events that hold one are forgotten. Anybody may claim an e-mail, so there
--- can be any number of them: they are forgotten a thousand at a time (`src/store/erase_addresses.sql`), and how far that has come
--- is told by the last event seen of each of the three ways in which an event holds an e-mail.
+-- E-mail addresses of deleted users that are to be erased from events. Their number has no limit, since anyone can claim
+-- an address, so a thousand events are changed at a time (`src/store/erase_addresses.sql`). The progress is the last
+-- event of each of the three kinds that contain an address.
 CREATE TABLE addresses_to_forget (
     address      text        NOT NULL,
     requested_at timestamptz NOT NULL,

@@ -1,5 +1,5 @@
--- For the search of parts of addresses and names, where the operator has installed the extension. Each new
--- user costs some twenty entries, so nobody gets them unasked; README.md says how to make them later.
+-- For the search for parts of addresses and names, if the operator has installed the extension. Each new user costs
+-- about twenty index entries, so they are optional; docs/operation.md describes how to create them later.
 DO $$
 DECLARE
     operators text;

@@ -1,5 +1,5 @@
--- Users who were deleted, until what their own events say of them is forgotten. Somebody may have any number of events,
--- so it is done a thousand at a time (`src/store/erase_user.sql`), and `seen` tells how far that has come.
+-- Deleted users whose personal data is to be erased from their events. The number of events has no limit, so a thousand
+-- are changed at a time (`src/store/erase_user.sql`); `seen` is the progress.
 CREATE TABLE users_to_forget (
     user_id      uuid        CONSTRAINT users_to_forget_pkey PRIMARY KEY,
     requested_at timestamptz NOT NULL,

@@ -1,9 +1,9 @@
--- Deletes a user with identities, sessions and tokens (by cascade). Of their events only what is not about a person is
--- kept, and of others' events that hold one of their addresses, too. Both may be without number: the user is written
--- down for forget_user.sql, and the addresses for forget.sql.
+-- Deletes a user with identities and sessions (by cascade). The personal data in the user's events, and in other events
+-- that contain one of the user's e-mail addresses, is erased later, since their number has no limit: this statement
+-- records the user for erase_user.sql and the addresses for erase_addresses.sql.
 --
 --   $1 user  $2 event id  $3 request id
--- and for staff, who delete whom they have looked at, unchanged:
+-- and for staff, only if the user is unchanged since the preview:
 --   $4 actor  $5 reason  $6 the user's updated_at  $7 ip  $8 user agent  $9 the role that the actor needs
 WITH RECURSIVE permitted AS MATERIALIZED (
     SELECT FROM staff WHERE email = $4 AND role = $9 FOR SHARE
@@ -14,15 +14,15 @@ deleted AS (
           AND ($9::text IS NULL OR EXISTS (SELECT FROM permitted))
     RETURNING id, email
 ),
--- Users that were merged into this one were the same person.
+-- Includes the users that were merged into this one.
 ids AS (
     SELECT id FROM deleted
     UNION
     SELECT (e.detail->>'from')::uuid
     FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' AND e.detail->>'from' IS NOT NULL
 ),
--- The addresses that were the user's, those of identities and of merged users included. One that an identity merely
--- claimed is somebody else's, and so are the attempts on it.
+-- The user's e-mail addresses, including those of identities and of merged users. An unverified address of an identity
+-- may belong to another user, so it is not included.
 theirs AS (
     SELECT email FROM deleted WHERE email IS NOT NULL
     UNION
@@ -30,16 +30,16 @@ theirs AS (
     UNION
     SELECT e.email FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' WHERE e.email IS NOT NULL
 ),
--- Where somebody else has the address, whatever was verified, or an identity of theirs has proved it, it is them whom the
--- attempts were on.
+-- If another user has the address, or an identity of another user has verified it, the events with it are about that
+-- user.
 addresses AS (
     SELECT email FROM theirs t
     WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)
           AND NOT EXISTS (SELECT FROM identities i
                           WHERE lower(i.email COLLATE "C") = t.email AND i.email_verified AND i.user_id <> $1)
 ),
--- By the clock, and not as of the statement's begin: it may have waited for the user's row, and whatever has happened
--- meanwhile was before the deletion, too.
+-- Uses the clock instead of the statement's start, because the statement may have waited for the user's row, and events
+-- from that time also precede the deletion.
 to_forget AS (
     INSERT INTO addresses_to_forget (address, requested_at) SELECT email, clock_timestamp() FROM addresses
     ON CONFLICT ON CONSTRAINT addresses_to_forget_pkey DO NOTHING

@@ -1,10 +1,10 @@
--- Ends sessions of the user whose session $1 is, and records it if there were any.
+-- Ends sessions of the user who owns session $1, and records an event if there were any.
 --
 --   $1 session  $2 end this one  $3 end the user's others
 --   $4 event id  $5 reason  $6 ip  $7 user agent  $8 request id
 --
--- A session that has ended ends no other: the phone that was signed out from afar may be a thief's, whose
--- access token is good for some minutes more.
+-- A session that has ended cannot end others: it may belong to a stolen phone that was signed out remotely and whose
+-- access token is still valid for some minutes.
 WITH mine AS MATERIALIZED (
     SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE s.id = $1 AND s.ended_at IS NULL
 ),

@@ -1,14 +1,14 @@
--- Forgets the address of somebody who was deleted, in up to a thousand events of each kind that hold one: attempts that
--- claimed it, its attempts on the admin pages, and searches of staff for it. The address itself goes after the last.
--- Whoever had it before, and was merged into another user, is somebody else: of their merge, no more is forgotten.
+-- Erases the e-mail address of a deleted user from up to a thousand events of each kind that may contain one: refused
+-- sign-ins, refused sign-ins to the admin pages, and searches of staff. The address itself is deleted after the last
+-- event. The event of a merge keeps the address that a merged user had before.
 --
 --   $1 addresses, or NULL for any
 --
--- The row of `addresses_to_forget` is the referee between instances, and tells how far the ones before have come. Only
--- events from before the deletion are forgotten: the address may be another user's since.
+-- The lock on the row of `addresses_to_forget` serialises instances, and the row stores the progress. Only events before
+-- the deletion are erased, because another user may have the address since.
 --
--- The events are asked for in the order of exactly one index, from a place in it on, so that no statement reads more
--- than its thousand, whatever the planner takes for frequent.
+-- Events are read in the order of exactly one index, from a stored position on, so that no statement reads more than a
+-- thousand of them, whatever the planner estimates.
 WITH task AS MATERIALIZED (
     SELECT * FROM addresses_to_forget
     WHERE $1::text[] IS NULL OR address = ANY($1)
@@ -32,7 +32,7 @@ refused AS MATERIALIZED (
         ORDER BY actor, id LIMIT 1000
     ) AS e
 ),
--- As it stands in a query (WHATWG URL, "application/x-www-form-urlencoded serializing"), in lower case.
+-- The address as it is written in a query (WHATWG URL, "application/x-www-form-urlencoded serializing"), in lower case.
 encoded AS MATERIALIZED (
     SELECT string_agg(
                CASE WHEN c COLLATE "C" ~ '[a-zA-Z0-9*._-]' THEN c
@@ -59,7 +59,7 @@ forgotten AS (
     WHERE id = ANY(ARRAY(SELECT id FROM claimed WHERE due UNION ALL SELECT id FROM refused WHERE due))
     RETURNING id
 ),
--- Who looked, when and from where is about staff, and stays.
+-- The member of staff, the time and the IP address are kept: they are about staff.
 unsearched AS (
     UPDATE events SET detail = detail - 'search' WHERE id = ANY(ARRAY(SELECT id FROM searched WHERE due)) RETURNING id
 ),

@@ -1,10 +1,10 @@
--- Forgets somebody who was deleted, in up to a thousand of their own events: of each, what happened and when stays. The
--- task goes after the last. The deletion itself is kept as it is.
+-- Erases the personal data from up to a thousand events of a deleted user. The kind and the time of an event are kept,
+-- and the event of the deletion is kept whole. The task is deleted after the last event.
 --
 --   $1 users, or NULL for any
 --
--- As in forget.sql, the task's row is the referee between instances and tells how far the ones before have come, and
--- the events are asked for in the order of exactly one index.
+-- As in erase_addresses.sql, the lock on the task's row serialises instances, the row stores the progress, and events
+-- are read in the order of exactly one index.
 WITH task AS MATERIALIZED (
     SELECT * FROM users_to_forget
     WHERE $1::uuid[] IS NULL OR user_id = ANY($1)

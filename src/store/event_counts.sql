@@ -1,9 +1,9 @@
--- Counts the next day's worth of hours that are over, and forgets what no page shows any more.
+-- Counts the events of up to a day of completed hours, and deletes counts that no page shows any more.
 --
--- The row of `event_counts_until` is the referee between instances. Events are numbered by time (UUID version 7), so
--- that what is counted is a range of the primary key, which each event is counted in once, under the hour of its
--- `created_at`. The number is by the clock of the instance, which may be behind, so a range is counted only an hour
--- after its end: what is written into it later is never counted. Until then it is read from the events themselves.
+-- The lock on the row of `event_counts_until` serialises instances. Event ids grow with time (UUID version 7), so a
+-- range of the primary key is counted at a time, and each event counts once, in the hour of its `created_at`. Ids come
+-- from the instance's clock, which may be slow, so a range is counted one hour after its end; events that are written
+-- into it later are never counted. Until then, the pages count the events themselves.
 WITH progress AS MATERIALIZED (
     SELECT until FROM event_counts_until FOR UPDATE
 ),

@@ -1,12 +1,11 @@
--- Links a verified identity to a user who is signed in.
+-- Links a verified identity to a signed-in user.
 --
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 email verified  $7 name  $8 picture
 --   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id  $14 the provider proves the e-mail
 --
--- The request was let in before its body was read and the provider asked. The session may have ended
--- since, so it is looked at again. The user's row is locked and changed, so that a concurrent sign-in or unlinking that decides
--- by the user's identities sees that they changed; and whoever waited for the lock here sees that the
--- session it looked at is of an old snapshot, and runs again.
+-- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
+-- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
+-- the change; and if this statement had to wait for the lock, it notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
     SELECT u.id, u.updated_at
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
@@ -35,7 +34,7 @@ linked AS (
     SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
--- A proven e-mail proves the user's own where it is the same, and takes the place of an unproven one where it is free.
+-- A verified e-mail address verifies the user's own if they are equal, and replaces an unverified one if it is free.
 touched AS (
     UPDATE users u
     SET email = CASE WHEN p.counts THEN lower($5::text COLLATE "C") ELSE u.email END,

@@ -1,17 +1,17 @@
--- Exchanges refresh tokens for their successors, for as many as the arrays have elements, each of another session. The
--- session's row is the referee: it is locked, in the order of ids, and what decides is in it.
+-- Exchanges refresh tokens for their successors. Each element of the arrays is a token of another session. The rows of
+-- the sessions are locked in the order of their ids and contain all data for the decision.
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
 --   $4 hashes of their successors  $5 hashes of those of a reissue now, $6 of one a moment ago
 --   $7 event ids  $8 ips  $9 user agents  $10 request ids
---   $11 seconds that a new token is good for  $12 longest life of a session in seconds
+--   $11 lifetime of a new token in seconds  $12 maximum lifetime of a session in seconds
 --   $13 seconds for which a repeat gets the same successor  $14 seconds for which the parent gets another
 --
--- The live token is exchanged for its successor. Its parent is the token whose successor is live; only of a token that
--- got another one is the hash kept. The parent, shown again at once, gets the same one: the row stays as it is. Shown
--- later, it gets another one as long as the live token was never used, since then the answer was lost; the live one dies,
--- and who repeats that at once gets the same one, too. Any other token of the family was copied, and the session ends. A
--- token of another family is unknown.
+-- The live token is exchanged for its successor. Its parent is the token whose successor is live; a parent's hash is
+-- stored only if it got a second successor. A parent that is repeated at once gets the same successor, and the row does
+-- not change. A parent that is repeated later gets another successor if the live token was never used, because then the
+-- response was lost; the live token becomes invalid, and a repeat at once again gets the same successor. Any other token
+-- of the family is a copy, and the session ends. A token of another family is unknown.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
                          $8::inet[], $9::text[], $10::text[])
@@ -68,8 +68,8 @@ recorded AS (
     SELECT event_id, 'refresh_token_' || outcome, provider, user_id, session_id, ip, user_agent, request_id
     FROM decision WHERE outcome IN ('reissued', 'replayed')
 ),
--- The first refresh of the day. Whoever ends sessions has locked the user before, so this one must not wait for the user
--- while it holds the session.
+-- Records the first refresh of the day. Statements that end sessions lock the user first, so this one must not wait for
+-- the user while it holds the session.
 came_back AS (
     UPDATE users SET last_seen_on = current_date
     WHERE id IN (

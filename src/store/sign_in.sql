@@ -1,6 +1,6 @@
--- Signs in one identity, whatever it needs: a link to the user who has its e-mail, a new user, a change of what the
--- provider says, or a refusal. All or nothing. `sign_in_known.sql` and `sign_in_new.sql` do the frequent cases for many
--- at once, and this one does whatever they leave.
+-- Signs in one identity in every case: links it to the user with its e-mail address, creates a user, updates what the
+-- provider says, or refuses. `sign_in_known.sql` and `sign_in_new.sql` handle the frequent cases in batches; this
+-- statement handles all others.
 --
 -- A concurrent first sign-in shows as a unique violation (users_email_key, identities_provider_subject_key), a concurrent
 -- deletion as a foreign key violation (sessions_identity_id_fkey, identities_user_id_fkey), and a concurrent change of the
@@ -8,15 +8,15 @@
 WITH input AS (
     SELECT $1::text AS provider, $2::text AS subject, $3::text AS email, lower($3::text COLLATE "C") AS folded,
            $4::boolean AS email_verified,
-           -- The provider proves the e-mail: it is verified, and its link policy counts.
+           -- True if the provider verifies the e-mail address and its link policy accepts that.
            $5::boolean AS proves, $6::text AS name, $7::text AS picture,
            $8::uuid AS session_id, $9::bytea AS family_hash, $10::bytea AS token_hash,
            $11::text AS client_id, $12::inet AS ip, $13::text AS user_agent, $14::text AS device_name,
            $15::text AS device_platform, $16::text AS request_id,
            now() + $17::integer * interval '1 second' AS expires_at,
            $18::uuid AS new_user_id, $19::uuid AS new_identity_id, $20::uuid AS loss_event_id,
-           -- What becomes of an unknown identity whose e-mail somebody has, or nobody: 'linked' and 'created', or the
-           -- reason of a refusal.
+           -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
+           -- the reason of a refusal.
            $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled
 ),
 known AS MATERIALIZED (
@@ -28,8 +28,8 @@ known AS MATERIALIZED (
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
 ),
--- Who has the e-mail, asked only for an unknown identity: as this statement's snapshot has them, and as they are once
--- their row is locked.
+-- The user with the e-mail address, for an unknown identity only: as of this statement's snapshot, and after the row has
+-- been locked.
 seen AS MATERIALIZED (
     SELECT u.id, u.updated_at FROM input t JOIN users u ON u.email = t.folded WHERE NOT EXISTS (SELECT FROM known)
 ),
@@ -47,15 +47,15 @@ decision AS MATERIALIZED (
                WHEN known.id IS NOT NULL THEN 'signed_in'
                WHEN seen.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
-               -- The user changed since the snapshot. That matters where their identities decide.
+               -- The user has changed since the snapshot, which matters only if the decision depends on the identities.
                WHEN holder.id IS NULL
                     OR (holder.updated_at <> seen.updated_at AND (t.refuse_recycled OR NOT holder.email_verified))
                    THEN 'raced'
-               -- A user who merely claims the e-mail loses it to whoever proves it. One that was imported without any
-               -- identity waits for its owner.
+               -- A user with the unverified address loses it to the user who verifies it. An imported user without
+               -- identities is linked instead.
                WHEN NOT holder.email_verified AND NOT holder.waiting THEN 'created'
                WHEN holder.disabled_at IS NOT NULL THEN 'user_disabled'
-               -- An e-mail that its holder never proved has not changed hands.
+               -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
                ELSE 'linked'
            END AS outcome,
@@ -69,7 +69,7 @@ decision AS MATERIALIZED (
         WHERE holder.id IS NOT NULL
     ) AS same ON true
 ),
--- Before the newcomer takes the e-mail, which must be free by then.
+-- Runs before the new user gets the e-mail address, which must be free by then.
 bereft AS (
     UPDATE users u SET email = NULL, email_verified = false, updated_at = now()
     FROM holder h, decision d
@@ -90,7 +90,7 @@ linked AS (
     WHERE d.outcome = 'linked' AND u.id = h.id
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at
 ),
--- The new identity's user.
+-- The user of the new identity.
 owner AS (
     SELECT * FROM created UNION ALL SELECT * FROM linked
 ),
@@ -99,14 +99,14 @@ created_identity AS (
     SELECT t.new_identity_id, o.id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture
     FROM input t, owner o
 ),
--- What the provider says of a known identity replaces what it said before. The user's own fields follow as long as they
--- are this identity's; the e-mail only when it is proven and free.
+-- The provider's new data replaces that of a known identity. The user's own fields follow as long as they equal those of
+-- the identity; the e-mail address only if it is verified and free.
 news AS MATERIALIZED (
     SELECT k.id, k.identity_id, k.away,
            CASE
                WHEN t.folded IS NULL OR NOT t.proves THEN false
                WHEN k.email = t.folded THEN NOT k.email_verified
-               -- An identity that had no e-mail is not where the user's came from.
+               -- The user's address cannot come from an identity that had none.
                WHEN k.email <> coalesce(lower(k.identity_email COLLATE "C"), '') THEN false
                ELSE NOT EXISTS (SELECT FROM users u WHERE u.email = t.folded)
            END AS email_follows,
@@ -131,8 +131,8 @@ changed_user AS (
     WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at
 ),
--- The first sign-in of the day, where nothing else of the user changes. It is no change that others decide by, so
--- `updated_at` stays; and it waits for nobody, since there will be another one.
+-- Records the first sign-in of the day if nothing else of the user changes. No decision depends on it, so `updated_at`
+-- stays. It waits for no lock, since a later sign-in will record it.
 came_back AS (
     UPDATE users SET last_seen_on = current_date
     WHERE id = (
@@ -194,7 +194,7 @@ recorded AS (
            CASE WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id) END
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true
 ),
--- What the user who merely claimed the e-mail is told. Where the newcomer came from is not theirs to know.
+-- The event for the user who lost the unverified address. It does not show the new user's IP address and user agent.
 recorded_loss AS (
     INSERT INTO events (id, kind, reason, provider, user_id, request_id, detail)
     SELECT t.loss_event_id, 'email_lost', 'email_proven', t.provider, b.id, t.request_id,

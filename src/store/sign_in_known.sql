@@ -1,6 +1,6 @@
--- Signs in identities that are known, belong to enabled users, and are as the provider describes them: opens their
--- sessions and records the events, for as many sign-ins as the arrays have elements. An element that has no row in the
--- answer is anything else, and nothing was written for it; see `sign_in_new.sql` and `sign_in.sql`.
+-- Signs in a batch of known identities of enabled users whose data at the provider is unchanged: opens their sessions and
+-- records the events. An element of the arrays without a row in the result is another case, and nothing was written for
+-- it; see `sign_in_new.sql` and `sign_in.sql`.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
@@ -18,11 +18,11 @@ known AS MATERIALIZED (
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
     WHERE u.disabled_at IS NULL
-          -- What the provider leaves out says nothing.
+          -- Data that the provider omits counts as unchanged.
           AND (t.email IS NULL OR (t.email = i.email AND t.email_verified = i.email_verified)) IS TRUE
           AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE
           AND (t.picture IS NULL OR (t.picture = i.picture AND u.picture IS NOT NULL)) IS TRUE
-          -- The user's own e-mail has nothing to gain by it.
+          -- The sign-in does not verify the user's own address.
           AND (NOT t.proves OR u.email_verified OR lower(t.email COLLATE "C") <> u.email) IS TRUE
 ),
 opened AS (
@@ -36,7 +36,7 @@ recorded AS (
     INSERT INTO events (id, kind, provider, user_id, ip, user_agent, request_id)
     SELECT session_id, 'signed_in', provider, user_id, ip, user_agent, request_id FROM known
 ),
--- The first visit of the day. It waits for nobody, since there will be another.
+-- Records the first visit of the day. It waits for no lock, since a later visit will record it.
 came_back AS (
     UPDATE users SET last_seen_on = current_date
     WHERE id IN (

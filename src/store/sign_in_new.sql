@@ -1,9 +1,9 @@
--- Creates users for identities that nobody has, whose e-mail nobody has either, opens their sessions and records the
--- events, for as many sign-ins as the arrays have elements. No two elements are of one identity or have one e-mail. An
--- element that has no row in the answer is anything else, and nothing was written for it; see `sign_in.sql`.
+-- Creates users for a batch of unknown identities whose e-mail addresses no user has, opens their sessions and records
+-- the events. No two elements of the arrays have the same identity or e-mail address. An element without a row in the
+-- result is another case, and nothing was written for it; see `sign_in.sql`.
 --
--- A concurrent sign-in that came first shows as a unique violation (users_email_key, identities_provider_subject_key);
--- then nothing was written for any element.
+-- A concurrent sign-in of the same identity or address causes a unique violation (users_email_key,
+-- identities_provider_subject_key); then nothing was written for any element.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],

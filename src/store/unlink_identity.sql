@@ -1,9 +1,9 @@
--- Unlinks one of a user's identities, unless it is the last; its sessions go with it.
+-- Unlinks one of a user's identities, with its sessions, unless it is the last identity.
 --
 --   $1 user  $2 identity  $3 event id  $4 session  $5 ip  $6 user agent  $7 request id
 --
--- Two at once could each leave the other's identity as the last. The user's row is locked and
--- changed; whoever waited for the lock sees that its snapshot is old, and runs again.
+-- Two concurrent statements could together unlink the last two identities. So the user's row is locked and changed, and
+-- a statement that waited for the lock notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
     SELECT id, updated_at FROM users WHERE id = $1
 ),
