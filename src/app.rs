@@ -58,7 +58,7 @@ const DATABASE: &str = "databases.vestibule";
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
-const LIMITS_REMEDY: &str = "set them for its role: ALTER ROLE … SET lock_timeout = '2s', the same for statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
+const LIMITS_REMEDY: &str = "set them for the role: ALTER ROLE … SET lock_timeout = '2s', statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
 
 /// The reason why the service does not start, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +70,16 @@ pub enum Error {
     #[error(transparent)]
     Settings(#[from] pool::Error),
     /// The database does not answer, or refuses the connection.
-    #[error("the database cannot be used: {0}; check DATABASE_URL, and that PostgreSQL runs and accepts it")]
+    #[error(
+        "the connection to the database failed: {0}; check DATABASE_URL, and that PostgreSQL is running and accepts the connection"
+    )]
     Database(#[source] sqlx::Error),
-    /// A pooler before the database mixes up the prepared statements of its clients.
-    #[error("the database is behind a pooler that mixes up prepared statements; {POOLER_REMEDY}")]
+    /// The connection pooler mixes up the prepared statements of its clients.
+    #[error("the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}")]
     Pooler,
     /// The schema cannot be brought up to date.
     #[error(
-        "the schema cannot be brought up to date: {0}; the program may be older than the database, or lack the right to change it"
+        "the migration of the schema failed: {0}; check that this release is not older than the schema, and that the role may change it"
     )]
     Migrate(#[from] MigrateError),
     /// A statement failed.
@@ -89,15 +91,15 @@ pub enum Error {
     /// The HTTP client for identity providers cannot be built.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The environment configures an exporter of traces that cannot be built.
+    /// The trace exporter that the environment configures cannot be built.
     #[cfg(feature = "otlp")]
     #[error(
-        "traces cannot be sent: {0}; correct or remove the variables that begin with OTEL_EXPORTER_OTLP_"
+        "the trace exporter cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
     )]
     Traces(#[from] opentelemetry_otlp::ExporterBuildError),
-    /// The service cannot listen there.
+    /// The service cannot listen on the address.
     #[error(
-        "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop what has the port"
+        "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop the process that uses the port"
     )]
     Listen {
         /// The IP address and port.
@@ -106,7 +108,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// Rocket does not start.
-    #[error("the server does not start: {0}")]
+    #[error("the server failed to start: {0}")]
     Rocket(#[from] Box<rocket::Error>),
 }
 
@@ -126,7 +128,7 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
         return Err(Error::Pooler);
     }
     if !pooler::keeps_time_limits(&mut turn).await? {
-        tracing::warn!("a pooler before the database drops the service's time limits; {LIMITS_REMEDY}");
+        tracing::warn!("the connection pooler drops the service's timeouts; {LIMITS_REMEDY}");
     }
     let held = migrations::take_turn(&mut turn).await?;
     migrations::apply(&mut connection).await?;
@@ -297,9 +299,7 @@ pub async fn launch(
         }
     };
     if timeout(TIMEOUT, end).await.is_err() {
-        tracing::warn!(
-            "the database did not take the last refused sign-ins in time; the service stops without"
-        );
+        tracing::warn!("the last refused sign-ins were not recorded before the shutdown");
     }
     #[cfg(feature = "otlp")]
     if let Some(traces) = traces {

@@ -85,13 +85,13 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             if pooler::keeps_statements(&mut connection, &mut second).await? {
                 stored(config, &mut connection, here, took, &mut say).await?;
             } else {
-                say("pooler", State::fail("mixes up prepared statements", POOLER_REMEDY));
+                say("pooler", State::fail("mixes up the prepared statements of its clients", POOLER_REMEDY));
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
         }
         Ok(Err(error)) => say("database", unreachable(&error.to_string())),
-        Err(_) => say("database", unreachable("no answer within five seconds")),
+        Err(_) => say("database", unreachable("no response within five seconds")),
     }
     let providers = Providers::new(config.providers.clone())?;
     for provider in providers.enabled() {
@@ -116,16 +116,16 @@ fn proxies(config: &Config) -> Option<State> {
     (config.proxies.are_none() && !address.is_loopback()).then(|| {
         State::warn(
             format!("the service listens on {address}, and `ROCKET_TRUSTED_PROXIES` / `trusted_proxies` is empty"),
-            "put a proxy in front that gives slow clients up, and name it there: without one, idle connections stay \
-             open without end; without its name, all its clients are one address",
+            "put a proxy in front that drops slow clients, and list it there: without a proxy, idle connections stay open \
+             forever; without the entry, all clients share one IP address",
         )
     })
 }
 
 fn unreachable(why: &str) -> State {
     State::fail(
-        format!("cannot be used: {why}"),
-        "check DATABASE_URL, and that PostgreSQL runs and accepts it",
+        format!("the connection failed: {why}"),
+        "check DATABASE_URL, and that PostgreSQL is running and accepts the connection",
     )
 }
 
@@ -146,12 +146,12 @@ async fn stored(
             (true, false) => State::Ok(format!("{what}, on this machine")),
             (false, false) => State::warn(
                 format!("{what}, on another machine and not encrypted"),
-                "add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own",
+                "add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority",
             ),
         },
     );
     if !pooler::keeps_time_limits(connection).await? {
-        say("pooler", State::warn("drops the service's time limits", LIMITS_REMEDY));
+        say("pooler", State::warn("drops the service's timeouts", LIMITS_REMEDY));
     }
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
     let difference = migrations::difference(connection).await?;
@@ -167,16 +167,16 @@ fn schema(difference: &Difference) -> State {
     let Difference { known, missing, unknown, altered } = difference;
     match (missing.first(), unknown.first(), altered.first()) {
         (Some(first), ..) => State::fail(
-            format!("{} of {known} migrations are not applied, from {first} on", missing.len()),
-            "run `vestibule migrate`, or start the service, which does it",
+            format!("{} of {known} migrations are not applied, starting with {first}", missing.len()),
+            "run `vestibule migrate`, or start the service, which applies them",
         ),
         (_, Some(first), _) => State::fail(
-            format!("migration {first} is of a newer program"),
-            "use that one: this one does not start on its schema",
+            format!("migration {first} belongs to a newer release"),
+            "use that release, because this one does not start with its schema",
         ),
         (.., Some(first)) => State::fail(
-            format!("migration {first} was applied with another text, or not to its end"),
-            "restore the database, or use the program that it was made with",
+            format!("migration {first} was applied with different content or only in part"),
+            "restore the database, or use the release that applied it",
         ),
         (None, None, None) => State::Ok(format!("all {known} migrations are applied")),
     }
@@ -188,10 +188,10 @@ async fn signing_keys(config: &Config) -> Result<State, Error> {
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
     pool.close().await;
     Ok(match readable {
-        Ok(0) => State::Ok("none yet; the first start makes one".into()),
+        Ok(0) => State::Ok("none yet; the first start creates one".into()),
         Ok(number) => State::Ok(format!("{number} can be opened with `secret_key`")),
         Err(signing_key::Error::Sealed(_)) => State::fail(
-            "were made with another `secret_key`",
+            "are encrypted with another `secret_key`",
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",
         ),
         Err(error) => State::fail(error.to_string(), "check the database"),
@@ -223,7 +223,10 @@ fn clock_state(ahead: i64, whose: &str) -> State {
     let direction = if ahead < 0 { "ahead of" } else { "behind" };
     if seconds > CLOSE.unsigned_abs() {
         let problem = format!("this machine's clock is {seconds} s {direction} {whose}");
-        return State::warn(problem, "set this machine's clock by NTP; tokens seem too young or too old");
+        return State::warn(
+            problem,
+            "synchronise this machine's clock by NTP, because tokens seem too new or too old",
+        );
     }
-    State::Ok(format!("{seconds} s from this machine's"))
+    State::Ok(format!("differs from this machine's by {seconds} s"))
 }

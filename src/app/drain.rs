@@ -65,7 +65,7 @@ fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
         let seconds = drain.seconds();
         tracing::info!(
             seconds,
-            "shutdown requested; `/readyz` answers 503, and requests under way are finished"
+            "shutdown requested; `/readyz` returns 503, and pending requests are completed"
         );
         drain.begin();
         // Either the time has passed, or a second signal came.

@@ -14,10 +14,10 @@ pub fn limit() {
     // The system may refuse to set a limit, even to its current value (`deploy/vestibule.service`).
     let set = if before == limit.current { Ok(()) } else { setrlimit(Resource::Nofile, limit) };
     match set {
-        Ok(()) => tracing::info!(limit = allowed, before, "open files, and so connections, are limited"),
+        Ok(()) => tracing::info!(limit = allowed, before, "limit of open files, and so of connections"),
         Err(error) => tracing::warn!(
             limit = before, cause = %error,
-            "the limit of open files, and so of connections, cannot be changed; set it before the start (LimitNOFILE, ulimit -n)"
+            "the limit of open files, and so of connections, cannot be raised; set it before the start (LimitNOFILE, ulimit -n)"
         ),
     }
 }

@@ -30,7 +30,7 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(error) if !may_pass(&error) => Err(Error::Database(error)),
         Err(error) => {
-            tracing::warn!(cause = %error, "the database cannot be reached; waiting for it");
+            tracing::warn!(cause = %error, "the database is unreachable; waiting for it");
             Ok(false)
         }
     }
@@ -56,7 +56,7 @@ pub async fn launch(
         let (Ok(shutdown), Some(start)) = (running.await, start) else { return pending().await };
         let finished = Box::pin(finish(start)).await;
         match &finished {
-            Ok(()) => tracing::info!("the database is there; the start is over"),
+            Ok(()) => tracing::info!("the database is reachable; the start is complete"),
             Err(_) => shutdown.notify(),
         }
         finished
@@ -80,7 +80,7 @@ async fn keep_trying(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
             Err(error) if may_pass(&error) => {
                 if said.elapsed() >= SAY_AGAIN {
                     said = Instant::now();
-                    tracing::warn!(cause = %error, "the database still cannot be reached");
+                    tracing::warn!(cause = %error, "the database is still unreachable");
                 }
             }
             reached => return reached,

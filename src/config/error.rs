@@ -35,7 +35,7 @@ impl Error {
             }
             Kind::MissingField(field) => (below(field), "is missing".into()),
             Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),
-            Kind::InvalidValue(_, expected) => (path, format!("has a wrong value, expected {expected}")),
+            Kind::InvalidValue(_, expected) => (path, format!("has an invalid value, expected {expected}")),
             Kind::UnknownVariant(_, known) => (path, format!("must be one of: {}", known.join(", "))),
             // Our own deserializers never repeat the value. The first line of a parser's message names the
             // place; the lines after it quote the text.

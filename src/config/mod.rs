@@ -94,8 +94,8 @@ impl Config {
         }
         let admin_provider = providers.get(&admin_provider).cloned().ok_or_else(|| {
             let names: Vec<_> = providers.keys().map(String::as_str).collect();
-            let remedy = format!("set it to one that is configured: {}", names.join(", "));
-            Error::at(&figment, "admin.provider", "is not the name of a provider", remedy)
+            let remedy = format!("set it to one of: {}", names.join(", "));
+            Error::at(&figment, "admin.provider", "is not a configured provider", remedy)
         })?;
         root::database(&figment)?;
         Ok(Self {

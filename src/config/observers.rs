@@ -44,8 +44,13 @@ impl Observers {
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Observers, Error> {
     let networks = raw.networks.iter().map(|text| network(text)).collect::<Option<_>>();
     networks.map(Observers).ok_or_else(|| {
-        let remedy = "list addresses or networks, such as 10.1.0.0/16; an empty list keeps everyone out";
-        Error::at(figment, "metrics.networks", "has an item that is neither an address nor a network", remedy)
+        let remedy = "list IP addresses or networks, such as 10.1.0.0/16; an empty list denies all access";
+        Error::at(
+            figment,
+            "metrics.networks",
+            "contains an item that is neither an IP address nor a network",
+            remedy,
+        )
     })
 }
 

@@ -16,8 +16,7 @@ use crate::domain::linking::{Link, Policy};
 use crate::secret::Secret;
 
 /// Says what to do about a provider's certificate that is missing or not trusted.
-pub const CERTIFICATE: &str =
-    "give that host a certificate, and name its authority in SSL_CERT_FILE where it is your own";
+pub const CERTIFICATE: &str = "use https; for a private certificate authority, set SSL_CERT_FILE";
 
 /// The way in which a token is sent to the token-information endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -48,24 +48,25 @@ pub(super) fn read(figment: &Figment, trusted: &[String], header: ForwardedHeade
     const KEY: &str = "trusted_proxies";
     let rocket = figment.find_value("ip_header").unwrap_or_else(|_| Value::from(false));
     if rocket.to_bool() != Some(false) {
-        let remedy = "remove it; `trusted_proxies` says whose headers are believed";
-        return Err(Error::at(figment, "ip_header", "would believe a header from anyone", remedy));
+        let remedy = "remove it; `trusted_proxies` lists the proxies whose headers are trusted";
+        return Err(Error::at(figment, "ip_header", "would trust a header from any client", remedy));
     }
     let trusted = trusted.iter().map(|text| network(text)).collect::<Result<_, _>>();
     let trusted = trusted.map_err(|problem| {
-        Error::at(figment, KEY, problem, "list the proxies' addresses or networks, such as 10.1.0.0/16")
+        Error::at(figment, KEY, problem, "list the proxies' IP addresses or networks, such as 10.1.0.0/16")
     })?;
     Ok(Proxies { trusted, header })
 }
 
 fn network(text: &str) -> Result<IpNet, &'static str> {
     let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    let network = canonical(network.map_err(|_| "has an item that is neither an address nor a network")?);
+    let network =
+        canonical(network.map_err(|_| "contains an item that is neither an IP address nor a network")?);
     if network.prefix_len() == 0 {
-        return Err("trusts everyone, who could then claim any address");
+        return Err("trusts every client, which could then forge its IP address");
     }
     if network.trunc() != network {
-        return Err("has a network whose address goes on behind its prefix");
+        return Err("contains a network with host bits set");
     }
     Ok(network)
 }

@@ -135,7 +135,7 @@ pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]
 /// port.
 pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {
     const KEY: &str = "public_url";
-    const REMEDY: &str = "set it to the address that clients use, such as https://id.example.com";
+    const REMEDY: &str = "set it to the URL that clients use, such as https://id.example.com";
     let text = url.ok_or_else(|| Error::at(figment, KEY, "is missing", REMEDY))?;
     let url =
         Url::parse(&text).map_err(|e| Error::at(figment, KEY, format!("is not a URL ({e})"), REMEDY))?;
@@ -144,12 +144,7 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
     }
     let origin = url.origin().ascii_serialization();
     if text.trim_end_matches('/') != origin {
-        return Err(Error::at(
-            figment,
-            KEY,
-            "must be a bare origin, without a path or anything else",
-            REMEDY,
-        ));
+        return Err(Error::at(figment, KEY, "must be an origin without a path, query or fragment", REMEDY));
     }
     Ok(origin)
 }
@@ -157,19 +152,19 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
 /// Checks the database's settings without connecting to it.
 pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     const KEY: &str = "databases.vestibule.url";
-    const REMEDY: &str = "set it to an address such as postgres://vestibule:…@db.example.com/vestibule";
+    const REMEDY: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
     let fail = |problem: &str, remedy: &str| Err(Error::at(figment, KEY, problem, remedy));
     let Ok(text) = figment.extract_inner::<String>(KEY) else { return fail("is missing", REMEDY) };
     if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
-        return fail("is not a PostgreSQL address", REMEDY);
+        return fail("is not a PostgreSQL URL", REMEDY);
     }
-    let encode = "set it to an address such as postgres://vestibule:…@db.example.com/vestibule; characters such as \
+    let encode = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule; characters such as \
                   @, / and # in a password are percent-encoded";
     let url = Url::parse(&text)
         .map_err(|error| Error::at(figment, KEY, format!("is not a URL ({error})"), encode))?;
     let mut modes = url.query_pairs().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
     if modes.any(|(_, mode)| !SSL_MODES.contains(&mode.to_ascii_lowercase().as_str())) {
-        return fail("has an unknown `sslmode`", &format!("set that to one of: {}", SSL_MODES.join(", ")));
+        return fail("has an unknown `sslmode`", &format!("set it to one of: {}", SSL_MODES.join(", ")));
     }
     for key in &DATABASE_KEYS[1..] {
         let path = format!("databases.vestibule.{key}");

@@ -63,7 +63,7 @@ impl Provider for Variables {
 fn in_file(variable: &str) -> Result<Option<String>, String> {
     let Some(path) = env::var_os(format!("{variable}_FILE")) else { return Ok(None) };
     if env::var_os(variable).is_some() {
-        return Err(format!("is set beside {variable}; keep one of the two"));
+        return Err(format!("is set in addition to {variable}; remove one of them"));
     }
     file::secret(Path::new(&path)).map(Some).map_err(told)
 }

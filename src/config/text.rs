@@ -13,7 +13,7 @@ pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
         type Value = Vec<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of texts, or one text with commas")
+            f.write_str("a list of strings, or one comma-separated string")
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -34,7 +34,7 @@ pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
 fn item<E: Error>(text: &str) -> Result<String, E> {
     let text = text.trim();
     if text.is_empty() || text.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control()) {
-        return Err(E::custom("contains an item that is empty or has whitespace in it"));
+        return Err(E::custom("contains an item that is empty or contains whitespace"));
     }
     Ok(text.to_owned())
 }
@@ -52,7 +52,7 @@ where
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(match std::any::type_name::<T>() {
                 "bool" => "true or false",
-                _ => "a whole number, not negative",
+                _ => "a non-negative integer",
             })
         }
 

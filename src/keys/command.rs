@@ -12,11 +12,11 @@ use super::rotation::Rotation;
 pub enum Command {
     /// Print the keys: id, state and times (UTC)
     #[command(after_help = "States:
-  next       published, signs later
-  signing    signs
-  verifying  signs no more, published until the last token that it signed has expired
-  retired    withdrawn; its tokens are refused
-  expired    no valid token of it is left; a running instance deletes it
+  next       published; will sign later
+  signing    signs new tokens
+  verifying  no longer signs, but stays published until its last token has expired
+  retired    revoked; its tokens are refused
+  expired    all its tokens have expired; a running instance deletes it
 
 Example:
   vestibule keys list
@@ -27,9 +27,9 @@ Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")]
     ///
     /// Running instances load the change within 30 seconds.
     #[command(after_help = "Examples:
-  vestibule keys rotate        a new key is published now and signs in `keys.announce` seconds
-  vestibule keys rotate --now  a key has leaked: every access token issued until now becomes invalid,
-                               and clients refresh theirs
+  vestibule keys rotate        publish a new key now, which signs in `keys.announce` seconds
+  vestibule keys rotate --now  replace a leaked key: all access tokens issued so far become invalid, and
+                               clients have to refresh
 
 Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")]
     Rotate(RotateArguments),
@@ -54,8 +54,7 @@ impl Command {
             }
             Self::Rotate(_) if rotation.rotate().await? => {}
             Self::Rotate(_) => {
-                let already =
-                    "the next key is announced already, see `vestibule keys list`; `--now` replaces all keys";
+                let already = "the next key is already published (see `vestibule keys list`); use `--now` to replace all keys";
                 return Err(already.into());
             }
         }

@@ -195,7 +195,7 @@ async fn keep_current(ring: Weak<Shared>, wanted: Arc<Notify>) {
         let _ = timeout(period, wanted.notified()).await;
         let Some(shared) = ring.upgrade() else { return };
         if let Err(error) = shared.reload().await {
-            tracing::warn!(error = %error, "the signing keys could not be reloaded; those in memory stay");
+            tracing::warn!(error = %error, "reloading the signing keys failed; the loaded ones stay in use");
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct Seal(RandomizedNonceKey);
 
 /// A sealed value cannot be opened: it was sealed with another `secret_key` or name, or altered.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("cannot be opened: it was sealed with another `secret_key`, or altered")]
+#[error("cannot be decrypted: it was encrypted with another `secret_key` or altered")]
 pub struct Unopened;
 
 impl Seal {

@@ -44,12 +44,12 @@ pub struct Jwk {
 pub enum Error {
     /// The stored key was sealed with another secret.
     #[error(
-        "a signing key in the database {0}; start with the `secret_key` it was made with, or replace the keys with \
+        "a stored signing key {0}; set the original `secret_key`, or replace the keys with \
          `vestibule keys rotate --now --new-secret-key`"
     )]
     Sealed(#[from] Unopened),
     /// The crypto backend failed.
-    #[error("a signing key cannot be made, read or used")]
+    #[error("a signing key cannot be generated, parsed or used")]
     Backend,
     /// The database failed.
     #[error("the signing keys cannot be loaded: {0}")]

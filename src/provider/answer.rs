@@ -68,7 +68,7 @@ pub(super) enum Class {
 /// The provider gave no usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no usable answer from the provider: {}{}{}",
+    "no usable response from the provider: {}{}{}",
     self.class(),
     why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
     if check.is_empty() { String::new() } else { format!("; check {}", check.join(" and ")) }
@@ -126,7 +126,7 @@ impl Unavailable {
 
     /// Reports an endpoint that introspects only other kinds of tokens.
     pub(super) fn not_introspected() -> Self {
-        let why = "the provider introspects no id_tokens; \"jwks\" verifies them without asking";
+        let why = "the provider does not introspect id_tokens; set `verify` to \"jwks\"";
         Self { why: Some(why.to_owned()), ..Self::misconfigured(Class::NotIntrospected, "verify") }
     }
 

@@ -67,8 +67,8 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                     Unavailable::client_authentication(&["client_id", "client_secret", "token_auth"]).into()
                 }
                 ErrorResponse::Code(error) => {
-                    let refusal = Refusal::new(Reason::InvalidToken, "the provider does not accept the code");
-                    let log = Some(format!("the provider does not accept the code: {error}"));
+                    let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
+                    let log = Some(format!("the provider rejected the code: {error}"));
                     Refusal { log, ..refusal }.into()
                 }
             }),
@@ -104,5 +104,5 @@ pub(super) async fn error(response: Response) -> ErrorResponse {
 #[must_use]
 pub fn error_name(error: &str) -> &str {
     let named = (1..=40).contains(&error.len()) && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    if named { error } else { "no reason that is told by name" }
+    if named { error } else { "no known reason" }
 }

@@ -184,7 +184,7 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
         if let Some(failure) = &state.failure {
             let (provider, setting) = (&self.provider, self.setting);
-            tracing::warn!(provider, setting, host = url.host_str(), cause = %failure, "provider document");
+            tracing::warn!(provider, setting, host = url.host_str(), cause = %failure, "fetching a provider document failed");
         }
     }
 

@@ -188,7 +188,7 @@ impl Error {
                 let setting = provider.setting("additional_client_ids");
                 let remedy = match (provider.protocol, provider.token_format) {
                     (Protocol::Introspection(_), Format::Any) => String::new(),
-                    _ => format!("; if that is an application of yours, add it to {setting}"),
+                    _ => format!("; if the client id is yours, add it to {setting}"),
                 };
                 let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
                 Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })

@@ -129,13 +129,13 @@ impl Probe<'_> {
             let metadata = metadata.map_err(|unfit| {
                 let remedy = match &unfit {
                     Unfit::Issuer(Some(issuer)) => {
-                        format!("set {setting} to {issuer:?} if that is the provider's")
+                        format!("set {setting} to {issuer:?} if that is the provider's issuer")
                     }
                     Unfit::Issuer(None) | Unfit::Endpoint => correct(&setting),
                 };
                 Fault::new(unfit.to_string(), remedy)
             })?;
-            Ok(("names its issuer and its endpoints".into(), metadata))
+            Ok(("states the issuer and the endpoints".into(), metadata))
         };
         self.call("discovery", url, &setting, self.client.get(url.clone()), read).await
     }
@@ -147,8 +147,8 @@ impl Probe<'_> {
         let read = async |response| {
             let types = ["application/json", "application/jwk-set+json"];
             let keys = KeySet::read(&document(response, &types, &setting).await?);
-            let keys = keys.map_err(|none| Fault::new(format!("hold {none}"), correct(&setting)))?;
-            Ok((format!("hold {} that can be used", keys.keys().len()), ()))
+            let keys = keys.map_err(|none| Fault::new(format!("contain {none}"), correct(&setting)))?;
+            Ok((format!("{} usable", keys.keys().len()), ()))
         };
         self.call("keys", url, &setting, self.client.get(url.clone()), read).await;
     }
@@ -165,9 +165,9 @@ impl Probe<'_> {
             && let Some(finding) = self.findings.last_mut()
         {
             let problem =
-                "may know no id_tokens: RFC 7662 speaks of access tokens, and only a sign-in shows it";
+                "may not support id_tokens: RFC 7662 is about access tokens, and only a sign-in can tell";
             let remedy = format!(
-                "sign in once, and set {} to \"jwks\" if that is refused",
+                "sign in once, and set {} to \"jwks\" if the sign-in is refused",
                 provider.setting("verify")
             );
             finding.warning = finding.outcome.is_ok().then(|| Fault::new(problem, remedy));
@@ -184,20 +184,20 @@ impl Probe<'_> {
             let code = response.status().as_u16();
             match code {
                 400 | 401 => {}
-                200 => return Err(Fault::new("accepts a code that was made up", correct(&setting))),
+                200 => return Err(Fault::new("accepts an invalid code", correct(&setting))),
                 _ => return Err(unexpected(&response, &setting)),
             }
             match authorization_code::error(response).await {
                 ErrorResponse::Client => {
                     let Fault { problem, remedy } = client_rejected(provider);
                     let token_auth = provider.setting("token_auth");
-                    Err(Fault::new(problem, format!("{remedy}; some providers need {token_auth}")))
+                    Err(Fault::new(problem, format!("{remedy}; some providers require {token_auth}")))
                 }
                 ErrorResponse::Code(error) if error == "unsupported_grant_type" => Err(Fault::new(
-                    "exchanges no authorization codes",
-                    "switch the authorization-code flow on for this client at the provider",
+                    "does not support the authorization-code grant",
+                    "enable the authorization-code flow for this client at the provider",
                 )),
-                ErrorResponse::Code(_) => Ok((format!("refuses a made-up code, as it should ({code})"), ())),
+                ErrorResponse::Code(_) => Ok((format!("rejects an invalid code as expected ({code})"), ())),
             }
         };
         let request = authorization_code::request(self.client, provider, authentication, url, made_up);
@@ -207,7 +207,7 @@ impl Probe<'_> {
     /// Reports that the endpoint, or our authentication at it, could not be determined.
     fn not_located(&mut self, endpoint: &'static str, error: &Error) {
         let remedy = format!("check {}", self.provider.setting("issuer"));
-        self.not_called(endpoint, Fault::new(format!("cannot be asked: {error}"), remedy));
+        self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
     }
 
     fn not_called(&mut self, endpoint: &'static str, fault: Fault) {
@@ -227,12 +227,12 @@ impl Probe<'_> {
     ) -> Option<T> {
         let host = url.host_str().unwrap_or_default().to_owned();
         let unreachable =
-            |problem| Fault::new(problem, format!("check {setting}, and that this machine may reach {host}"));
+            |problem| Fault::new(problem, format!("check {setting}, and that this machine can reach {host}"));
         let (started, mut ahead) = (Instant::now(), None);
         let call = async {
             let response = attempt::reach(request).await;
             let response = response.map_err(|cause| {
-                let fault = unreachable(format!("cannot be reached ({cause})"));
+                let fault = unreachable(format!("is unreachable ({cause})"));
                 let remedy =
                     if attempt::names_certificate(&cause) { CERTIFICATE.into() } else { fault.remedy };
                 Fault { remedy, ..fault }
@@ -242,7 +242,7 @@ impl Probe<'_> {
             read(response).await
         };
         let outcome = timeout(DEADLINE, call).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(unreachable("does not answer in time".into())));
+        let outcome = outcome.unwrap_or_else(|_| Err(unreachable("did not respond in time".into())));
         let (outcome, value) = match outcome {
             Ok((success, value)) => (Ok(success), Some(value)),
             Err(fault) => (Err(fault), None),
@@ -255,7 +255,7 @@ impl Probe<'_> {
     /// Reports an endpoint that is neither set nor discovered.
     fn not_discovered(&mut self, endpoint: &'static str, member: &str, field: &str) {
         let remedy = format!("set {}", self.provider.setting(field));
-        let problem = format!("cannot be found: the discovery document has no `{member}`");
+        let problem = format!("is unknown: the discovery document has no `{member}`");
         self.not_called(endpoint, Fault::new(problem, remedy));
     }
 
@@ -302,12 +302,12 @@ async fn refusal(provider: &Provider, response: Response, setting: &str) -> Resu
     }
     match tokeninfo::classify(provider, response).await {
         Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Fault::new(
-            "answers as token introspection does",
+            "responds like a token introspection endpoint",
             format!("set {} to \"rfc7662\", or correct {setting}", provider.setting("preset")),
         )),
-        Ok(_) => Err(Fault::new("accepts a token that nobody has signed", correct(setting))),
+        Ok(_) => Err(Fault::new("accepts an unsigned token", correct(setting))),
         Err(Failure::Final(Error::Refused(_))) => {
-            Ok(format!("refuses a worthless token, as it should ({})", status.as_u16()))
+            Ok(format!("rejects an invalid token as expected ({})", status.as_u16()))
         }
         Err(Failure::Final(Error::Unavailable(unavailable)) | Failure::Transient(unavailable)) => {
             Err(unusable(&unavailable, provider, setting))
@@ -325,19 +325,22 @@ async fn introspection_refused(
 ) -> Result<String, Fault> {
     let error = answer::json(response).await.ok();
     match error.as_ref().and_then(|error| error.str("error")) {
-        Some("invalid_token") => Ok("refuses a worthless token, as it should (400)".into()),
+        Some("invalid_token") => Ok("rejects an invalid token as expected (400)".into()),
         Some("invalid_client" | "unauthorized_client") => Err(client_rejected(provider)),
         Some(introspection::NOT_INTROSPECTED) => {
             let remedy = format!("set {} to \"jwks\"", provider.setting("verify"));
             Err(Fault::new("does not introspect id_tokens", remedy))
         }
-        _ => Err(Fault::new("answers 400, where token introspection says `active`", correct(setting))),
+        _ => Err(Fault::new(
+            "responds with 400 instead of the `active` member of token introspection",
+            correct(setting),
+        )),
     }
 }
 
 fn client_rejected(provider: &Provider) -> Fault {
     let settings = [provider.setting("client_id"), provider.setting("client_secret")];
-    Fault::new("rejects our client credentials", format!("check {}", settings.join(" and ")))
+    Fault::new("rejects the client credentials", format!("check {}", settings.join(" and ")))
 }
 
 /// Describes a response that could be read only in part or made no sense.
@@ -345,11 +348,11 @@ fn unusable(unavailable: &Unavailable, provider: &Provider, setting: &str) -> Fa
     match unavailable.class {
         Class::ClientAuthentication => client_rejected(provider),
         Class::NotIntrospection => Fault::new(
-            "does not answer as token introspection does",
+            "does not respond like a token introspection endpoint",
             format!("correct {setting} or {}", provider.setting("preset")),
         ),
-        Class::ErrorIn200 => Fault::new("says that it fails", "see what the provider says of its state"),
-        _ => Fault::new(format!("gives no usable answer ({})", unavailable.class()), correct(setting)),
+        Class::ErrorIn200 => Fault::new("reports an error of its own", "see the provider's status page"),
+        _ => Fault::new(format!("returns an unusable response ({})", unavailable.class()), correct(setting)),
     }
 }
 
@@ -364,7 +367,7 @@ async fn document(response: Response, types: &[&str], setting: &str) -> Result<O
         if html {
             html_page(setting)
         } else {
-            Fault::new(format!("make no document ({class})"), correct(setting))
+            Fault::new(format!("is not a valid document ({class})"), correct(setting))
         }
     })
 }
@@ -377,27 +380,31 @@ fn unexpected(response: &Response, setting: &str) -> Fault {
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         let elsewhere = location.and_then(|location| Url::parse(location).ok());
         let host = elsewhere.as_ref().and_then(Url::host_str).unwrap_or("the same host");
-        let remedy = format!("set {setting} to the address that it leads to; no redirect is followed");
+        let remedy =
+            format!("set {setting} to the target of the redirect, because redirects are not followed");
         return Fault::new(format!("redirects to {host} ({code})"), remedy);
     }
     match code {
         403 => Fault::new(
-            "answers 403",
-            format!("correct {setting}, or have the provider admit this machine's address"),
+            "responds with 403",
+            format!("correct {setting}, or allow this machine's IP address at the provider"),
         ),
-        429 => Fault::new("answers 429: too many calls", "try again later, and see what the provider allows"),
+        429 => Fault::new(
+            "responds with 429 (too many requests)",
+            "try again later, and check the provider's limits",
+        ),
         200 if answer::has_media_type(response, HTML) => html_page(setting),
-        200 => Fault::new("answers with something else than JSON", correct(setting)),
+        200 => Fault::new("does not respond with JSON", correct(setting)),
         500..=599 => Fault::new(
             format!("fails ({code})"),
-            format!("see what the provider says of its state, or check {setting}"),
+            format!("see the provider's status page, or check {setting}"),
         ),
-        _ => Fault::new(format!("answers {code}"), correct(setting)),
+        _ => Fault::new(format!("responds with {code}"), correct(setting)),
     }
 }
 
 fn html_page(setting: &str) -> Fault {
-    Fault::new("answers with an HTML page", correct(setting))
+    Fault::new("responds with an HTML page", correct(setting))
 }
 
 fn correct(setting: &str) -> String {

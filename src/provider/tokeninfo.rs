@@ -18,7 +18,7 @@ use crate::domain::json::Object;
 use crate::domain::refusal::{Reason, Refusal};
 
 /// The likely reason for which an introspection endpoint forbids the request.
-pub(super) const CONFIDENTIAL: &str = "introspection takes a confidential client, with a secret of its own";
+pub(super) const CONFIDENTIAL: &str = "introspection requires a confidential client with its own secret";
 
 /// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
 /// longer one.
@@ -123,7 +123,7 @@ fn intended_client<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
 }
 
 fn refused() -> Failure {
-    Failure::Final(Refusal::new(Reason::InvalidToken, "the provider does not accept the token").into())
+    Failure::Final(Refusal::new(Reason::InvalidToken, "the provider rejected the token").into())
 }
 
 async fn claims(response: Response) -> Result<Object, Failure> {

@@ -169,8 +169,8 @@ impl Provider {
             self.upstream.without_email.call_once(|| {
                 tracing::warn!(
                     provider = self.settings.name,
-                    "its id_token has no `email`, so users have none and staff are not known; let the app ask for \
-                     the scope `email`, and have the provider put `email` and `email_verified` into the id_token"
+                    "the id_token has no `email`, so the user has no e-mail address and staff cannot be recognised; request the \
+                     scope `email` in the app, and configure the provider to add `email` and `email_verified` to the id_token"
                 );
             });
         }

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Erases these traces for a limited time. The deletion is already committed, so an error is only logged.
 pub(crate) async fn begin(pool: &PgPool, traces: &Traces) {
     if let Err(error) = while_patient(pool, traces).await {
-        tracing::warn!(%error, "erasing the traces of deleted users failed; it will be tried again");
+        tracing::warn!(%error, "erasing the data of deleted users failed and will be retried");
     }
 }
 

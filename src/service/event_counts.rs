@@ -24,7 +24,7 @@ pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
 pub async fn keep_counting(pool: PgPool) {
     while !pool.is_closed() {
         if let Err(error) = catch_up(&pool).await {
-            tracing::warn!(%error, "counting events failed; it will be tried again");
+            tracing::warn!(%error, "counting events failed and will be retried");
         }
         tokio::time::sleep(PAUSE).await;
     }

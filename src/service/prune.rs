@@ -93,7 +93,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
             Ok(Pruned { sessions, surplus_sessions, staff_sessions, events, forgotten }) => {
                 tracing::info!(sessions, surplus_sessions, staff_sessions, events, forgotten, "pruned");
             }
-            Err(error) => tracing::warn!(%error, "pruning failed; it will be tried again"),
+            Err(error) => tracing::warn!(%error, "pruning failed and will be retried"),
         }
     }
 }

@@ -59,14 +59,14 @@ async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, unrecor
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
-            tracing::warn!(lost, error = %error, "refused sign-ins could not be recorded");
+            tracing::warn!(lost, error = %error, "recording refused sign-ins failed");
             unrecorded.fetch_add(lost, Ordering::Relaxed);
             told += lost;
         }
         batch.clear();
         let dropped = unrecorded.load(Ordering::Relaxed) - told;
         if dropped > 0 {
-            tracing::warn!(dropped, "refused sign-ins were too many to record");
+            tracing::warn!(dropped, "too many refused sign-ins to record");
             told += dropped;
         }
     }

@@ -74,7 +74,7 @@ where
     F: Future<Output = Result<Vec<Option<O>>, Error>> + Send + 'static,
 {
     while tokio::spawn(lane(queue.clone(), statement.clone())).await.is_err() {
-        tracing::error!("a lane of statements panicked; another takes its place");
+        tracing::error!("a batch worker panicked and was replaced");
     }
 }
 
@@ -99,7 +99,7 @@ where
                     let _ = answer.send(result);
                 }
             }
-            Err(error) => tracing::debug!(%error, "a batch failed; its items are run one by one"),
+            Err(error) => tracing::debug!(%error, "a batch failed; its items are retried one by one"),
         }
     }
 }

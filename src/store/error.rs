@@ -8,16 +8,16 @@ use super::doubt;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A concurrent statement came first. A retry sees its result.
-    #[error("another request came first")]
+    #[error("the statement conflicted with concurrent ones")]
     Raced(#[source] Option<sqlx::Error>),
     /// The connection broke. A retry on another one may work. It is unknown if the statement took effect.
-    #[error("the connection to the database broke")]
+    #[error("the connection to the database was lost")]
     Disconnected(#[source] sqlx::Error),
     /// The database is unavailable: no connection in time, a lock held for too long, or a shutdown.
     #[error("the database is unavailable")]
     Unavailable(#[source] sqlx::Error),
     /// A bug, or a schema that differs from what the migrations create.
-    #[error("the database refused the statement")]
+    #[error("the database rejected the statement")]
     Broken(#[source] sqlx::Error),
 }
 
@@ -155,7 +155,7 @@ mod tests {
         assert!(quick.after(broke()).await.is_ok());
         let long_ago = Instant::now().checked_sub(Retries::TIMEOUT).unwrap();
         let mut slow = Retries { failures: 0, since: long_ago };
-        assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is nobody's fault");
+        assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is retried");
         assert!(slow.after(broke()).await.is_err());
     }
 }

@@ -38,7 +38,7 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
             return Ok(turn);
         }
         if !waits {
-            tracing::info!("another instance brings the schema up to date; waiting for it");
+            tracing::info!("another instance is migrating the schema; waiting for it");
         }
         waits = true;
         tokio::time::sleep(PAUSE).await;

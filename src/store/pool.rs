@@ -31,10 +31,10 @@ const fn two() -> u64 {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A setting is missing or has the wrong type.
-    #[error("the database's settings cannot be read: {0}")]
+    #[error("the database settings are invalid: {0}")]
     Settings(#[source] Box<figment::Error>),
     /// The URL cannot be parsed.
-    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` cannot be used: {0}; correct it")]
+    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it")]
     Url(#[source] sqlx::Error),
     /// The database failed.
     #[error(transparent)]
@@ -94,7 +94,7 @@ impl Settings {
         );
         if !self.is_here()? && !sealed {
             tracing::warn!(
-                "the database is on another machine and its connections may be unencrypted; add sslmode=verify-full to DATABASE_URL, and sslrootcert where the authority is your own"
+                "connections to the remote database may be unencrypted; add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority"
             );
         }
         Ok(())

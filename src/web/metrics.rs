@@ -100,50 +100,45 @@ impl Metrics {
         // Prometheus expects this name without the prefix.
         let started: Gauge = Gauge::default();
         started.set(clock::now());
-        whole.register_with_unit(
-            "process_start_time",
-            "When the program was started",
-            Unit::Seconds,
-            started,
-        );
+        whole.register_with_unit("process_start_time", "Start time of the process", Unit::Seconds, started);
         let registry = whole.sub_registry_with_prefix("vestibule");
         let in_flight = Gauge::default();
         let (requests, problems) = (Family::default(), Family::default());
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
         let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The running program", build);
-        registry.register("requests_in_flight", "Requests that have no answer yet", in_flight.clone());
+        registry.register("build", "Version of the running program", build);
+        registry.register("requests_in_flight", "Requests in progress", in_flight.clone());
         registry.register("requests", "Requests by route and status", requests.clone());
-        registry.register("problems", "Requests that failed, by error", problems.clone());
+        registry.register("problems", "Failed requests by error", problems.clone());
         registry.register_with_unit(
             "request_duration",
-            "Time from a request's arrival to its answer",
+            "Time from a request's arrival to its response",
             Unit::Seconds,
             durations.clone(),
         );
         registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
         registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
-        registry.register("rate_limited", "Requests refused for coming too often", limited.clone());
+        registry.register("rate_limited", "Requests refused by a rate limit", limited.clone());
         registry.register_with_unit(
             "database_wait",
-            "Time until a connection to the database was to be had",
+            "Time until a database connection was acquired",
             Unit::Seconds,
             database.waits.clone(),
         );
         registry.register_with_unit(
             "database_statement",
-            "Time that statements took in the database and on the way",
+            "Time of database statements, including the network",
             Unit::Seconds,
             database.statements.clone(),
         );
         registry.register_with_unit(
             "batch_wait",
-            "Time that the first of some sign-ins or refreshes waited for their statement",
+            "Time that the first sign-in or refresh of a batch waited for its statement",
             Unit::Seconds,
             database.queue.clone(),
         );
-        registry.register("batch_size", "Sign-ins or refreshes of one statement", database.batches.clone());
+        registry.register("batch_size", "Sign-ins or refreshes per statement", database.batches.clone());
         registry.register_collector(Box::new(Pools(pools)));
         registry.register_collector(Box::new(Keys(keys)));
         let names = providers.names();

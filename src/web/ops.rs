@@ -159,7 +159,7 @@ impl ErrorResponses for Observer {
     tag = "Operation",
     responses((status = 200, description = "The metrics.", body = String,
                content_type = "application/openmetrics-text",
-               example = "# HELP vestibule_build The running program.\n…\n# EOF\n"), Problems<Observer>),
+               example = "# HELP vestibule_build Version of the running program.\n…\n# EOF\n"), Problems<Observer>),
 )]
 #[get("/metrics")]
 fn metrics(_observer: Observer, metrics: &State<Metrics>) -> Result<(ContentType, String), Status> {

@@ -188,7 +188,10 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
     assert!(said.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{said}");
     let output = instance.run(&["check"]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("wrong  pooler: mixes up prepared statements; use PgBouncer 1.21"), "{said}");
+    assert!(
+        said.contains("wrong  pooler: mixes up the prepared statements of its clients; use PgBouncer 1.21"),
+        "{said}"
+    );
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
     assert_eq!(database.count(tables).await, 0, "nothing was touched");
 }
@@ -203,7 +206,7 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
     assert!(instance.said().contains("ALTER ROLE"), "{}", instance.said());
     let output = instance.run(&["check"]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("warn   pooler: drops the service's time limits; set them"), "{said}");
+    assert!(said.contains("warn   pooler: drops the service's timeouts; set them"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,11 @@ pub(in crate::config) fn read_named(
 ) -> Result<Provider, Error> {
     let reader = Reader { figment, key, name, name_key: "" };
     if raw.name.is_some() {
-        return Err(reader.error("name", "is set twice", "the section's own name is the provider's"));
+        return Err(reader.error(
+            "name",
+            "is set twice",
+            "remove it, because the section's name is the provider's name",
+        ));
     }
     reader.read(raw)
 }
@@ -126,8 +130,12 @@ impl Reader<'_> {
             form: raw.nonce_form.unwrap_or(defaults.nonce.form),
         };
         if raw.clients.keys().any(|id| !client_ids.contains(id)) {
-            let remedy = "name one of `client_id` and `additional_client_ids`";
-            return Err(self.error("clients", "names what is not a client id of this provider", remedy));
+            let remedy = "use values of `client_id` and `additional_client_ids` only";
+            return Err(self.error(
+                "clients",
+                "contains a value that is not a client id of this provider",
+                remedy,
+            ));
         }
         let policy = |client: &Client| NoncePolicy {
             rule: client.nonce.unwrap_or(usual.rule),
@@ -146,7 +154,7 @@ impl Reader<'_> {
     fn token_auth(&self, raw: &Keys) -> Result<Option<ClientAuthentication>, Error> {
         if raw.token_auth == Some(ClientAuthentication::None) {
             let remedy = "set it to \"client_secret_basic\" or \"client_secret_post\"";
-            return Err(self.error("token_auth", "must name a way to send the client secret", remedy));
+            return Err(self.error("token_auth", "must be a method that sends the client secret", remedy));
         }
         Ok(raw.token_auth)
     }
@@ -154,7 +162,7 @@ impl Reader<'_> {
     fn verify_cache(&self, raw: &Keys, verify: Verify) -> Result<u32, Error> {
         let seconds = raw.verify_cache.unwrap_or(0);
         if seconds > 3600 {
-            let remedy = "set it to at most 3600s; a token that is withdrawn is accepted for so long";
+            let remedy = "set it to at most 3600s, the time for which a revoked token stays accepted";
             return Err(self.error("verify_cache", "is out of range", remedy));
         }
         if seconds > 0 && verify == Verify::Jwks {
@@ -177,11 +185,11 @@ impl Reader<'_> {
             return Err(self.error("tokeninfo_url", "is missing", "set it to the provider's endpoint"));
         }
         if signed && provider.jwks_url.is_none() && provider.discovery.is_none() {
-            return Err(self.error("jwks_url", "is missing", "set it to the address of the provider's keys"));
+            return Err(self.error("jwks_url", "is missing", "set it to the URL of the provider's keys"));
         }
         if signed && provider.token_format == Format::Any {
             let remedy = "remove it, or set `verify` to \"tokeninfo\"";
-            return Err(self.error("token_format", "must be \"jwt\" where signatures are verified", remedy));
+            return Err(self.error("token_format", "must be \"jwt\" when signatures are verified", remedy));
         }
         for (field, set, used, problem) in [
             ("tokeninfo_url", raw.tokeninfo_url.is_some(), asked, ASKED),
@@ -200,7 +208,8 @@ impl Reader<'_> {
             )
         );
         if asked && authenticates && provider.client_secret.is_none() {
-            let remedy = "set it to the secret that the provider gave this application, or `tokeninfo_auth` to \"none\"";
+            let remedy =
+                "set it to the client secret that the provider issued, or `tokeninfo_auth` to \"none\"";
             return Err(self.error("client_secret", "is missing", remedy));
         }
         Ok(())
@@ -222,7 +231,8 @@ impl Reader<'_> {
 
     /// Returns `issuer` exactly as written, and the URL of its discovery document.
     fn discovery(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<(String, Url)>, Error> {
-        const REMEDY: &str = "set it to the provider's address, such as https://id.example.com/realms/people";
+        const REMEDY: &str =
+            "set it to the provider's issuer URL, such as https://id.example.com/realms/people";
         match (&raw.issuer, defaults.issuers == Origin::Discovered) {
             (None, false) => Ok(None),
             (None, true) => Err(self.error("issuer", "is missing", REMEDY)),
@@ -231,14 +241,14 @@ impl Reader<'_> {
                 Err(self.error(
                     "issuer",
                     problem,
-                    "remove it, or set `preset`; accepted issuers go into `issuers`",
+                    "remove it, or set `preset`; list accepted issuers in `issuers`",
                 ))
             }
             (Some(issuer), true) => {
                 let url = self.url("issuer", issuer)?;
                 if url.path().ends_with(metadata::WELL_KNOWN) {
-                    let remedy = format!("remove `{}` from its end", metadata::WELL_KNOWN);
-                    return Err(self.error("issuer", "is the address of the discovery document", remedy));
+                    let remedy = format!("remove `{}` from the end", metadata::WELL_KNOWN);
+                    return Err(self.error("issuer", "is the URL of the discovery document", remedy));
                 }
                 if url.query().is_some() {
                     return Err(self.error("issuer", "must not have a query", REMEDY));
@@ -252,11 +262,7 @@ impl Reader<'_> {
         if defaults.issuers == Origin::Tenants {
             return preset::tenants(&raw.tenants).map(Some).ok_or_else(|| {
                 let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
-                self.error(
-                    "tenants",
-                    problem,
-                    "set it to the ids of the organisations whose accounts may sign in",
-                )
+                self.error("tenants", problem, "set it to the ids of the organisations that may sign in")
             });
         }
         if raw.tenants.is_empty() {
@@ -274,7 +280,9 @@ impl Reader<'_> {
             Origin::Listed(issuers) if !issuers.is_empty() => {
                 Ok(issuers.iter().map(|&issuer| issuer.to_owned()).collect())
             }
-            _ => Err(self.error("issuers", "is missing", "list what this provider puts into `iss`")),
+            _ => {
+                Err(self.error("issuers", "is missing", "list the values of `iss` in this provider's tokens"))
+            }
         }
     }
 
@@ -297,19 +305,19 @@ impl Reader<'_> {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
         let sound = (1..=32).contains(&self.name.len()) && self.name.bytes().all(plain);
         sound.then_some(()).ok_or_else(|| {
-            self.error(self.name_key, "is not a provider's name", "use 1 to 32 of a-z, 0-9, - and _")
+            self.error(self.name_key, "is not a valid provider name", "use 1 to 32 of a-z, 0-9, - and _")
         })
     }
 
     fn client_ids(&self, client_id: Option<&str>, additional: Vec<String>) -> Result<Vec<String>, Error> {
-        const REMEDY: &str = "set it to the client id that the provider gave this application";
+        const REMEDY: &str = "set it to the client id that the provider issued";
         let client_id = client_id.ok_or_else(|| self.error("client_id", "is missing", REMEDY))?;
         if client_id.is_empty() || client_id.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(self.error("client_id", "is empty or contains whitespace", REMEDY));
         }
         if client_id.contains(',') {
-            let remedy = "keep one here and list the others under additional_client_ids";
-            return Err(self.error("client_id", "has a comma in it", remedy));
+            let remedy = "keep one client id and list the others in additional_client_ids";
+            return Err(self.error("client_id", "contains a comma", remedy));
         }
         let mut ids = vec![client_id.to_owned()];
         ids.extend(additional);
@@ -322,9 +330,11 @@ impl Reader<'_> {
         file: Option<PathBuf>,
     ) -> Result<Option<Secret<String>>, Error> {
         match (secret, file) {
-            (Some(_), Some(_)) => {
-                Err(self.error("client_secret_file", "is set beside client_secret", "keep one of the two"))
-            }
+            (Some(_), Some(_)) => Err(self.error(
+                "client_secret_file",
+                "is set in addition to client_secret",
+                "remove one of them",
+            )),
             (Some(secret), None) if secret.expose().trim().is_empty() => {
                 Err(self.error("client_secret", "is empty", "set it or remove it"))
             }
@@ -347,7 +357,7 @@ impl Reader<'_> {
             return Err(self.error(field, problem, remedy));
         }
         if url.query_pairs().any(|(name, _)| name == "id_token" || name == "token") {
-            return Err(self.error(field, "must not hold an `id_token` or `token` parameter", REMEDY));
+            return Err(self.error(field, "must not have an `id_token` or `token` parameter", REMEDY));
         }
         Ok(url)
     }

@@ -109,9 +109,12 @@ impl Permit<'_> {
         match self.bulkhead.breaker.probed(self.generation, probe, Instant::now()) {
             Some(State::Open) => tracing::warn!(
                 provider = self.bulkhead.name,
-                "circuit breaker opened: the identity provider fails; it is asked again in some seconds"
+                "circuit breaker opened: calls to the identity provider are suspended"
             ),
-            Some(_) => tracing::info!(provider = self.bulkhead.name, "the identity provider answers again"),
+            Some(_) => tracing::info!(
+                provider = self.bulkhead.name,
+                "circuit breaker closed: the identity provider works again"
+            ),
             None => {}
         }
     }

@@ -213,7 +213,7 @@ impl<C: Clock + Clone> Limiters<C> {
         }
         let unlogged = self.refused.swap(0, Ordering::Relaxed).saturating_sub(LOGGED);
         if unlogged > 0 {
-            tracing::warn!(unlogged, "rate-limited requests that were not logged one by one");
+            tracing::warn!(unlogged, "rate-limited requests not logged individually");
         }
     }
 }

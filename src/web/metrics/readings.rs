@@ -20,7 +20,7 @@ pub(super) struct Pools(pub [(&'static str, PgPool); 2]);
 
 impl Collector for Pools {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Connections to the database by pool and state";
+        let help = "Database connections by pool and state";
         let mut family = encoder.encode_descriptor("database_connections", help, None, MetricType::Gauge)?;
         for (name, pool) in &self.0 {
             let size = pool.size();
@@ -30,7 +30,7 @@ impl Collector for Pools {
             }
         }
         let most = self.0.each_ref().map(|(name, pool)| (*name, pool.options().get_max_connections().into()));
-        let help = "The most connections that a pool may have";
+        let help = "Maximum number of connections of a pool";
         gauges(&mut encoder, "database_connections_max", help, "pool", &most)
     }
 }
@@ -64,11 +64,12 @@ pub(super) struct Keys(pub KeyRing);
 impl Collector for Keys {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let failures = i64::try_from(self.0.failures()).unwrap_or(i64::MAX);
-        let help = "Reloads of the signing keys that failed, since the last one that did not";
+        let help = "Failed reloads of the signing keys since the last successful one";
         gauge(&mut encoder, "signing_key_reload_failures", help, failures)?;
         let published = i64::try_from(self.0.published().len()).unwrap_or(i64::MAX);
-        gauge(&mut encoder, "signing_keys", "Signing keys that are published", published)?;
-        let help = "How far this machine's clock was ahead of the database's when the keys were last loaded";
+        gauge(&mut encoder, "signing_keys", "Published signing keys", published)?;
+        let help =
+            "Time by which this machine's clock was ahead of the database's at the last reload of the keys";
         let unit = Some(&Unit::Seconds);
         encoder
             .encode_descriptor("clock_ahead_of_database", help, unit, MetricType::Gauge)?
@@ -82,7 +83,7 @@ pub(super) struct Unrecorded(pub Arc<AtomicU64>);
 
 impl Collector for Unrecorded {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Refused sign-ins that were too many to record, or that the database did not take";
+        let help = "Refused sign-ins that could not be recorded";
         encoder
             .encode_descriptor("unrecorded_refusals", help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, u64>(&self.0.load(Ordering::Relaxed), None)
@@ -96,7 +97,7 @@ pub(super) struct Calls(pub Providers);
 impl Collector for Calls {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let stats = self.0.call_stats();
-        let help = "Calls to providers' endpoints by how they ended, or why they were not made";
+        let help = "Calls to providers' endpoints by outcome, or by the reason why none was made";
         let mut family = encoder.encode_descriptor("provider_calls", help, None, MetricType::Counter)?;
         for (provider, stats) in &stats {
             for (outcome, count) in &stats.outcomes {
@@ -104,7 +105,7 @@ impl Collector for Calls {
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
             }
         }
-        let help = "Time that providers' endpoints take";
+        let help = "Response time of providers' endpoints";
         let unit = Unit::Seconds;
         let mut family =
             encoder.encode_descriptor("provider_call_duration", help, Some(&unit), MetricType::Histogram)?;
@@ -120,7 +121,7 @@ impl Collector for Calls {
                 None,
             )?;
         }
-        let help = "Whether a provider is left alone because it fails: 0 no, 1 yes, 0.5 it is being probed";
+        let help = "State of a provider's circuit breaker: 0 closed, 1 open, 0.5 half-open";
         let mut family = encoder.encode_descriptor("provider_breaker_open", help, None, MetricType::Gauge)?;
         for (provider, stats) in &stats {
             let open = match stats.breaker {

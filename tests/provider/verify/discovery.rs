@@ -118,7 +118,7 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
     let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
     house.metadata.behave(Behaviour::Json(document));
     let provider = house.providers.get("under-test").unwrap();
-    let (longest, unnamed) = ("e".repeat(40), Some("no reason that is told by name"));
+    let (longest, unnamed) = ("e".repeat(40), Some("no known reason"));
     for (status, error, told) in [
         (401, json!({ "error": "invalid_client" }), None),
         (400, json!({ "error": "invalid_client" }), None),
@@ -149,7 +149,7 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
                 assert!(said.ends_with(&expected), "{said}");
             }
             Error::Refused(refusal) => {
-                let expected = told.map(|told| format!("the provider does not accept the code: {told}"));
+                let expected = told.map(|told| format!("the provider rejected the code: {told}"));
                 assert_eq!(refusal.log, expected, "{error}");
             }
         }

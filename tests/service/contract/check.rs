@@ -91,7 +91,7 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
         "its clock: ",
         "schema: all ",
         "signing keys: 1 can be opened",
-        "provider idp, endpoint (127.0.0.1): refuses a worthless token, as it should (400), ",
+        "provider idp, endpoint (127.0.0.1): rejects an invalid token as expected (400), ",
     ]) {
         assert!(line.starts_with(words), "{line}");
     }
@@ -110,7 +110,7 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
     };
     app.provider.behave(says(400, "invalid_grant"));
     let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
-    let line = "provider idp, staff sign-in (127.0.0.1): refuses a made-up code, as it should (400), ";
+    let line = "provider idp, staff sign-in (127.0.0.1): rejects an invalid code as expected (400), ";
     assert!(said.lines.last().unwrap().1.starts_with(line), "{:#?}", said.lines);
     assert_eq!((said.code, said.has("wrong")), (Some(0), false), "{:#?}", said.lines);
     let asked = app.provider.requests().pop().unwrap().parameters();
@@ -121,14 +121,14 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
         app.provider.behave(says(code, error));
         let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
         let wrong = said.only("wrong");
-        assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): rejects our client"), "{wrong}");
+        assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): rejects the client"), "{wrong}");
         assert!(wrong.contains("IDP_CLIENT_SECRET") && wrong.contains("IDP_TOKEN_AUTH"), "{wrong}");
     }
 
     for (behaviour, words) in [
-        (says(400, "unsupported_grant_type"), "exchanges no authorization codes"),
-        (Behaviour::Json(json!({ "id_token": "x" })), "accepts a code that was made up"),
-        (Behaviour::status(429), "answers 429: too many calls"),
+        (says(400, "unsupported_grant_type"), "does not support the authorization-code grant"),
+        (Behaviour::Json(json!({ "id_token": "x" })), "accepts an invalid code"),
+        (Behaviour::status(429), "responds with 429"),
     ] {
         app.provider.behave(behaviour);
         // For the other endpoint, which is asked before.
@@ -144,18 +144,18 @@ async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
     let elsewhere = "https://sign-in.example.com/?id_token=never-shown".to_owned();
     let page = Behaviour::body("text/html; charset=utf-8", "<!doctype html><title>Sign in</title>");
     let cases = [
-        (Behaviour::status(403), "answers 403"),
-        (Behaviour::status(404), "answers 404"),
-        (Behaviour::status(405), "answers 405"),
+        (Behaviour::status(403), "responds with 403"),
+        (Behaviour::status(404), "responds with 404"),
+        (Behaviour::status(405), "responds with 405"),
         (Behaviour::status(503), "fails (503)"),
         (page, "an HTML page"),
-        (Behaviour::body("text/plain", "no"), "something else than JSON"),
-        (Behaviour::body("application/json", "{"), "no usable answer (not_json)"),
+        (Behaviour::body("text/plain", "no"), "does not respond with JSON"),
+        (Behaviour::body("application/json", "{"), "an unusable response (not_json)"),
         (Behaviour::Redirect { code: 302, to: elsewhere }, "redirects to sign-in.example.com (302)"),
         (Behaviour::Redirect { code: 307, to: "/elsewhere".into() }, "redirects to the same host"),
-        (Behaviour::Json(claims("subject", "ada@example.com")), "accepts a token that nobody has signed"),
+        (Behaviour::Json(claims("subject", "ada@example.com")), "accepts an unsigned token"),
         (Behaviour::Json(json!({ "active": false })), "set `IDP_PRESET` / `idp.preset` to \"rfc7662\""),
-        (Behaviour::NeverAnswer, "does not answer in time"),
+        (Behaviour::NeverAnswer, "did not respond in time"),
     ];
     for (behaviour, words) in cases {
         app.provider.behave(behaviour);
@@ -169,7 +169,7 @@ async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
     }
     app.provider.behave(Behaviour::Usual);
     let said = check(&app, &[("IDP_TOKENINFO_URL", &format!("{}/nowhere", app.provider.url()))]).await;
-    assert!(said.only("wrong").contains("answers 404"), "{:#?}", said.lines);
+    assert!(said.only("wrong").contains("responds with 404"), "{:#?}", said.lines);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +178,7 @@ async fn a_provider_that_is_down_is_named_with_the_cause() {
     let said = check(&app, &[("IDP_TOKENINFO_URL", &refusing.url())]).await;
     let line = said.only("wrong");
     assert!(
-        line.contains("cannot be reached (Connection refused") && line.contains("IDP_TOKENINFO_URL"),
+        line.contains("is unreachable (Connection refused") && line.contains("IDP_TOKENINFO_URL"),
         "{line}"
     );
     assert_eq!(said.code, Some(1));
@@ -192,7 +192,7 @@ async fn a_certificate_that_nobody_vouches_for_is_told_with_its_own_remedy() {
     let said = check(&app, &[("IDP_TOKENINFO_URL", &tls.url())]).await;
     let line = said.only("wrong");
     assert!(line.contains("certificate: UnknownIssuer") && line.contains("SSL_CERT_FILE"), "{line}");
-    assert!(!line.contains("may reach") && !line.contains("IDP_TOKENINFO_URL"), "{line}");
+    assert!(!line.contains("can reach") && !line.contains("IDP_TOKENINFO_URL"), "{line}");
     assert_eq!((said.code, tls.requests()), (Some(1), 0));
 }
 
@@ -225,7 +225,10 @@ async fn a_database_that_is_down_is_named_and_providers_are_looked_at_all_the_sa
     let app = App::start().await;
     let said = check(&app, &[("DATABASE_URL", "postgres://u:hush-hush@127.0.0.1:1/v")]).await;
     let line = said.only("wrong");
-    assert!(line.starts_with("database: cannot be used") && line.contains("check DATABASE_URL"), "{line}");
+    assert!(
+        line.starts_with("database: the connection failed") && line.contains("check DATABASE_URL"),
+        "{line}"
+    );
     assert_eq!(said.code, Some(1));
     assert!(said.lines.last().unwrap().1.starts_with("provider idp"), "{:#?}", said.lines);
     let nowhere = app.database.url.replace("/test_", "/never_made_");
@@ -249,8 +252,8 @@ async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
     let last = "(SELECT max(version) FROM _sqlx_migrations)";
     let changes = [
         ("DELETE FROM _sqlx_migrations WHERE version = ", "1 of "),
-        ("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = ", "with another text"),
-        ("UPDATE _sqlx_migrations SET success = false WHERE version = ", "not to its end"),
+        ("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = ", "with different content"),
+        ("UPDATE _sqlx_migrations SET success = false WHERE version = ", "only in part"),
     ];
     for (change, words) in changes {
         let database = Database::create().await;
@@ -265,7 +268,7 @@ async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
     sqlx::query(newer).execute(&app.database.pool).await.unwrap();
     let said = check(&app, &[]).await;
     assert!(
-        said.only("wrong").contains("migration 99991231000000 is of a newer program"),
+        said.only("wrong").contains("migration 99991231000000 belongs to a newer release"),
         "{:#?}",
         said.lines
     );
@@ -300,7 +303,7 @@ async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_u
         (with_body(400, r#"{"error":"invalid_client"}"#), "client_secret"),
         (with_body(400, r#"{"error":"invalid_request"}"#), "idp.tokeninfo_url"),
         (with_body(400, r#"{"error":"unsupported_token_type"}"#), "idp.verify"),
-        (Behaviour::Json(json!({ "active": true })), "accepts a token that nobody has signed"),
+        (Behaviour::Json(json!({ "active": true })), "accepts an unsigned token"),
         (Behaviour::Json(json!({ "sub": "x" })), "idp.preset"),
     ] {
         app.provider.behave(behaviour);
@@ -356,17 +359,17 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
     assert_eq!(said.code, Some(0), "{:#?}", said.lines);
     let paths: Vec<_> = app.provider.requests().into_iter().map(|call| call.path).collect();
     assert_eq!(paths, ["/.well-known/openid-configuration", "/jwks"]);
-    assert!(said.lines.last().unwrap().1.contains("keys (127.0.0.1): hold 1 that can be used"));
+    assert!(said.lines.last().unwrap().1.contains("keys (127.0.0.1): 1 usable"));
 
     for (documents, words) in [
         (&[][..], "discovery (127.0.0.1): answers 404"),
         (
             &[&json!({ "issuer": "https://other.example" })],
-            "discovery (127.0.0.1): `issuer` is https://other.example, not the configured one",
+            "discovery (127.0.0.1): `issuer` is https://other.example, which is not the configured one",
         ),
         (&[&json!({ "issuer": issuer })], "has no `jwks_uri`"),
-        (&[&metadata], "keys (127.0.0.1): answers 404"),
-        (&[&metadata, &json!({ "keys": [] })], "keys (127.0.0.1): hold no usable key"),
+        (&[&metadata], "keys (127.0.0.1): responds with 404"),
+        (&[&metadata, &json!({ "keys": [] })], "keys (127.0.0.1): contain no usable key"),
     ] {
         answers(documents);
         let said = check(&app, &settings).await;
@@ -375,8 +378,8 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
         assert_eq!(said.code, Some(1));
     }
     for (behaviour, words) in [
-        (Behaviour::body("text/html", "<!doctype html>"), "answers with an HTML page"),
-        (Behaviour::body("application/json", "{"), "make no document (not_json)"),
+        (Behaviour::body("text/html", "<!doctype html>"), "responds with an HTML page"),
+        (Behaviour::body("application/json", "{"), "is not a valid document (not_json)"),
     ] {
         app.provider.behave_once(behaviour);
         let said = check(&app, &settings).await;

@@ -92,7 +92,7 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
     let mut browser = Browser::new(&service.url);
     for (error, told) in [
         ("invalid_scope", "idp: the provider answers with an error: invalid_scope"),
-        ("%3Csvg%3E", "idp: the provider answers with an error: no reason that is told by name"),
+        ("%3Csvg%3E", "idp: the provider answers with an error: no known reason"),
     ] {
         let state = begun(&mut browser).await;
         let answer =
@@ -129,8 +129,8 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
     let log = service.log();
     let line =
         log.lines().find(|line| line.contains("client_authentication")).unwrap_or_else(|| panic!("{log}"));
-    for words in ["idp: no usable answer", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_TOKEN_AUTH"] {
+    for words in ["idp: no usable response", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_TOKEN_AUTH"] {
         assert!(line.contains(words), "{words}: {line}");
     }
-    assert!(log.contains("idp: no usable answer from the provider: connection"), "{log}");
+    assert!(log.contains("idp: no usable response from the provider: connection"), "{log}");
 }

@@ -54,7 +54,7 @@ fn assert_sound(changes: &[(&str, &str)]) {
 }
 
 /// What a command says that gets as far as its database.
-const UNREACHABLE: [&str; 2] = ["the database cannot be used", "DATABASE_URL"];
+const UNREACHABLE: [&str; 2] = ["the connection to the database failed", "DATABASE_URL"];
 
 fn assert_fails(output: Output, changes: &[(&str, &str)], words: &[&str]) {
     let text = String::from_utf8(output.stderr).unwrap();
@@ -222,7 +222,7 @@ fn a_strange_variable_of_somebody_else_stops_nothing() {
     command.env("SOMEBODY", std::ffi::OsStr::from_bytes(b"\xff")).current_dir(env!("CARGO_TARGET_TMPDIR"));
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("the database cannot be used"), "{text}");
+    assert!(text.contains("the connection to the database failed"), "{text}");
 }
 
 #[test]
@@ -271,12 +271,12 @@ fn the_database_and_the_secret_key_may_be_in_files() {
     assert_sound(&files);
     for variable in ["DATABASE_URL", "ROCKET_SECRET_KEY"] {
         let file = format!("{variable}_FILE");
-        assert_refused(&[(&file, key)], &[&file, "is set beside", "keep one of the two"]);
+        assert_refused(&[(&file, key)], &[&file, "is set in addition to", "remove one of them"]);
         assert_refused(
             &[(variable, "-"), (&file, "/nonexistent")],
             &[&file, "cannot be read", "correct the path"],
         );
-        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty", "put the secret into it"]);
+        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty", "write the secret to it"]);
     }
     // What is in the file is judged as if it were in the variable.
     assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", key)], &["DATABASE_URL_FILE"]);

@@ -77,7 +77,7 @@ async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     .unwrap();
     appears();
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-    assert!(service.log().contains("the schema cannot be brought up to date"), "{}", service.log());
+    assert!(service.log().contains("the migration of the schema failed"), "{}", service.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +114,7 @@ async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_reque
     let turn = migrations::take_turn(&mut other).await.unwrap();
     appears();
     eventually("it waits for its turn", async || {
-        service.log().contains("another instance brings the schema up to date").then_some(())
+        service.log().contains("another instance is migrating the schema").then_some(())
     })
     .await;
     service.terminate();
@@ -141,7 +141,7 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
     let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
     assert_eq!(certificate.handshakes(), 1);
-    for words in ["the database cannot be used", "UnknownIssuer", "check DATABASE_URL"] {
+    for words in ["the connection to the database failed", "UnknownIssuer", "check DATABASE_URL"] {
         assert!(service.log().contains(words), "{words}: {}", service.log());
     }
 }
@@ -201,6 +201,6 @@ async fn a_database_that_does_not_want_us_is_not_waited_for() {
     for url in [nobody.as_str(), nowhere.as_str()] {
         let mut service = Process::start(free_port(), url, "http://127.0.0.1:1", &[]);
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-        assert!(service.log().contains("the database cannot be used"), "{}", service.log());
+        assert!(service.log().contains("the connection to the database failed"), "{}", service.log());
     }
 }

@@ -66,7 +66,7 @@ async fn a_schema_that_is_newer_than_the_program_is_refused() {
     .unwrap();
     let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
     let error = app::migrate(&config.figment).await.unwrap_err().to_string();
-    assert!(error.contains("99991231235959") && error.contains("older than the database"), "{error}");
+    assert!(error.contains("99991231235959") && error.contains("older than the schema"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,7 +58,7 @@ async fn an_operator_lists_announces_and_replaces_keys() {
     let again = keys(&app.database, SECRET, &["rotate"]).await;
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!((again.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("announced already"), "{said}");
+    assert!(said.contains("already published"), "{said}");
 
     pass(&app.database, 600).await;
     assert_eq!(names(&states(&app.database, &["list"]).await), ["verifying", "signing"]);
