@@ -5,11 +5,11 @@ use crate::app::check::{self, Line, State};
 use crate::config::{self, Config};
 
 pub(super) const HELP: &str =
-    "Each line is `ok`, `warn` or `wrong`, and says what to do. Nothing is changed, and \
-no migration applied.
-Each provider that is switched on is shown a token that nobody has signed, which it has to refuse.
+    "Each line is `ok`, `warn` or `wrong`, with a remedy. The command changes nothing and \
+applies no migration.
+It sends an unsigned token to each enabled provider, which has to reject it.
 
-Exit codes: 0 nothing is wrong (a `warn` is not), 1 something is, or the settings are.
+Exit codes: 0 no line is `wrong`, 1 a line is `wrong` or the settings are invalid.
 
 Example:
   vestibule check && systemctl restart vestibule";
@@ -21,14 +21,14 @@ pub(super) fn run() -> Result {
         let missing = crate::dev::stands_in_for(&figment).join(", ");
         if !missing.is_empty() {
             return Err(format!(
-                "this is a development build, and there is no {missing}: `vestibule serve` fills that in for as long as \
-                 it runs; there is a setup to check once it is set, or with ROCKET_PROFILE=release"
+                "this development build has no {missing}, which `vestibule serve` provides while it runs; set it, or use \
+                 ROCKET_PROFILE=release"
             )
             .into());
         }
     }
     let config = Config::read(figment)?;
-    print(&Line { subject: "settings".into(), state: State::Ok("are sound".into()) });
+    print(&Line { subject: "settings".into(), state: State::Ok("are valid".into()) });
     super::block_on(1, async move {
         let mut wrong = 0_usize;
         check::check(&config, |line| {
@@ -38,8 +38,8 @@ pub(super) fn run() -> Result {
         .await?;
         match wrong {
             0 => Ok(()),
-            1 => Err("one thing is wrong".into()),
-            several => Err(format!("{several} things are wrong").into()),
+            1 => Err("1 check failed".into()),
+            several => Err(format!("{several} checks failed").into()),
         }
     })
 }

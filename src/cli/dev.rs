@@ -20,8 +20,8 @@ pub(super) enum Command {
     Token(Token),
     /// Fill the development database with made-up users
     ///
-    /// A running server keeps running. If none is running, its database is started for this. With `DATABASE_URL`,
-    /// that database is filled. Each run adds this many users.
+    /// Each run adds this many users. The server may be running; otherwise the command starts the database. With
+    /// `DATABASE_URL`, it fills that database.
     #[command(after_help = after_help!("Example:\n  vestibule dev seed --users 1000000"))]
     Seed(Seed),
 }

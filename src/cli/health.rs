@@ -9,17 +9,18 @@ use reqwest::{Client, StatusCode};
 use super::Result;
 use crate::{causes, config};
 
-pub(super) const HELP: &str = "Example, for containers that hold no shell and no curl:
+pub(super) const HELP: &str = "Example for containers without a shell and curl:
   HEALTHCHECK CMD [\"/vestibule\", \"health\"]
 
-Exit codes: 0 it is ready, 1 it is not, or nobody answers.";
+Exit codes: 0 the service is ready, 1 it is not ready or does not respond.";
 
 /// The timeout of the request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
-    let unreadable = |_| "configuration: `address` or `port` cannot be read; `vestibule check` says why";
+    let unreadable =
+        |_| "configuration: `address` or `port` cannot be read; run `vestibule check` for the reason";
     let address = figment.extract_inner("address").map_err(unreadable)?;
     let port = figment.extract_inner("port").map_err(unreadable)?;
     let tls = figment.find_value("tls").is_ok_and(|tls| tls.as_dict().is_some());
@@ -28,10 +29,10 @@ pub(super) fn run() -> Result {
     super::block_on(1, async move {
         let (status, said) = ask(&url).await.map_err(|error| {
             let cause = causes::root(&error);
-            format!("no answer on port {port}: {cause}; is the service running here?")
+            format!("no response on port {port}: {cause}; check that the service is running on this machine")
         })?;
         println!("{said}");
-        if status == StatusCode::OK { Ok(()) } else { Err("it is not ready".into()) }
+        if status == StatusCode::OK { Ok(()) } else { Err("the service is not ready".into()) }
     })
 }
 

@@ -6,7 +6,10 @@
 /// Builds the end of a command's help: its examples and exit codes.
 macro_rules! after_help {
     ($examples:literal) => {
-        concat!($examples, "\n\nExit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")
+        concat!(
+            $examples,
+            "\n\nExit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments."
+        )
     };
 }
 
@@ -45,10 +48,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the API (also the default without a command)
+    /// Serve the API (the default command)
     #[command(after_help = after_help!("Example:\n  ROCKET_PROFILE=release vestibule serve"))]
     Serve,
-    /// Bring the database's schema up to date, and exit
+    /// Migrate the database's schema, and exit
     #[command(
         after_help = after_help!("Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")
     )]
@@ -56,14 +59,13 @@ enum Command {
     /// Check the setup: database, schema, keys and providers
     #[command(after_help = check::HELP)]
     Check,
-    /// Ask the service on this machine if it is ready
+    /// Check whether the service on this machine is ready
     #[command(after_help = health::HELP)]
     Health,
     /// Import users from CSV or JSON lines
     #[command(long_about = import::command::ABOUT, after_help = import::command::HELP)]
     Import(import::command::Import),
-    /// Delete expired sessions, old events and the traces of deleted users now (the service does so every ten
-    /// minutes)
+    /// Delete expired sessions, old events and the data of deleted users (the service does so every ten minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
     /// List and rotate the keys that sign access tokens
@@ -158,7 +160,7 @@ mod tests {
             let path = format!("{path}{}", command.get_name());
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example"), "{path} has no example");
-            assert!(help.contains("\nExit codes: 0 "), "{path} does not say how it ends");
+            assert!(help.contains("\nExit codes: 0 "), "{path} has no exit codes");
             for below in command.get_subcommands() {
                 check(below, &format!("{path} "));
             }

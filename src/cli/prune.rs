@@ -9,11 +9,11 @@ pub(super) fn run() -> Result {
     super::block_on(1, async move {
         let pruned = app::prune(&settings).await?;
         println!(
-            "{} expired sessions, {} sessions of staff, {} old events deleted",
+            "{} expired sessions, {} staff sessions and {} old events deleted",
             pruned.sessions, pruned.staff_sessions, pruned.events
         );
-        println!("{} sessions beyond session.max_per_identity deleted", pruned.surplus_sessions);
-        println!("{} events no longer name somebody who was deleted", pruned.forgotten);
+        println!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
+        println!("{} events cleared of the data of deleted users", pruned.forgotten);
         Ok(())
     })
 }

@@ -12,14 +12,14 @@ use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
 
-const LAST_ADMIN: &str = "nobody else is an admin; make another one first";
+const LAST_ADMIN: &str = "this is the only admin; add another one first";
 
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Give access to the admin pages, or change a role
     #[command(after_help = after_help!("Example:\n  vestibule staff add grace@example.com --role support"))]
     Add {
-        /// E-mail address, which the identity provider has to confirm at the sign-in
+        /// E-mail address, which the identity provider must have verified
         email: String,
         /// `support` may read and end sessions; `admin` may do everything
         #[arg(long, value_enum, default_value = "support")]
@@ -31,7 +31,7 @@ pub(super) enum Command {
         /// The member's e-mail address
         email: String,
     },
-    /// Unlink a member from the account at the identity provider; the next sign-in links a new one
+    /// Unlink a member from their account at the identity provider; the next sign-in links another one
     #[command(after_help = after_help!("Example:\n  vestibule staff reset grace@example.com"))]
     Reset {
         /// The member's e-mail address
@@ -66,7 +66,9 @@ pub(super) fn run(command: Command) -> Result {
             }
             Command::Remove { email } => {
                 match take_away(&pool, &address(&email)?, by).await? {
-                    Changed::Already => return Err("there is no such member of staff".into()),
+                    Changed::Already => {
+                        return Err("there is no member of staff with this e-mail address".into());
+                    }
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
                     // The command line may do everything, whatever the role.
                     Changed::Done | Changed::NotPermitted => {}
@@ -74,7 +76,7 @@ pub(super) fn run(command: Command) -> Result {
             }
             Command::Reset { email } => {
                 if forget_identity(&pool, &address(&email)?, by).await? != Changed::Done {
-                    return Err("there is no such member of staff".into());
+                    return Err("there is no member of staff with this e-mail address".into());
                 }
             }
             Command::List => {

@@ -44,20 +44,20 @@ pub enum Error {
     #[error(transparent)]
     Postgres(#[from] postgres::Error),
     /// The identity provider's key file holds something else.
-    #[error("`{0}` is not a key that this program made; delete it, and the next start makes a new one")]
+    #[error("`{0}` is not a key of this program; delete it, and the next start creates a new one")]
     Key(PathBuf),
     /// A file cannot be read or written.
     #[error("{0}: {1}; check the permissions of the folder")]
     File(PathBuf, #[source] std::io::Error),
     /// The development provider signs in every client, so the service must listen on this machine only.
     #[error(
-        "configuration: `ROCKET_ADDRESS` / `address` must be of this machine alone while the development identity \
-         provider is on; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
+        "configuration: `ROCKET_ADDRESS` / `address` must be a loopback address while the development identity \
+         provider is enabled; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
     )]
     Exposed,
     /// The `release` profile has no development setup.
     #[error(
-        "configuration: `ROCKET_PROFILE` is `release`, where nothing is for development; set it to `debug`"
+        "configuration: `ROCKET_PROFILE` is `release`, which has no development setup; set it to `debug`"
     )]
     Release,
 }
@@ -215,13 +215,13 @@ impl Development {
         let mint = format!("{base}{}/mint?email=ada@example.com", identity_provider::PATH);
         let stored = self.postgres.as_ref().map_or_else(String::new, |postgres| {
             let url = postgres.url(DATABASE);
-            format!("\nSee what was stored:\n\n  psql '{url}' -xc 'TABLE users' -c 'TABLE identities'\n")
+            format!("\nShow the stored rows:\n\n  psql '{url}' -xc 'TABLE users' -c 'TABLE identities'\n")
         });
         format!(
             "\nVestibule is ready. Sign in as ada@example.com:\n\n  \
              curl -sS {base}/api/v1/auth/oauth/{provider_name} -H 'Content-Type: application/json' \\\n    \
              -d \"{{\\\"id_token\\\":\\\"$(curl -sS '{mint}')\\\"}}\"\n{stored}\n\
-             Look after users, as {STAFF} again: {base}/admin\n"
+             Open the admin pages as {STAFF}: {base}/admin\n"
         )
     }
 }

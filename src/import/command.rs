@@ -24,45 +24,45 @@ const REFUSED: u8 = 3;
 /// The number of ignored columns that are shown, and of characters of each.
 const SHOWN: usize = 100;
 
-pub const ABOUT: &str = "Bring in users who existed elsewhere, from CSV or JSON lines
+pub const ABOUT: &str = "Import users of another system from CSV or JSON lines
 
-Columns of CSV, named by its first line, or members of each line's object. A row needs an `email` or an identity
-(`provider` and `subject`); all others may be missing or empty, and what has another name is ignored:
+The columns of the CSV header, or the members of each JSON object. A row needs an `email` or an identity (`provider`
+and `subject`). All others may be missing or empty, and unknown ones are ignored:
 
-  email           one bare address
+  email           an e-mail address without a name
   email_verified  true or false (default)
-  name, picture   as they are shown; a picture is an https address
+  name, picture   for display; a picture is an https URL
   created_at      such as 2024-05-31T12:00:00Z; now by default
-  id              a UUID that others know the user by; a new one by default
+  id              the user's UUID in other services; a new one by default
   disabled        true or false (default)
   provider        the name of a configured provider
-  subject         the `sub` that it gives this person
+  subject         the user's `sub` at the provider
   identities      JSON lines only: [{\"provider\": …, \"subject\": …, \"email\": …, \"email_verified\": …}, …]
 
-In CSV, somebody with several identities has several rows, with the same `id` or the same verified address. A verified
-address is taken for proved: its owner is linked to the imported user at the first sign-in. An unverified one belongs to
-whoever proves it: a user without an identity is linked to them, and one with an identity loses only the address.
+In CSV, a user with several identities has several rows with the same `id` or the same verified address. Only set
+`email_verified` if the old system verified the address: the owner of a verified address is linked to the imported
+user at the first sign-in. An unverified address belongs to whoever proves it: a user without an identity is linked
+to them, and one with an identity loses only the address.
 
-Nobody who is there already is changed, and nothing is added to anybody who has signed in. So the same file can be
-imported again: rows that are there are counted as such. That is also how to go on after an import that was
-interrupted; each row is wholly there or not at all.
+Existing users are not changed, and nothing is added to a user who has signed in. So the same file can be imported
+again, for example after an interruption: existing rows are skipped. A row is imported completely or not at all.
 
-A row that is not sound is not imported, and does not keep the others from it: its line and the reason are written
-to FILE.refused.csv, in their order. Blank lines are no rows. The schema is brought up to date first. The settings
-are those of the service, and it may be running meanwhile.";
+Invalid rows are written to FILE.refused.csv, in order and with line number and reason; all other rows are imported.
+Blank lines are skipped. The schema is migrated first. The command reads the settings of the service, which may be
+running.";
 
 pub const HELP: &str = "Examples:
   vestibule import users.csv
   zcat users.jsonl.gz | vestibule import - --format jsonl --refused refused.csv
 
-Exit codes: 0 every row is there, 1 failed (one line says why; what was imported stays), 2 wrong arguments,
-3 some rows were refused, and all others are there.";
+Exit codes: 0 all rows were imported, 1 failed (one line states the reason; imported rows stay), 2 wrong arguments,
+3 some rows were refused and all others imported.";
 
 #[derive(Args)]
 pub struct Import {
     /// The file, or `-` for standard input
     file: PathBuf,
-    /// Format of the file; by default that of its extension (`.csv`, `.jsonl`, `.ndjson`)
+    /// Format of the file; by default from its extension (`.csv`, `.jsonl`, `.ndjson`)
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// File for the list of refused rows; by default FILE.refused.csv, or standard error for standard input
@@ -82,7 +82,8 @@ impl Import {
     pub fn open(self) -> Result<OpenImport> {
         let Self { file, format, refused } = self;
         let Some(format) = format.or_else(|| Format::from_str(file.extension()?.to_str()?, true).ok()) else {
-            let unclear = "the name does not say what it is; add `--format csv` or `--format jsonl`\n";
+            let unclear =
+                "the format is not clear from the file name; add `--format csv` or `--format jsonl`\n";
             clap::Error::raw(ErrorKind::MissingRequiredArgument, unclear).exit();
         };
         if file.as_os_str() == "-" {
@@ -141,7 +142,7 @@ fn ignored(names: &[String]) -> String {
     // The names come from a file, and a terminal would obey their control characters.
     let plain = |name: &String| name.chars().filter(|c| !c.is_control()).take(SHOWN).collect::<String>();
     let names: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{}`", plain(name))).collect();
-    format!("ignored, for it has no meaning here: {}", names.join(", "))
+    format!("ignored unknown columns: {}", names.join(", "))
 }
 
 fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
@@ -150,7 +151,7 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
     let rate = *read as f64 / seconds.max(0.001);
     println!("{read} rows read in {seconds:.1} s: {rate:.0} rows/s");
     println!("{} imported: {users} users, {identities} identities", users + linked);
-    println!("{already} already there");
+    println!("{already} already existed");
     match listed {
         Some(listed) => println!("{refused} refused: {}", listed.display()),
         None => println!("{refused} refused"),

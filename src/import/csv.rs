@@ -39,7 +39,7 @@ impl<R: BufRead> Csv<R> {
             position: 0,
         };
         let unreadable = |error: RowError| Error::Header(format!("it {error}"));
-        let (_, count) = csv.record()?.ok_or_else(|| Error::Header("there is none".to_owned()))?;
+        let (_, count) = csv.record()?.ok_or_else(|| Error::Header("it is missing".to_owned()))?;
         for number in 0..count.map_err(unreadable)? {
             let name = csv.field(number).map_err(unreadable)?.trim().to_owned();
             let column = Column::from_name(&name);

@@ -37,14 +37,14 @@ const BLOCK: usize = 1 << 18;
 enum Error {
     #[error("the file cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("the refused rows cannot be written down: {0}")]
+    #[error("the refused rows cannot be written: {0}")]
     Report(#[source] io::Error),
-    #[error("the first line must name the columns: {0}; see `vestibule import --help`")]
+    #[error("the header row is invalid: {0}; see `vestibule import --help`")]
     Header(String),
-    #[error("{0}; what was imported until now stays, and the same command goes on from there")]
+    #[error("{0}; the imported rows stay, and the same command continues the import")]
     Store(#[from] store::Error),
     /// The reader panicked, which is a bug.
-    #[error("a part of the import stopped; what was imported until now stays")]
+    #[error("the import failed unexpectedly; the imported rows stay")]
     Stopped,
 }
 

@@ -84,16 +84,18 @@ pub enum RowError {
     NotUtf8,
     #[error("is longer than {0} bytes")]
     TooLong(usize),
-    #[error("has {found} fields, and the first line names {named}")]
+    #[error("has {found} fields, but the header has {named}")]
     Fields { found: usize, named: usize },
-    #[error("has a quotation mark that is never closed: everything behind it was read as part of this row")]
+    #[error(
+        "has a quotation mark that is never closed, so the rest of the file was read as part of this row"
+    )]
     Unclosed,
-    #[error("is not JSON (see its column {0})")]
+    #[error("is not JSON (column {0})")]
     NotJson(usize),
     #[error("is not a JSON object")]
     NotAnObject,
     /// Two parsers could read two different users.
-    #[error("has a member twice")]
+    #[error("has a duplicate member")]
     DuplicateMember,
     #[error("`{0}` has the wrong type")]
     Type(String),
@@ -101,39 +103,37 @@ pub enum RowError {
     Id,
     #[error("`email` is not exactly one e-mail address")]
     Email,
-    #[error("`{0}` is neither true nor false")]
+    #[error("`{0}` must be true or false")]
     Flag(&'static str),
-    #[error("`created_at` is not a time as in RFC 3339, such as 2024-05-31T12:00:00Z")]
+    #[error("`created_at` is not an RFC 3339 time such as 2024-05-31T12:00:00Z")]
     Time,
     #[error("`created_at` is in the future")]
     Future,
     /// Some programs write such a time if they know none.
-    #[error("`created_at` is before 1970; leave it empty if it is not known")]
+    #[error("`created_at` is before 1970; leave it empty if it is unknown")]
     Ancient,
-    #[error("`provider` and `subject` go together, and one of them is missing")]
+    #[error("`provider` or `subject` is missing")]
     HalfAnIdentity,
-    #[error("`provider` is not one that is configured ({0})")]
+    #[error("`provider` is not a configured provider ({0})")]
     Provider(String),
     #[error("`subject` must be 1 to 255 visible ASCII characters")]
     Subject,
-    #[error("names an identity twice")]
+    #[error("has a duplicate identity")]
     DuplicateIdentity,
     /// No sign-in could find the user.
     #[error("has neither an `email` nor a `provider` with a `subject`")]
     Nobody,
-    #[error("its `id` is that of a user with another address")]
+    #[error("its `id` belongs to a user with another e-mail address")]
     IdOfAnother,
-    #[error("its `email` is that of a user with another id")]
+    #[error("its `email` belongs to a user with another id")]
     EmailOfAnother,
     #[error("its identity belongs to another user")]
     IdentityOfAnother,
-    #[error(
-        "the user was there already and is not as an import left them; nothing is added to them by an import"
-    )]
+    #[error("the user exists and has changed since an import, so nothing is added")]
     NotOurs,
     #[error(
-        "a user with its `email` is there, and an address that is not verified joins nobody; rows of one person \
-         need one `id`, or a verified address"
+        "a user with its `email` exists, and an unverified address is not linked; give the rows of one user the \
+         same `id`, or a verified address"
     )]
     Unproven,
 }

@@ -109,7 +109,7 @@ impl Writer {
             && let Err(error) = analyze(&self.pool).await
         {
             // All rows are imported all the same, and autovacuum will analyze the tables later.
-            tracing::warn!(%error, "the planner does not know of the new users yet; run ANALYZE users, identities");
+            tracing::warn!(%error, "updating the planner's statistics failed; run ANALYZE users, identities");
         }
         self.pool.close().await;
     }

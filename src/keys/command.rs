@@ -21,9 +21,9 @@ pub enum Command {
 Example:
   vestibule keys list
 
-Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")]
+Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
     List,
-    /// Announce the next key early, or replace all keys in an emergency
+    /// Publish the next key early, or replace all keys in an emergency
     ///
     /// Running instances load the change within 30 seconds.
     #[command(after_help = "Examples:
@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")]
   vestibule keys rotate --now  replace a leaked key: all access tokens issued so far become invalid, and
                                clients have to refresh
 
-Exit codes: 0 done, 1 failed (one line says why), 2 wrong arguments.")]
+Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
     Rotate(RotateArguments),
 }
 

@@ -64,7 +64,7 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
     assert!((DRAIN..DRAIN + 7).contains(&took.as_secs()), "{took:?}");
     let health = instance.run(&["health"]);
     assert_eq!(health.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&health.stderr).contains("is the service running here?"));
+    assert!(String::from_utf8_lossy(&health.stderr).contains("check that the service is running"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

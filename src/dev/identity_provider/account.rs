@@ -23,9 +23,9 @@ pub(super) struct DevAccount {
 /// The reason why the fields do not describe an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    #[error("`email` is missing, and without it `sub` is needed")]
+    #[error("`email` or `sub` is required")]
     Missing,
-    #[error("`email` is not one e-mail address")]
+    #[error("`email` is not an e-mail address")]
     Email,
     #[error("`sub` must be 1 to 255 visible ASCII characters")]
     Subject,

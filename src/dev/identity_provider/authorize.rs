@@ -97,7 +97,7 @@ fn check<'r>(
         |why: &str| Box::new((Status::BadRequest, templates::html(TEMPLATE, json!({ "refusal": why }))));
     let request = request.map_err(|errors| refuse(&describe(&errors)))?;
     let rules = [
-        (request.client_id == provider.client_id, "`client_id` is not the one this provider knows"),
+        (request.client_id == provider.client_id, "`client_id` is not known to this provider"),
         (request.response_type == "code", "`response_type` must be code"),
         (request.scope.split(' ').any(|scope| scope == "openid"), "`scope` must contain openid"),
         (request.code_challenge_method == "S256", "`code_challenge_method` must be S256"),

@@ -17,12 +17,10 @@ pub enum Error {
     #[error("no server answers at {0}; start it with `cargo run` first")]
     NotRunning(String),
     /// Another server answers.
-    #[error(
-        "what answers at {0} is not a development build of this program; stop it, or set ROCKET_PORT to the port that `cargo run` uses"
-    )]
+    #[error("another program is listening at {0}; stop it, or set ROCKET_PORT to the port of `cargo run`")]
     Stranger(String),
     /// The provider refused the request, for this reason.
-    #[error("the development provider refuses: {0}")]
+    #[error("the development provider refused the request: {0}")]
     Refused(String),
     /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built: {0}; install the system's CA certificates")]

@@ -50,14 +50,14 @@ pub(super) fn exchange(
     form: Form<TokenRequest<'_>>,
 ) -> Result<Json<Value>, OAuthError> {
     if authorization.0 != Some(&credentials(provider)) {
-        let error = OAuthError::new("invalid_client", "the client's id or secret is wrong");
+        let error = OAuthError::new("invalid_client", "the client id or secret is wrong");
         return Err(OAuthError { status: Status::Unauthorized, ..error });
     }
     if form.grant_type != "authorization_code" {
         return Err(OAuthError::new("unsupported_grant_type", "grant_type must be authorization_code"));
     }
     let now = clock::now();
-    let grant = provider.codes.redeem(form.code, now).ok_or("the code is unknown, used or too old");
+    let grant = provider.codes.redeem(form.code, now).ok_or("the code is unknown, used or expired");
     let grant = grant.and_then(|grant| check(grant, &form));
     let Grant { account, nonce, .. } = grant.map_err(|why| OAuthError::new("invalid_grant", why))?;
     Ok(Json(json!({
@@ -78,10 +78,10 @@ fn credentials(provider: &IdentityProvider) -> String {
 /// Checks that the request has the redirect URI and the code verifier (RFC 7636 §4.6) of the authorization request.
 fn check(grant: Grant, form: &TokenRequest<'_>) -> Result<Grant, &'static str> {
     if grant.redirect_uri != form.redirect_uri {
-        return Err("redirect_uri is not the one that the code was sent to");
+        return Err("redirect_uri differs from that of the authorization request");
     }
     if grant.code_challenge != URL_SAFE_NO_PAD.encode(digest(&SHA256, form.code_verifier.as_bytes())) {
-        return Err("code_verifier does not fit code_challenge");
+        return Err("code_verifier does not match code_challenge");
     }
     Ok(grant)
 }

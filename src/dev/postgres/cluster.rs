@@ -46,7 +46,7 @@ pub(super) fn ensure(root: &Path, server: &Server, options: &Options) -> Result<
         let kept = data_dir(root, *old);
         let kept = kept.display();
         (options.progress)(&format!(
-            "the data of PostgreSQL {old} in {kept} stays untouched; the new cluster is empty"
+            "the data of PostgreSQL {old} stays in {kept}; the new cluster is empty"
         ));
     }
     (options.progress)(&format!("creating the PostgreSQL cluster in {new} (first start only) ..."));

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("{OVERRIDE} is set to {}, but {}; correct it or unset it", .0.display(), .1)]
     Override(PathBuf, String),
     /// Another program, with this process id or "unknown", runs the server of this directory.
-    #[error("{} is in use by another program (process {}); stop that one first, or give this one another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", .0.display(), .1)]
+    #[error("{} is in use by another program (process {}); stop it, or set another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", .0.display(), .1)]
     InUse(PathBuf, String),
     /// This program is root, and there is no user to run the server as.
     #[error(
@@ -31,19 +31,19 @@ pub enum Error {
     #[error("{} cannot be trusted: {}; remove it and start again", .0.display(), .1)]
     Untrusted(PathBuf, String),
     /// The cluster belongs to the first user, but the server would run as the second.
-    #[error("{} belongs to user id {}, but the server runs as user id {}; start this program as the former, or remove the directory to begin with an empty database", .0.display(), .1, .2)]
+    #[error("{} belongs to user id {}, but the server runs as user id {}; start this program as the owner, or remove the directory to start with an empty database", .0.display(), .1, .2)]
     WrongOwner(PathBuf, u32, u32),
     /// `initdb` failed to create this data directory, with this output.
-    #[error("creating the PostgreSQL cluster in {} failed: {}; correct that and start again", .0.display(), .1)]
+    #[error("creating the PostgreSQL cluster in {} failed: {}; fix the cause and start again", .0.display(), .1)]
     Initdb(PathBuf, String),
     /// The server does not accept connections. The second text is the end of its log.
     #[error("PostgreSQL did not start: {}; see {}", .1, .0.display())]
     NotStarted(PathBuf, String),
     /// A statement failed in this database, with this output of `psql`.
-    #[error("PostgreSQL refused what was asked of database {0}: {1}")]
+    #[error("PostgreSQL rejected a statement on database {0}: {1}")]
     Psql(String, String),
     /// An operation of the operating system failed. The first text is a verb that the path completes.
-    #[error("cannot {} {}: {}; check that it exists and its permissions", .0, .1.display(), .2)]
+    #[error("cannot {} {}: {}; check that it exists and is accessible", .0, .1.display(), .2)]
     Io(&'static str, PathBuf, #[source] io::Error),
 }
 
@@ -58,7 +58,7 @@ impl Error {
 pub(super) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
-        return "it wrote nothing".to_owned();
+        return "no output".to_owned();
     }
     lines[lines.len().saturating_sub(6)..].join(" | ")
 }

@@ -41,7 +41,7 @@ pub(super) fn installation(root: &Path) -> Result<Installation, Error> {
         Ok(found) if found.major >= OLDEST_MAJOR => Ok(found),
         Ok(Installation { major, .. }) => Err(Error::Override(
             dir,
-            format!("that is PostgreSQL {major}, and {OLDEST_MAJOR} is the oldest supported"),
+            format!("it contains PostgreSQL {major}, and the oldest supported version is {OLDEST_MAJOR}"),
         )),
         Err(why) => Err(Error::Override(dir, why)),
     }
@@ -83,14 +83,14 @@ fn best(mut found: Vec<Installation>, with_data: &[u32]) -> Result<Installation,
 fn examine(dir: &Path) -> Result<Installation, String> {
     let mut programs = ["postgres", "initdb", "pg_ctl"].into_iter();
     if let Some(missing) = programs.find(|program| !dir.join(program).is_file()) {
-        return Err(format!("there is no `{missing}` in it"));
+        return Err(format!("it does not contain `{missing}`"));
     }
     let output = account::plain(dir.join("postgres"))
         .arg("--version")
         .output()
         .map_err(|error| format!("its `postgres` cannot be run ({error})"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let major = major(&text).ok_or_else(|| "its `postgres` does not tell its version".to_owned())?;
+    let major = major(&text).ok_or_else(|| "the version of its `postgres` is unknown".to_owned())?;
     Ok(Installation { bin_dir: dir.to_owned(), major })
 }
 

@@ -37,7 +37,7 @@ pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) ->
     let name = format!("vestibule-{}-{:016x}", geteuid().as_raw(), hash(wanted.as_os_str()));
     let other = private(&Path::new(ELSEWHERE).join(name), geteuid().as_raw(), 0o711)?;
     progress(&format!(
-        "{} is closed to user {user}, which PostgreSQL runs as; the database is kept in {}",
+        "user {user}, which runs PostgreSQL, cannot access {}; the database is kept in {}",
         wanted.display(),
         other.display()
     ));

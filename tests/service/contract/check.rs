@@ -86,7 +86,7 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
     assert!(said.lines.iter().all(|(state, _)| state == "ok"), "{:#?}", said.lines);
     let all: Vec<_> = said.lines.iter().map(|(_, line)| line.as_str()).collect();
     for (line, words) in all.iter().zip([
-        "settings: are sound",
+        "settings: are valid",
         "database: PostgreSQL ",
         "its clock: ",
         "schema: all ",

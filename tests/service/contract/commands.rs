@@ -109,7 +109,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     let output = run(&[settings[0], ("DATABASE_URL", database)], &["staff", "list"]).await;
     kill_process(Pid::from_child(&service), Signal::TERM).unwrap();
     assert!(service.wait().unwrap().success());
-    assert!(welcome.contains("as ada@example.com again: http"), "{welcome}");
+    assert!(welcome.contains("as ada@example.com: http"), "{welcome}");
     let listed = String::from_utf8_lossy(&output.stdout);
     assert!(listed.starts_with("ada@example.com\tadmin"), "{listed} {}", said(&output));
     std::fs::remove_dir_all(&directory).unwrap();

@@ -133,7 +133,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
     let path = file("people.csv", PEOPLE);
     let ended = import(&database, &path).await;
     assert_eq!(ended.counts(), (Some(0), 6, 0, 0), "{ended:?}");
-    assert_eq!(ended.error, "ignored, for it has no meaning here: `shoe size`\n");
+    assert_eq!(ended.error, "ignored unknown columns: `shoe size`\n");
     let people = everybody(&database).await;
     assert_eq!(
         people,
@@ -163,7 +163,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
     let path = file("people.jsonl", THE_SAME_PEOPLE);
     let ended = import(&other, &path).await;
     assert_eq!(ended.counts(), (Some(0), 4, 0, 0), "{ended:?}");
-    assert_eq!(ended.error, "ignored, for it has no meaning here: `shoe size`\n");
+    assert_eq!(ended.error, "ignored unknown columns: `shoe size`\n");
     assert_eq!(everybody(&other).await, people);
     assert_eq!(import(&database, &path).await.counts(), (Some(0), 0, 4, 0));
     assert_eq!(everybody(&database).await, people);
@@ -179,11 +179,11 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     let long = "x".repeat(3 << 20);
     for (row, why) in [
         ("ada@example.com,,,", ""),
-        ("too@example.com,few", "has 2 fields, and the first line names 4"),
-        ("too@example.com,,,,many", "has 5 fields, and the first line names 4"),
+        ("too@example.com,few", "has 2 fields, but the header has 4"),
+        ("too@example.com,,,,many", "has 5 fields, but the header has 4"),
         ("\"two\nlines\"@example.com,,,", "`email` is not exactly one e-mail address"),
         (",,,", "has neither an `email` nor a `provider` with a `subject`"),
-        ("b@example.com,elsewhere,1,", "`provider` is not one that is configured (idp, second)"),
+        ("b@example.com,elsewhere,1,", "`provider` is not a configured provider (idp, second)"),
         (&long, "is longer than 1048576 bytes"),
         ("c@example.com,idp,1,", ""),
         (",idp,1,", ""),
@@ -192,7 +192,7 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
         ("E@example.com,,,00000000-0000-4000-8000-000000000001", ""),
         (
             "e@example.com,,,00000000-0000-4000-8000-000000000002",
-            "its `email` is that of a user with another id",
+            "its `email` belongs to a user with another id",
         ),
         ("\"quoted, and \"\"more\"\"@example.com\",,,", "`email` is not exactly one e-mail address"),
     ] {
@@ -209,7 +209,8 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     expected.push((line, "is not UTF-8".into()));
     expected.push((
         line + 2,
-        "has a quotation mark that is never closed: everything behind it was read as part of this row".into(),
+        "has a quotation mark that is never closed, so the rest of the file was read as part of this row"
+            .into(),
     ));
     let ended = import(&database, &file("rows.csv", rows)).await;
     assert_eq!(ended.refused, expected);
@@ -222,7 +223,7 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     let ended = import(&database, &file("contradicting.csv", rows)).await;
     assert_eq!(ended.counts(), (Some(3), 0, 0, 3), "{ended:?}");
     assert_eq!(ended.why(2), "its identity belongs to another user");
-    assert_eq!(ended.why(3), "its `id` is that of a user with another address");
+    assert_eq!(ended.why(3), "its `id` belongs to a user with another e-mail address");
     assert_eq!(ended.why(4), "its identity belongs to another user");
 
     let lines = [
@@ -245,10 +246,10 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     assert_eq!(
         told,
         [
-            "has a member twice",
-            "has a member twice",
-            "names an identity twice",
-            "is not JSON (see its column 9)",
+            "has a duplicate member",
+            "has a duplicate member",
+            "has a duplicate identity",
+            "is not JSON (column 9)",
             "is not a JSON object",
             "`email` has the wrong type",
             "`identities` has the wrong type",
@@ -337,9 +338,9 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
         assert!(ended.why(line).contains("nothing is added"), "{ended:?}");
     }
     assert_eq!(ended.why(6), "its identity belongs to another user");
-    assert_eq!(ended.why(7), "its `id` is that of a user with another address");
+    assert_eq!(ended.why(7), "its `id` belongs to a user with another e-mail address");
     for line in [11, 13, 14] {
-        assert!(ended.why(line).contains("an address that is not verified joins nobody"), "{ended:?}");
+        assert!(ended.why(line).contains("an unverified address is not linked"), "{ended:?}");
     }
     let after = everybody(&app.database).await;
     let kept = after.iter().filter(|line| before.contains(line)).count();
@@ -478,7 +479,7 @@ async fn standard_input_is_read_too_and_what_is_refused_is_said() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
     }
     for (wrong, words) in [
-        ("", "there is none"),
+        ("", "it is missing"),
         ("e-mail\na@example.com\n", "neither `email` nor"),
         ("email;name\na@example.com;A\n", "separated by commas"),
         ("email,name,email\n", "names `email` twice"),
