@@ -189,7 +189,7 @@ async fn signing_keys(config: &Config) -> Result<State, Error> {
     pool.close().await;
     Ok(match readable {
         Ok(0) => State::Ok("none yet; the first start creates one".into()),
-        Ok(number) => State::Ok(format!("{number} can be opened with `secret_key`")),
+        Ok(number) => State::Ok(format!("{number} can be decrypted with `secret_key`")),
         Err(signing_key::Error::Sealed(_)) => State::fail(
             "are encrypted with another `secret_key`",
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",

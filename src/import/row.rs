@@ -122,7 +122,7 @@ pub enum RowError {
     DuplicateIdentity,
     /// No sign-in could find the user.
     #[error("has neither an `email` nor a `provider` with a `subject`")]
-    Nobody,
+    Unidentified,
     #[error("its `id` belongs to a user with another e-mail address")]
     IdOfAnother,
     #[error("its `email` belongs to a user with another id")]
@@ -152,7 +152,7 @@ impl ImportedUser {
             return Err(RowError::DuplicateIdentity);
         }
         if email.is_none() && identities.is_empty() {
-            return Err(RowError::Nobody);
+            return Err(RowError::Unidentified);
         }
         Ok(Self {
             id: raw.get(Column::Id).map(|id| Uuid::parse_str(id).map_err(|_| RowError::Id)).transpose()?,
@@ -253,8 +253,8 @@ mod tests {
         use Column::{CreatedAt, Disabled, Email, EmailVerified, Id, Name, Picture, Provider, Subject};
         let long = "9".repeat(256);
         for (values, why) in [
-            (&[(Name, "Ada")][..], RowError::Nobody),
-            (&[(Email, "")], RowError::Nobody),
+            (&[(Name, "Ada")][..], RowError::Unidentified),
+            (&[(Email, "")], RowError::Unidentified),
             (&[(Email, "Ada <ada@example.com>")], RowError::Email),
             (&[(Email, "ada@example.com\0")], RowError::Email),
             (&[(Email, "ada@example.com"), (EmailVerified, "yes")], RowError::Flag("email_verified")),

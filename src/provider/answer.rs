@@ -81,7 +81,7 @@ pub struct Unavailable {
     pub check: Vec<Cow<'static, str>>,
     /// Seconds to wait before a retry.
     pub retry_after: u32,
-    /// True if the token may have caused it. It then says nothing of the provider.
+    /// True if the token itself may have caused the failure, so that it does not count as one of the provider.
     pub by_token: bool,
 }
 
@@ -112,7 +112,7 @@ impl Unavailable {
         Self { by_token: true, ..self }
     }
 
-    /// Returns the same of an answer about a token. One that makes no sense may be the work of whoever made the token.
+    /// Returns the same for an answer about a token. A crafted token can cause an answer that makes no sense.
     pub(super) fn about_token(self) -> Self {
         let by_token = matches!(self.class, Class::NotJson | Class::TooLarge);
         Self { by_token, ..self }

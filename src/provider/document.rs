@@ -247,7 +247,7 @@ mod tests {
 
     const NOW: i64 = 2_000_000_000;
 
-    /// A document at an address where nobody answers.
+    /// A document at a URL where no server listens.
     fn document() -> (Arc<Document<u32>>, Url) {
         let document = Document::new(client::build().unwrap(), "idp", "jwks_url", Box::new(|_| Ok(0)));
         (document, Url::parse("http://127.0.0.1:1/").unwrap())

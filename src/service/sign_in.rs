@@ -103,8 +103,8 @@ pub async fn sign_in(
         Some(signed_in) => signed_in,
         None => retrying!({
             (token, item) = new_session();
-            let person = (&item.provider, &item.claims.subject);
-            in_turn(pool, person, store::users::sign_in(pool, &item, shared.lifetimes.refresh_token))
+            let identity = (&item.provider, &item.claims.subject);
+            in_turn(pool, identity, store::users::sign_in(pool, &item, shared.lifetimes.refresh_token))
         })?
         .map_err(Error::Refused)?,
     };

@@ -18,6 +18,6 @@ use super::deadline::in_time;
 pub(crate) async fn unprepared(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin().await?) }).await };
-    // A transaction that nobody receives is rolled back. A task fails only if it panics.
+    // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
     tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))
 }

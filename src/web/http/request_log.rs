@@ -106,7 +106,7 @@ impl Fairing for RequestLog {
         {
             return;
         }
-        // A caller who may have caused it wakes nobody.
+        // A failure that the caller may have caused is not a warning.
         if status < 500 || problem.by_token {
             tracing::info!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
         } else {

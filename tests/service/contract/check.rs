@@ -90,7 +90,7 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
         "database: PostgreSQL ",
         "its clock: ",
         "schema: all ",
-        "signing keys: 1 can be opened",
+        "signing keys: 1 can be decrypted",
         "provider idp, endpoint (127.0.0.1): rejects an invalid token as expected (400), ",
     ]) {
         assert!(line.starts_with(words), "{line}");
@@ -162,7 +162,7 @@ async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
         let calls = app.provider.calls();
         let said = check(&app, &[]).await;
         let line = said.only("wrong");
-        assert_eq!((said.code, said.error.as_str()), (Some(1), "vestibule: one thing is wrong"), "{line}");
+        assert_eq!((said.code, said.error.as_str()), (Some(1), "vestibule: 1 check failed"), "{line}");
         assert!(line.contains(words) && line.contains("`IDP_TOKENINFO_URL` / `idp.tokeninfo_url`"), "{line}");
         assert!(!line.contains("never-shown"), "{line}");
         assert_eq!(app.provider.calls(), calls + 1, "{words}: asked once");
@@ -362,7 +362,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
     assert!(said.lines.last().unwrap().1.contains("keys (127.0.0.1): 1 usable"));
 
     for (documents, words) in [
-        (&[][..], "discovery (127.0.0.1): answers 404"),
+        (&[][..], "discovery (127.0.0.1): responds with 404"),
         (
             &[&json!({ "issuer": "https://other.example" })],
             "discovery (127.0.0.1): `issuer` is https://other.example, which is not the configured one",
@@ -398,7 +398,7 @@ async fn an_endpoint_for_staff_that_cannot_be_discovered_is_missed() {
         [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", &*providers), ("ROCKET_ADMIN", "{provider=other}")];
     let said = check(&app, &settings).await;
     let (state, line) = said.lines.last().unwrap();
-    let words = "provider other, staff sign-in (127.0.0.1): cannot be asked: ";
+    let words = "provider other, staff sign-in (127.0.0.1): cannot be called: ";
     assert!(state == "wrong" && line.starts_with(words), "{:#?}", said.lines);
 }
 
