@@ -1,5 +1,5 @@
 //! The metrics for Prometheus: requests, problems, sign-ins, refreshes and rate limits, and readings of the
-//! providers, the signing keys and the connection pool. No label identifies a person or an IP address.
+//! providers, the signing keys and the connection pool. No label identifies a user or an IP address.
 
 mod readings;
 

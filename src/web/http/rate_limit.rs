@@ -1,7 +1,7 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to the client's IP address or session and never to the account that is asked for, so nobody can
-//! use up another user's limit. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
+//! A counter belongs to the client's IP address or session and never to the requested account, so no caller can use
+//! up another user's limit. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
 //! nothing from the bucket, so waiting always helps.
 //!
 //! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request

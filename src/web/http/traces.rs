@@ -1,5 +1,5 @@
 //! A span for each request, and within it one for the call to the identity provider, as OpenTelemetry's semantic
-//! conventions for HTTP describe. No span identifies a person, a token, an e-mail address or an IP address.
+//! conventions for HTTP describe. No span identifies a user, a token, an e-mail address or an IP address.
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Status, TraceContextExt, TracerProvider};
