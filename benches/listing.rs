@@ -10,6 +10,7 @@ use std::env;
 use std::time::Instant;
 
 use sqlx::PgPool;
+use strum::VariantArray;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
@@ -59,11 +60,12 @@ fn filters(today: Date, providers: &[String]) -> Vec<(String, Filters)> {
     all.extend(providers.iter().map(|provider| {
         (provider.clone(), Filters { provider: Some(provider.clone()), ..Filters::default() })
     }));
-    for status in Status::ALL {
-        all.push((status.name().into(), Filters { status: Some(status), ..Filters::default() }));
+    for &status in Status::VARIANTS {
+        let name: &str = status.into();
+        all.push((name.into(), Filters { status: Some(status), ..Filters::default() }));
         let provider = Some("google".to_owned());
         all.push((
-            format!("{}, google", status.name()),
+            format!("{name}, google"),
             Filters { status: Some(status), provider, ..Filters::default() },
         ));
     }
@@ -86,15 +88,16 @@ async fn lists(pool: &PgPool) {
     measure!("providers", listing::providers(pool));
     for (name, filters) in filters(today, &providers) {
         measure!(format!("{name}: estimate"), count::estimate(pool, &filters));
-        for sort in Sort::ALL {
-            measure!(format!("{name}: {}", sort.name()), listing::page(pool, &filters, sort, None, PAGE));
+        for &sort in Sort::VARIANTS {
+            let order: &str = sort.into();
+            measure!(format!("{name}: {order}"), listing::page(pool, &filters, sort, None, PAGE));
             let deep = deep(pool, &filters, sort).await;
             let page = listing::page(pool, &filters, sort, deep.as_ref(), PAGE);
             if let Some(cursor) = page.await.unwrap().before {
                 let page = || listing::page(pool, &filters, sort, deep.as_ref(), PAGE);
-                measure!(format!("{name}: {}, deep", sort.name()), page());
+                measure!(format!("{name}: {order}, deep"), page());
                 let page = || listing::page(pool, &filters, sort, Some(&cursor), PAGE);
-                measure!(format!("{name}: {}, deep, backwards", sort.name()), page());
+                measure!(format!("{name}: {order}, deep, backwards"), page());
             }
         }
     }

@@ -67,7 +67,7 @@ impl From<&CallStats> for Now {
     fn from(stats: &CallStats) -> Self {
         Self {
             well: stats.breaker == Breaker::Closed,
-            breaker: stats.breaker.name(),
+            breaker: stats.breaker.into(),
             median: stats.percentile(50),
             slow: stats.percentile(95),
         }

@@ -41,7 +41,7 @@ impl Page {
         let context = json!({
             "page": view,
             "staff": {
-                "email": member.email, "role": member.role.name(), "is_admin": member.role == Role::Admin,
+                "email": member.email, "role": member.role.to_string(), "is_admin": member.role == Role::Admin,
                 "time_zone": member.time_zone,
             },
             "csrf": staff.csrf,

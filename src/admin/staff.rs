@@ -16,7 +16,6 @@ use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::domain::actor::{Actor, By};
 use crate::domain::email::Email;
-use crate::domain::staff::Role;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -45,7 +44,7 @@ impl Member {
         Self {
             oneself: row.email == reader,
             email: row.email,
-            role: row.role.name(),
+            role: row.role.into(),
             created_at: rfc3339(row.created_at),
             last_seen_at: row.last_seen_at.map(rfc3339),
             identity: row.identity.map(|identity| (identity.provider, identity.subject)),
@@ -115,7 +114,7 @@ async fn give(
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
     let email = whose(&form, &staff.0)?;
-    let role = form.get("role").and_then(Role::from_name).ok_or(Status::BadRequest)?;
+    let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(Status::BadRequest)?;
     let reason = form.reason()?;
     let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
     match access::give(db.pool(), &email, role, by).await? {

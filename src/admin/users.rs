@@ -6,6 +6,7 @@ pub mod store;
 
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
+use strum::VariantArray;
 
 use self::query::{ListQuery, Parameters};
 use self::store::search::{Found, search};
@@ -76,13 +77,13 @@ pub(super) struct Users {
 
 impl Users {
     fn new(asked: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
-        let statuses = Status::ALL.map(|status| Choice { value: status.name(), label: status_label(status) });
-        let sorts = Sort::ALL.map(|sort| Choice { value: sort.name(), label: sort_label(sort) });
+        let status = |status: &Status| Choice { value: status.into(), label: status_label(*status) };
+        let sort = |sort: &Sort| Choice { value: sort.into(), label: sort_label(*sort) };
         Self {
             filtered: asked.is_filtered(),
             providers,
-            statuses: statuses.into(),
-            sorts: sorts.into(),
+            statuses: Status::VARIANTS.iter().map(status).collect(),
+            sorts: Sort::VARIANTS.iter().map(sort).collect(),
             columns: columns(&asked),
             people: people.into_iter().map(Listed::from).collect(),
             count,

@@ -1,6 +1,8 @@
 //! `vestibule staff …`
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use strum::VariantNames;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
@@ -22,8 +24,8 @@ pub(super) enum Command {
         /// E-mail address, which the identity provider must have verified
         email: String,
         /// `support` may read and end sessions; `admin` may do everything
-        #[arg(long, value_enum, default_value = "support")]
-        role: RoleName,
+        #[arg(long, value_parser = roles(), default_value_t = Role::Support)]
+        role: Role,
     },
     /// Remove access, and end the member's sessions at once
     #[command(after_help = after_help!("Example:\n  vestibule staff remove grace@example.com"))]
@@ -42,10 +44,8 @@ pub(super) enum Command {
     List,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum RoleName {
-    Support,
-    Admin,
+fn roles() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::VARIANTS).try_map(|name| name.parse())
 }
 
 pub(super) fn run(command: Command) -> Result {
@@ -56,10 +56,6 @@ pub(super) fn run(command: Command) -> Result {
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
             Command::Add { email, role } => {
-                let role = match role {
-                    RoleName::Support => Role::Support,
-                    RoleName::Admin => Role::Admin,
-                };
                 if give(&pool, &address(&email)?, role, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }

@@ -47,9 +47,9 @@ impl<'a> Actor<'a> {
 
     /// Returns the role that the statement has to check, or `None` for an operator.
     #[must_use]
-    pub const fn needs(self, role: Role) -> Option<&'static str> {
+    pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
-            Self::Staff(_) => Some(role.name()),
+            Self::Staff(_) => Some(role.into()),
             Self::Operator(_) => None,
         }
     }

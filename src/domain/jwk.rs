@@ -15,8 +15,10 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The longest accepted RSA exponent, in bytes. Larger ones only make a verification slow.
 const MAX_EXPONENT: usize = 4;
 
-/// The accepted signature algorithms: neither `none` nor any with a shared secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The accepted signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2): neither `none` nor any with a shared
+/// secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     Rs256,
@@ -25,6 +27,7 @@ pub enum Algorithm {
     /// ECDSA with P-256 and SHA-256.
     Es256,
     /// Ed25519.
+    #[strum(to_string = "EdDSA", serialize = "Ed25519")]
     EdDsa,
 }
 
@@ -34,29 +37,6 @@ impl Algorithm {
 
     /// The keys that they are used with, for people.
     pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256 and Ed25519";
-
-    /// Returns the name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Ps256 => "PS256",
-            Self::Es256 => "ES256",
-            Self::EdDsa => "EdDSA",
-        }
-    }
-
-    /// Returns the algorithm of that name (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2).
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "RS256" => Some(Self::Rs256),
-            "PS256" => Some(Self::Ps256),
-            "ES256" => Some(Self::Es256),
-            "EdDSA" | "Ed25519" => Some(Self::EdDsa),
-            _ => None,
-        }
-    }
 }
 
 /// A public key with its algorithm. An RSA key that names none may be used with either padding.
@@ -132,7 +112,7 @@ impl Key {
         let bytes = |name| URL_SAFE_NO_PAD.decode(text(name)?).ok();
         let named = match text("alg") {
             None => None,
-            Some(name) => Some(Algorithm::from_name(name)?),
+            Some(name) => Some(name.parse().ok()?),
         };
         let public = match (text("kty")?, named) {
             ("RSA", named @ (None | Some(Algorithm::Rs256 | Algorithm::Ps256))) => {

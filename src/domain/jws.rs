@@ -64,7 +64,7 @@ impl<'t> Jws<'t> {
         let (header, claims) = token.unverified().ok_or(UNSIGNED)?.parts();
         let (message, signature) = token.signed().ok_or(UNSIGNED)?;
         let named = header.str("alg").unwrap_or_default();
-        let algorithm = Algorithm::from_name(named).ok_or_else(|| {
+        let algorithm = named.parse().map_err(|_| {
             let accepted = Algorithm::NAMES;
             refused("`alg` is not a supported algorithm").logged(format!(
                 "`alg` is {}; supported are {accepted}; configure the provider to sign id_tokens with one of them",
@@ -116,7 +116,7 @@ impl<'t> Jws<'t> {
             (true, Some(_)) => Err(refused("the signature is invalid").into()),
             (false, _) => {
                 let refusal = refused("`alg` does not match the key's algorithm");
-                let named = self.algorithm.name();
+                let named = self.algorithm;
                 let log =
                     format!("`alg` is {named}, but the provider publishes the key for another algorithm");
                 Err(refusal.logged(log).into())

@@ -1,9 +1,18 @@
 //! The reasons why a sign-in is refused: the closed list that errors, events and pages share.
 
-use std::fmt;
-
 /// A refusal that the client can act on. Each has one name in responses, events and logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// The `id_token` is malformed, unsigned, refused by the provider, or lacks a required claim.
     InvalidToken,
@@ -29,55 +38,6 @@ pub enum Reason {
     EmailNotVerified,
     /// The provider gave no usable e-mail address, and its settings require one.
     EmailMissing,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 12] = [
-        Self::InvalidToken,
-        Self::TokenExpired,
-        Self::IssuerMismatch,
-        Self::AudienceMismatch,
-        Self::NonceMismatch,
-        Self::DomainNotAllowed,
-        Self::UserDisabled,
-        Self::UserNotFound,
-        Self::IdentityConflict,
-        Self::LinkRequired,
-        Self::EmailNotVerified,
-        Self::EmailMissing,
-    ];
-
-    /// Returns the name in responses, events and logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InvalidToken => "invalid_token",
-            Self::TokenExpired => "token_expired",
-            Self::IssuerMismatch => "issuer_mismatch",
-            Self::AudienceMismatch => "audience_mismatch",
-            Self::NonceMismatch => "nonce_mismatch",
-            Self::DomainNotAllowed => "domain_not_allowed",
-            Self::UserDisabled => "user_disabled",
-            Self::UserNotFound => "user_not_found",
-            Self::IdentityConflict => "identity_conflict",
-            Self::LinkRequired => "link_required",
-            Self::EmailNotVerified => "email_not_verified",
-            Self::EmailMissing => "email_missing",
-        }
-    }
-
-    /// Returns the reason of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// A reason, with the check that failed in words that reveal nothing.

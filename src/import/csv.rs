@@ -42,7 +42,7 @@ impl<R: BufRead> Csv<R> {
         let (_, count) = csv.record()?.ok_or_else(|| Error::Header("it is missing".to_owned()))?;
         for number in 0..count.map_err(unreadable)? {
             let name = csv.field(number).map_err(unreadable)?.trim().to_owned();
-            let column = Column::from_name(&name);
+            let column: Option<Column> = name.parse().ok();
             if column.is_none() {
                 csv.ignored.push(name);
             } else if csv.columns.contains(&column) {

@@ -65,7 +65,7 @@ impl<R: BufRead> JsonLines<R> {
         })?;
         let mut raw = RawRow::default();
         for (name, value) in object.members() {
-            if let Some(column) = Column::from_name(name) {
+            if let Ok(column) = name.parse() {
                 set(&mut raw, name, column, value)?;
             } else if name == "identities" {
                 raw.identities = identities(value)?;
@@ -85,7 +85,7 @@ fn identities(value: &Value) -> Result<Vec<RawRow<'_>>, RowError> {
         let mut raw = RawRow::default();
         for (name, value) in value.as_object().ok_or_else(wrong)? {
             use Column::{Email, EmailVerified, Provider, Subject};
-            if let Some(column @ (Provider | Subject | Email | EmailVerified)) = Column::from_name(name) {
+            if let Ok(column @ (Provider | Subject | Email | EmailVerified)) = name.parse() {
                 set(&mut raw, name, column, value)?;
             }
         }

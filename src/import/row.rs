@@ -3,9 +3,6 @@
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -48,8 +45,8 @@ pub struct Identity {
 }
 
 /// The columns of CSV, which are also the members of a JSON object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Column {
     Id,
     Email,
@@ -211,13 +208,6 @@ fn identity(
     let email = own.or_else(|| email.cloned());
     let email_verified = verified && email.is_some();
     Ok(Identity { provider: provider.to_owned(), subject: subject.to_owned(), email, email_verified })
-}
-
-impl Column {
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name: StrDeserializer<'_, Error> = name.into_deserializer();
-        Self::deserialize(name).ok()
-    }
 }
 
 impl<'a> RawRow<'a> {

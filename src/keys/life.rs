@@ -19,7 +19,8 @@ pub struct KeyLife {
 }
 
 /// The state of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum KeyState {
     /// Published, but not yet signing, so that verifiers have it when it begins to sign.
     Next,
@@ -38,18 +39,6 @@ impl KeyState {
     #[must_use]
     pub const fn is_published(self) -> bool {
         matches!(self, Self::Next | Self::Signing | Self::Verifying)
-    }
-
-    /// Returns the state in one word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Next => "next",
-            Self::Signing => "signing",
-            Self::Verifying => "verifying",
-            Self::Retired => "retired",
-            Self::Expired => "expired",
-        }
     }
 }
 

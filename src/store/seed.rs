@@ -3,12 +3,13 @@
 use std::fmt::Display;
 
 use sqlx::{Connection, PgPool};
+use strum::VariantArray;
 
 use super::Error;
 use super::copy::Rows;
 
-/// A table to fill; parents precede children.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A table to fill; referenced ones precede those that refer to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 #[expect(missing_docs, reason = "they are the tables")]
 pub enum Table {
     Users,
@@ -18,9 +19,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// All tables, referenced ones first.
-    pub const ALL: [Self; 4] = [Self::Users, Self::Identities, Self::Sessions, Self::Events];
-
     /// Returns the `COPY` statement, with columns in the order of the values of [`Batch::push`].
     const fn copy(self) -> &'static str {
         match self {
@@ -50,8 +48,8 @@ impl Table {
 /// A few thousand rows that refer only to each other.
 #[derive(Debug, Default)]
 pub struct Batch {
-    tables: [Rows; Table::ALL.len()],
-    rows: [usize; Table::ALL.len()],
+    tables: [Rows; Table::VARIANTS.len()],
+    rows: [usize; Table::VARIANTS.len()],
 }
 
 impl Batch {
@@ -75,7 +73,7 @@ impl Batch {
 pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
-    for table in Table::ALL {
+    for &table in Table::VARIANTS {
         batch.tables[table as usize].send(&mut transaction, table.copy()).await?;
     }
     Ok(transaction.commit().await?)

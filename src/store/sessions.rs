@@ -59,8 +59,9 @@ pub struct Refreshed {
     pub refresh_expires_in: u32,
 }
 
-/// The reason why a refresh was refused. Clients are not told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reason why a refresh was refused, by its name in logs and metrics. Clients are not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum NotRefreshed {
     /// The token is unknown, or its session was deleted.
     Unknown,
@@ -72,24 +73,6 @@ pub enum NotRefreshed {
     Expired,
     /// The token had been used before. The session has now been ended.
     Replayed,
-}
-
-impl NotRefreshed {
-    /// All reasons.
-    pub const ALL: [Self; 5] =
-        [Self::Unknown, Self::Ended, Self::UserDisabled, Self::Expired, Self::Replayed];
-
-    /// Returns the name in logs and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Ended => "ended",
-            Self::UserDisabled => "user_disabled",
-            Self::Expired => "expired",
-            Self::Replayed => "replayed",
-        }
-    }
 }
 
 /// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
@@ -212,8 +195,9 @@ pub async fn by_refresh_token(
     Ok(session.fetch_optional(pool).await?)
 }
 
-/// The sessions of a user to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The sessions of a user to end, by its name on the wire and in events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Scope {
     /// The current session.
     Local,
@@ -221,18 +205,6 @@ pub enum Scope {
     Others,
     /// All sessions.
     Global,
-}
-
-impl Scope {
-    /// Returns the name on the wire and in events.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Others => "others",
-            Self::Global => "global",
-        }
-    }
 }
 
 /// Ends sessions of the user of `session`, and returns their number.
@@ -246,7 +218,7 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
         scope != Scope::Others,
         scope != Scope::Local,
         Uuid::now_v7(),
-        scope.name(),
+        <&str>::from(scope),
         origin.ip as _,
         origin.user_agent,
         origin.request_id,

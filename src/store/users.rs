@@ -184,7 +184,7 @@ pub async fn sign_in_new(
 /// Nothing was written; see [`Error`].
 pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<SignedIn, Reason>, Error> {
     let name =
-        |verdict: Result<(), Reason>, allowed: &'static str| verdict.map_or_else(Reason::name, |()| allowed);
+        |verdict: Result<(), Reason>, allowed: &'static str| verdict.map_or_else(Into::into, |()| allowed);
     let row = sqlx::query_file!(
         "src/store/sign_in.sql",
         item.provider,
@@ -219,7 +219,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         "signed_in" => Outcome::SignedIn,
         "raced" => return Err(Error::Raced(None)),
         refused => {
-            return Ok(Err(Reason::from_name(refused).ok_or_else(|| Error::unexpected(refused))?));
+            return Ok(Err(refused.parse().map_err(|_| Error::unexpected(refused))?));
         }
     };
     let user = row.user_id.zip(row.email_verified).zip(row.created_at);

@@ -156,7 +156,7 @@ impl Metrics {
         for error in ErrorCode::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&ErrorLabels { error }));
         }
-        for outcome in NotRefreshed::ALL.map(NotRefreshed::name).into_iter().chain([ROTATED]) {
+        for outcome in NotRefreshed::VARIANTS.iter().map(Into::into).chain([ROTATED]) {
             drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
         }
         for provider in providers {
@@ -236,5 +236,5 @@ fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
 
 fn refresh(problem: Option<&Problem>) -> &'static str {
     let Some(problem) = problem else { return ROTATED };
-    problem.not_refreshed.map_or(problem.kind.entry().error, NotRefreshed::name)
+    problem.not_refreshed.map_or(problem.kind.entry().error, Into::into)
 }

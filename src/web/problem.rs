@@ -209,7 +209,7 @@ impl From<service::refresh::Error> for Problem {
             Error::Refused(why) => {
                 let detail =
                     "the refresh token is unknown, expired or already used, or its session has ended";
-                let problem = Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.name());
+                let problem = Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.to_string());
                 Self { not_refreshed: Some(why), ..problem }
             }
             Error::Store(error) => error.into(),

@@ -83,7 +83,7 @@ pub async fn sign_in(
         provider: &provider.name,
         subject: &claims.subject,
         unproven: match (claims.email_verified, authoritative) {
-            (false, _) => Some(Reason::EmailNotVerified.name()),
+            (false, _) => Some(Reason::EmailNotVerified.into()),
             (true, false) => Some("not_authoritative"),
             (true, true) => None,
         },

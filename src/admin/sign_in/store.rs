@@ -56,7 +56,7 @@ impl TryFrom<Stored> for StaffRow {
         Ok(Self {
             id: row.id,
             email: row.email,
-            role: Role::from_name(&row.role).ok_or_else(|| Error::unexpected(&row.role))?,
+            role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
             created_at: row.created_at,
             last_seen_at: row.last_seen_at,
             time_zone: row.time_zone,

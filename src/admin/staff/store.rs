@@ -29,6 +29,7 @@ pub enum Changed {
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<Changed, Error> {
+    let role: &str = role.into();
     // It locks the other admins, including the actor, so that two of them cannot demote each other.
     let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
@@ -55,7 +56,7 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
                   (SELECT role FROM before) AS "before?""#,
         Uuid::now_v7(),
         email,
-        role.name(),
+        role,
         Uuid::now_v7(),
         by.actor.name(),
         by.reason,
@@ -68,7 +69,7 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
     Ok(match row.before {
         _ if row.done => Changed::Done,
         _ if !row.permitted => Changed::NotPermitted,
-        Some(before) if before == role.name() => Changed::Already,
+        Some(before) if before == role => Changed::Already,
         _ => Changed::LastAdmin,
     })
 }

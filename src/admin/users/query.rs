@@ -41,19 +41,19 @@ impl Parameters<'_> {
         ListQuery {
             q: tidy(self.q),
             provider: tidy(self.provider),
-            status: self.status.and_then(Status::from_name).map_or("", Status::name),
+            status: self.status.and_then(|name| name.parse().ok()).map_or("", |status: Status| status.into()),
             created_from: tidy(self.created_from),
             created_to: tidy(self.created_to),
             seen_from: tidy(self.seen_from),
             seen_to: tidy(self.seen_to),
-            sort: self.sort.and_then(Sort::from_name).unwrap_or_default().name(),
+            sort: self.sort.and_then(|name| name.parse::<Sort>().ok()).unwrap_or_default().into(),
         }
     }
 }
 
 impl ListQuery {
     pub fn sort(&self) -> Sort {
-        Sort::from_name(self.sort).unwrap_or_default()
+        self.sort.parse().unwrap_or_default()
     }
 
     /// Returns `true` if a field beside the search and the order is filled in.
@@ -64,7 +64,7 @@ impl ListQuery {
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
         Ok(Filters {
             provider: read(&self.provider, |name| Some(name.to_owned()))?,
-            status: Status::from_name(self.status),
+            status: self.status.parse().ok(),
             created: Times {
                 from: read(&self.created_from, |day| begin_of(day, zone))?,
                 to: read(&self.created_to, |day| end_of(day, zone))?,
@@ -98,7 +98,7 @@ impl ListQuery {
     fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.fields() {
-            let value = if name == "sort" { sort.name() } else { value };
+            let value = if name == "sort" { sort.into() } else { value };
             if !value.is_empty() && (name != "sort" || sort != Sort::default()) {
                 query.append_pair(name, value);
             }
@@ -125,12 +125,12 @@ impl ListQuery {
         Self {
             q: q.to_owned(),
             provider: text(),
-            status: Status::Disabled.name(),
+            status: Status::Disabled.into(),
             created_from: text(),
             created_to: text(),
             seen_from: text(),
             seen_to: text(),
-            sort: Sort::Email.name(),
+            sort: Sort::Email.into(),
         }
     }
 }

@@ -51,9 +51,22 @@ pub struct ListedUser {
 const COLUMNS: &str = "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
     ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers";
 
-/// A sort order of users. It is total: users with equal keys are ordered by id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by id.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Sort {
     /// Newest accounts first, by id, since ids grow with time.
     #[default]
@@ -69,27 +82,6 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// All sort orders.
-    pub const ALL: [Self; 5] = [Self::Newest, Self::Oldest, Self::LastSeen, Self::Email, Self::Name];
-
-    /// Returns the name in URLs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Newest => "newest",
-            Self::Oldest => "oldest",
-            Self::LastSeen => "last_seen",
-            Self::Email => "email",
-            Self::Name => "name",
-        }
-    }
-
-    /// Returns the sort order of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|sort| sort.name() == name)
-    }
-
     /// Returns the expression to sort by before the id. Each has an index.
     const fn key(self) -> Option<&'static str> {
         match self {

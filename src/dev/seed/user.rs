@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use strum::VariantArray;
 use uuid::Uuid;
 
 use super::names::{self, DEVICES, DOMAINS, Name};
@@ -314,7 +315,7 @@ fn refusal(rng: &mut Rng) -> Reason {
         }
         left -= percent;
     }
-    *rng.one_of(&Reason::ALL)
+    *rng.one_of(Reason::VARIANTS)
 }
 
 /// Returns an IP address for documentation (RFC 3849, RFC 5737).

@@ -24,7 +24,8 @@ const OPEN: Duration = Duration::from_secs(4);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The state of the breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum State {
     /// All calls are made.
     #[default]
@@ -33,18 +34,6 @@ pub enum State {
     Open,
     /// One call is made, and it is under way.
     HalfOpen,
-}
-
-impl State {
-    /// Returns the name in logs and on pages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half-open",
-        }
-    }
 }
 
 /// The result of a call.

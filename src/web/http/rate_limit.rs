@@ -8,6 +8,7 @@
 //! keeps it for one share of a minute. Ten thousand requests a second from as many addresses leave some hundred
 //! thousand keys of about 50 bytes between two sweeps.
 
+use std::array;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
+use strum::VariantArray;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
@@ -30,8 +32,9 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// The number of refusals between two sweeps that get their own log line.
 const LOGGED: u32 = 100;
 
-/// The limits, each counted separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The limits, each counted separately, by their names in `RateLimit-Policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Policy {
     /// Sign-ins from an IP address.
     SignIn,
@@ -43,12 +46,6 @@ pub enum Policy {
     StaffPages,
     /// Sign-ins of staff from an IP address.
     StaffSignIn,
-}
-
-impl Policy {
-    /// All policies, in the order of their counters.
-    pub const ALL: [Self; 5] =
-        [Self::SignIn, Self::Refresh, Self::Session, Self::StaffPages, Self::StaffSignIn];
 }
 
 /// The key under which requests are counted together.
@@ -100,7 +97,7 @@ pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>)
 #[derive(Debug)]
 struct Limiters<C: Clock + Clone> {
     /// One limiter for each [`Policy`], in its order.
-    by_policy: [Limiter<C>; Policy::ALL.len()],
+    by_policy: [Limiter<C>; Policy::VARIANTS.len()],
     /// The number of refusals since the last sweep.
     refused: AtomicU32,
 }
@@ -146,20 +143,22 @@ impl<C: Clock + Clone> RateLimits<C> {
         let buckets = |per_minute| {
             RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone()).with_middleware()
         };
-        let limiter = |name, per_minute: NonZeroU32| Limiter {
-            buckets: buckets(per_minute),
-            sites: buckets(per_minute.saturating_mul(KEYS_OF_A_SITE)),
-            share: 60_u32.div_ceil(per_minute.get()),
-            field: format!("\"{name}\";q={per_minute};w=60"),
+        let limiter = |policy| {
+            let per_minute = match policy {
+                Policy::SignIn | Policy::StaffSignIn => settings.sign_in_per_minute,
+                Policy::Refresh => settings.refresh_per_minute,
+                Policy::Session => settings.session_per_minute,
+                Policy::StaffPages => settings.staff_pages_per_minute,
+            };
+            Limiter {
+                buckets: buckets(per_minute),
+                sites: buckets(per_minute.saturating_mul(KEYS_OF_A_SITE)),
+                share: 60_u32.div_ceil(per_minute.get()),
+                field: format!("\"{policy}\";q={per_minute};w=60"),
+            }
         };
         let limiters = || Limiters {
-            by_policy: [
-                limiter("sign_in", settings.sign_in_per_minute),
-                limiter("refresh", settings.refresh_per_minute),
-                limiter("session", settings.session_per_minute),
-                limiter("staff_pages", settings.staff_pages_per_minute),
-                limiter("staff_sign_in", settings.sign_in_per_minute),
-            ],
+            by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])),
             refused: AtomicU32::new(0),
         };
         Self(settings.enabled.then(|| Arc::new(limiters())))

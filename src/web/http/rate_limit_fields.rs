@@ -8,12 +8,13 @@ use std::sync::OnceLock;
 
 use rocket::fairing::{Fairing, Info, Kind};
 use rocket::{Request, Response};
+use strum::VariantArray;
 
 use super::rate_limit::{Key, Policy, RateLimits, Standing};
 
 /// The standing of a request under each policy, kept with it for [`RateLimitFields`].
 #[derive(Debug, Default)]
-struct Standings([OnceLock<Option<Standing>>; Policy::ALL.len()]);
+struct Standings([OnceLock<Option<Standing>>; Policy::VARIANTS.len()]);
 
 /// Counts a request under a policy, but only once. Returns `None` if the limits are switched off.
 pub fn count(request: &Request<'_>, limits: &RateLimits, policy: Policy, key: Key) -> Option<Standing> {
@@ -34,7 +35,7 @@ impl Fairing for RateLimitFields {
     async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
         let Some(limits) = request.rocket().state::<RateLimits>() else { return };
         let Standings(standings) = request.local_cache(Standings::default);
-        for (policy, standing) in Policy::ALL.into_iter().zip(standings) {
+        for (&policy, standing) in Policy::VARIANTS.iter().zip(standings) {
             if let Some(Some(Standing { remaining, seconds, .. })) = standing.get()
                 && let Some(field) = limits.field(policy)
             {

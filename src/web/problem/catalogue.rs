@@ -1,6 +1,7 @@
 //! The catalogue of all errors: their names, statuses, causes and remedies.
 
 use serde::Serialize;
+use strum::VariantArray;
 
 use crate::domain::refusal::Reason;
 
@@ -56,7 +57,7 @@ impl ErrorCode {
 
     /// Returns every kind of problem, once for each name.
     pub fn all() -> impl Iterator<Item = Self> {
-        let refused = Reason::ALL.into_iter().map(Self::Refused);
+        let refused = Reason::VARIANTS.iter().map(|reason| Self::Refused(*reason));
         refused.chain([
             Self::InvalidRequest,
             Self::InvalidAccessToken,

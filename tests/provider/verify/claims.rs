@@ -563,7 +563,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                 let Err(Error::Refused(refusal)) = verdict else {
                     panic!("{} {members}: {verdict:?}", preset.name)
                 };
-                assert_eq!((refusal.reason.name(), refusal.detail), ("invalid_token", detail), "{members}");
+                assert_eq!((refusal.reason.into(), refusal.detail), ("invalid_token", detail), "{members}");
                 assert!(!unasked || house.calls() == calls, "{} {members}", preset.name);
             }
         }

@@ -151,7 +151,7 @@ pub fn opaque_of(number: usize) -> String {
 pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
     match verdict {
         Ok(_) => "accepted",
-        Err(Error::Refused(refusal)) => refusal.reason.name(),
+        Err(Error::Refused(refusal)) => refusal.reason.into(),
         Err(Error::Unavailable(_)) => "unavailable",
     }
 }

@@ -179,7 +179,7 @@ async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alo
             let Err(Error::Refused(refusal)) = provider.verify(&token, None, NOW).await else {
                 panic!("it is refused")
             };
-            assert_eq!(refusal.reason.name(), "audience_mismatch");
+            assert_eq!(refusal.reason.to_string(), "audience_mismatch");
             let log = refusal.log.clone().unwrap();
             for word in
                 [key, "4242-android.apps.googleusercontent.com", "4243-other.apps.googleusercontent.com"]

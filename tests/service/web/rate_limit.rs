@@ -8,6 +8,7 @@ use governor::clock::FakeRelativeClock;
 use rocket::local::asynchronous::Client;
 use rocket::{Request, get, routes};
 use serde_json::json;
+use strum::VariantArray;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
@@ -190,7 +191,7 @@ fn a_bucket_refills_steadily_whatever_was_refused() {
 fn every_policy_and_every_key_has_a_bucket_of_its_own() {
     let limits = RateLimits::with_clock(&settings(1), &FakeRelativeClock::default());
     let session = Uuid::now_v7();
-    for policy in Policy::ALL {
+    for &policy in Policy::VARIANTS {
         for key in [
             address("192.0.2.1"),
             address("192.0.2.2"),

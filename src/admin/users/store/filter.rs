@@ -31,8 +31,9 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// The state of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The state of a user, by its name in URLs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// Not disabled.
     Active,
@@ -43,25 +44,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Active, Self::Disabled, Self::Unverified];
-
-    /// Returns the name in URLs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-            Self::Unverified => "unverified",
-        }
-    }
-
-    /// Returns the state of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     /// Returns the condition, in the words of the partial indexes.
     const fn condition(self) -> &'static str {
         match self {
