@@ -3,6 +3,7 @@
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 
+use super::outcome;
 use super::rate_limited::admit_session;
 use crate::clock;
 use crate::domain::user::User;
@@ -98,13 +99,6 @@ impl SignedIn {
         let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
         let user = user_of(db.pool(), token.session, token.user).await?.ok_or(Challenge::Invalid)?;
         Ok(Self { token, user })
-    }
-}
-
-fn outcome<T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, ()> {
-    match result {
-        Ok(value) => Outcome::Success(value),
-        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
     }
 }
 

@@ -6,6 +6,7 @@ use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome};
 use rocket::request::Request;
 use tokio::time::timeout;
 
+use super::outcome;
 use crate::domain::json::Object;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -92,9 +93,6 @@ impl<'r> FromData<'r> for JsonBody {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        match read(request, data).await {
-            Ok(object) => Outcome::Success(Self(object)),
-            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
-        }
+        outcome(read(request, data).await.map(Self), request)
     }
 }

@@ -10,6 +10,10 @@ pub mod reauthenticated;
 pub mod sign_out_proof;
 pub mod verified_identity;
 
+use rocket::http::Status;
+use rocket::outcome::Outcome;
+use rocket::request::Request;
+
 pub use self::bearer::{Bearer, SignedIn};
 pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
@@ -18,3 +22,12 @@ pub use self::rate_limited::RateLimited;
 pub use self::reauthenticated::{NewIdentity, Reauthenticated};
 pub use self::sign_out_proof::SignOutProof;
 pub use self::verified_identity::VerifiedIdentity;
+use super::problem::Problem;
+
+/// Returns a guard's outcome, and keeps its problem with the request.
+fn outcome<T, F>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (Status, ()), F> {
+    match result {
+        Ok(value) => Outcome::Success(value),
+        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+    }
+}

@@ -8,7 +8,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
-use super::client_address;
+use super::{client_address, outcome};
 use crate::web::http::rate_limit::{Key, Policy, RateLimits};
 use crate::web::http::rate_limit_fields;
 use crate::web::openapi::problems::ErrorResponses;
@@ -77,10 +77,7 @@ impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        match admit_address::<P>(request) {
-            Ok(()) => Outcome::Success(Self(PhantomData)),
-            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
-        }
+        outcome(admit_address::<P>(request).map(|()| Self(PhantomData)), request)
     }
 }
 

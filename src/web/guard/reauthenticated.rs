@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::bearer::{self, SignedIn};
 use super::json_body::{self, JsonBody};
+use super::outcome;
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
 use crate::domain::id_token::IdToken;
@@ -123,16 +124,6 @@ impl<'r> FromData<'r> for NewIdentity<'r> {
             Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
         };
         outcome(verified.await, request)
-    }
-}
-
-fn outcome<'r, T>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<'r, T>
-where
-    T: FromData<'r, Error = ()>,
-{
-    match result {
-        Ok(value) => Outcome::Success(value),
-        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
     }
 }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::bearer::Bearer;
 use super::json_body::{self, JsonBody};
+use super::outcome;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
@@ -43,10 +44,7 @@ impl<'r> FromData<'r> for SignOutProof {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        match identify(request, data).await {
-            Ok(proof) => Outcome::Success(proof),
-            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
-        }
+        outcome(identify(request, data).await, request)
     }
 }
 

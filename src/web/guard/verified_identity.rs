@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::json_body::{self, JsonBody};
 use super::origin::ClientOrigin;
+use super::outcome;
 use crate::clock;
 use crate::config;
 use crate::domain::claims::VerifiedClaims;
@@ -81,10 +82,7 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
             let provider = provider_in_path(request)?;
             verify(request, provider, &json_body::read(request, data).await?).await
         };
-        match verified.await {
-            Ok(identity) => Outcome::Success(identity),
-            Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
-        }
+        outcome(verified.await, request)
     }
 }
 
