@@ -1,17 +1,9 @@
 //! The reasons why a sign-in is refused: the closed list that errors, events and pages share.
 
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
 /// A refusal that the client can act on. Each has one name in responses, events and logs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// The `id_token` is malformed, unsigned, refused by the provider, or lacks a required claim.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use sqlx::PgPool;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -60,7 +61,7 @@ pub struct Refreshed {
 }
 
 /// The reason why a refresh was refused, by its name in logs and metrics. Clients are not told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotRefreshed {
     /// The token is unknown, or its session was deleted.
@@ -135,11 +136,7 @@ pub async fn refresh(
             }
             // The first item ended the session, so the others find it ended.
             "replayed" if !Arc::ptr_eq(item, first) => NotRefreshed::Ended,
-            "replayed" => NotRefreshed::Replayed,
-            "ended" => NotRefreshed::Ended,
-            "user_disabled" => NotRefreshed::UserDisabled,
-            "expired" => NotRefreshed::Expired,
-            outcome => return Err(Error::unexpected(outcome)),
+            refused => refused.parse().map_err(|_| Error::unexpected(refused))?,
         };
         Ok(Some(Err(refused)))
     };
@@ -195,8 +192,8 @@ pub async fn by_refresh_token(
     Ok(session.fetch_optional(pool).await?)
 }
 
-/// The sessions of a user to end, by its name on the wire and in events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+/// The sessions of a user to end, by their name on the wire and in events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
     /// The current session.
