@@ -14,5 +14,6 @@ pub mod linking;
 pub mod metadata;
 pub mod refusal;
 pub mod secure_url;
+pub mod session;
 pub mod staff;
 pub mod user;

@@ -34,8 +34,8 @@ judged AS (
     SELECT *,
            least(now() + $11::integer * interval '1 second', created_at + $12::integer * interval '1 second') AS good_until,
            CASE
-               WHEN ended_at IS NOT NULL THEN 'ended'
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
+               WHEN ended_at IS NOT NULL THEN 'ended'
                WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
                WHEN is_parent

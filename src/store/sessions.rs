@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::domain::actor::Origin;
+use crate::domain::session::EndReason;
 use crate::domain::user::User;
 
 /// Lifetimes and periods, in seconds.
@@ -60,7 +61,7 @@ pub struct Refreshed {
     pub refresh_expires_in: u32,
 }
 
-/// The reason why a refresh was refused, by its name in logs and metrics. Clients are not told.
+/// The reason why a refresh was refused, by its name in logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotRefreshed {
@@ -74,6 +75,20 @@ pub enum NotRefreshed {
     Expired,
     /// The token had been used before. The session has now been ended.
     Replayed,
+}
+
+impl NotRefreshed {
+    /// Returns the reason as the client is told it, or `None` if its token proved nothing.
+    #[must_use]
+    pub const fn told(self) -> Option<EndReason> {
+        match self {
+            Self::Unknown => None,
+            Self::Ended => Some(EndReason::SessionEnded),
+            Self::UserDisabled => Some(EndReason::UserDisabled),
+            Self::Expired => Some(EndReason::SessionExpired),
+            Self::Replayed => Some(EndReason::RefreshTokenReused),
+        }
+    }
 }
 
 /// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
@@ -147,20 +162,57 @@ pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// Returns the user of a session, or `None` if the session has ended or the user is disabled.
+/// Returns the user of a session and the identity that it was opened with, or `None` if the session has ended or the
+/// user is disabled.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<User>, Error> {
-    let user = sqlx::query_as!(
-        User,
-        "SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at
+pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<(User, Uuid)>, Error> {
+    let row = sqlx::query!(
+        "SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, s.identity_id
          FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
          WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL",
         session,
         user,
     );
-    Ok(user.fetch_optional(pool).await?)
+    Ok(row.fetch_optional(pool).await?.map(|row| {
+        let user = User {
+            id: row.id,
+            email: row.email,
+            email_verified: row.email_verified,
+            name: row.name,
+            picture: row.picture,
+            created_at: row.created_at,
+        };
+        (user, row.identity_id)
+    }))
+}
+
+/// Returns the reason why a session of this user, which [`user_of`] no longer finds, is over. A user who is no more left
+/// an event. `None` if there is none.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Error> {
+    let reason = sqlx::query_scalar!(
+        "SELECT CASE
+                    WHEN u.disabled_at IS NOT NULL THEN 'user_disabled'
+                    WHEN u.id IS NOT NULL THEN 'session_ended'
+                    ELSE (SELECT kind FROM events
+                          WHERE user_id = $1 AND kind IN ('user_deleted', 'users_merged')
+                          ORDER BY id DESC LIMIT 1)
+                END
+         FROM (SELECT) AS asked LEFT JOIN users u ON u.id = $1",
+        user,
+    );
+    match reason.fetch_one(pool).await?.as_deref() {
+        None => Ok(None),
+        Some("user_disabled") => Ok(Some(EndReason::UserDisabled)),
+        Some("session_ended") => Ok(Some(EndReason::SessionEnded)),
+        Some("user_deleted") => Ok(Some(EndReason::UserDeleted)),
+        Some("users_merged") => Ok(Some(EndReason::UserMerged)),
+        Some(reason) => Err(Error::unexpected(reason)),
+    }
 }
 
 /// Finds the session that a refresh token belongs to, by its family secret. With `exchangeable`, the token must be

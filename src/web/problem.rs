@@ -19,6 +19,7 @@ use super::http::request_log::RequestId;
 use super::openapi::problems::any_name;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
+use crate::domain::session::EndReason;
 use crate::store::sessions::NotRefreshed;
 use crate::{causes, provider, service, store};
 
@@ -35,11 +36,13 @@ pub struct Problem {
     pub challenge: Option<&'static str>,
     /// The value of the `Allow` header.
     pub allow: Option<String>,
+    /// The reason why the session is over, if a token proved that it was the caller's.
+    pub reason: Option<EndReason>,
     /// The cause, for the log only.
     pub log: Option<String>,
     /// True if the token itself may have caused the error, so that it does not count as a failure of the provider.
     pub by_token: bool,
-    /// The reason of a refused refresh, which the client is not told.
+    /// The reason of a refused refresh, for the metrics.
     pub not_refreshed: Option<NotRefreshed>,
 }
 
@@ -53,6 +56,7 @@ impl Problem {
             retry_after: None,
             challenge: None,
             allow: None,
+            reason: None,
             log: None,
             by_token: false,
             not_refreshed: None,
@@ -63,6 +67,15 @@ impl Problem {
     #[must_use]
     pub fn logged(self, log: impl Into<String>) -> Self {
         Self { log: Some(log.into()), ..self }
+    }
+
+    /// Returns the same with the reason why the session is over, if that may be told.
+    #[must_use]
+    pub fn because(self, reason: Option<EndReason>) -> Self {
+        match reason {
+            Some(told) => Self { reason, detail: told.sentence().into(), ..self },
+            None => self,
+        }
     }
 
     /// Prefixes the logged cause with the provider's name, which neither the route nor the cause contains.
@@ -106,6 +119,10 @@ pub(super) struct Body<'a> {
     detail: &'a str,
     #[schema(schema_with = any_name)]
     error: &'a str,
+    // The errors that have it describe it.
+    #[schema(ignore)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<EndReason>,
     /// The id of the request in the service's log, equal to the `X-Request-Id` header.
     request_id: &'a str,
 }
@@ -121,6 +138,7 @@ impl<'r> Responder<'r, 'static> for Problem {
             status,
             detail: &problem.detail,
             error,
+            reason: problem.reason,
             request_id,
         };
         let json = serde_json::to_vec(&body).map_err(|_| Status::InternalServerError)?;
@@ -209,7 +227,9 @@ impl From<service::refresh::Error> for Problem {
             Error::Refused(why) => {
                 let detail =
                     "the refresh token is unknown, expired or already used, or its session has ended";
-                let problem = Self::new(ErrorCode::InvalidRefreshToken, detail).logged(why.to_string());
+                let problem = Self::new(ErrorCode::InvalidRefreshToken, detail)
+                    .because(why.told())
+                    .logged(why.to_string());
                 Self { not_refreshed: Some(why), ..problem }
             }
             Error::Store(error) => error.into(),

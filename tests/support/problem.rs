@@ -4,7 +4,7 @@ use vestibule::web::problem::{Entry, ErrorCode};
 
 use super::app::Answer;
 
-/// Members of a problem, in alphabetical order: these and no others.
+/// Members of a problem, in alphabetical order: these and no others, but for `reason`.
 const MEMBERS: [&str; 6] = ["detail", "error", "request_id", "status", "title", "type"];
 
 /// What the catalogue says of every error.
@@ -19,6 +19,7 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{text}");
     let mut members: Vec<_> = body.as_object().expect("an object").keys().map(String::as_str).collect();
     members.sort_unstable();
+    members.retain(|name| *name != "reason");
     assert_eq!(members, MEMBERS, "{text}");
     assert_eq!(body["status"], status, "{text}");
     assert_eq!(body["type"], format!("/problems/{error}"), "{text}");
@@ -26,6 +27,8 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     // What is wrong with an `id_token` is 422 where an access token is the credential.
     let beside_a_bearer = entry.status == 401 && status == 422;
     assert!(entry.status == status || beside_a_bearer, "{text}");
+    let known = |reason: &serde_json::Value| entry.reasons().iter().any(|known| *reason == known.name());
+    assert!(body.get("reason").is_none_or(known), "{text}");
     assert_eq!(&body["title"], entry.title, "{text}");
     let detail = body["detail"].as_str().unwrap_or_default();
     assert!(!detail.is_empty() && detail.len() <= 250, "{text}");

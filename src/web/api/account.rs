@@ -49,7 +49,7 @@ struct Me {
 #[get("/me")]
 async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
     let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
-    let identities = identities.into_iter().map(Identity::from).collect();
+    let identities = identities.into_iter().map(|row| Identity::new(row, signed_in.identity)).collect();
     Ok(Json(Status::Ok, Me { user: signed_in.user.into(), identities }))
 }
 
@@ -73,6 +73,7 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 )]
 #[delete("/me", data = "<who>")]
 async fn delete_me(who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
-    let deleted = account::delete(db.pool(), who.0.user.id, &origin.0).await?;
-    if deleted { Ok(Status::NoContent) } else { Err(bearer::ended()) }
+    let Reauthenticated(signed_in) = who;
+    let deleted = account::delete(db.pool(), signed_in.user.id, &origin.0).await?;
+    if deleted { Ok(Status::NoContent) } else { Err(bearer::over(db, signed_in.token).await) }
 }

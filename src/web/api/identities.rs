@@ -67,7 +67,8 @@ struct Identities {
 #[get("/me/identities")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem> {
     let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
-    Ok(Json(Status::Ok, Identities { identities: identities.into_iter().map(Identity::from).collect() }))
+    let identities = identities.into_iter().map(|row| Identity::new(row, signed_in.identity)).collect();
+    Ok(Json(Status::Ok, Identities { identities }))
 }
 
 /// Link another identity
@@ -108,12 +109,12 @@ async fn link(
     let NewIdentity { signed_in, identity } = new;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::link(db.pool(), user, session, identity.provider, &identity.claims, &origin.0).await? {
-        Linked::New(row) => Ok(Json(Status::Created, row.into())),
-        Linked::Before(row) => Ok(Json(Status::Ok, row.into())),
+        Linked::New(row) => Ok(Json(Status::Created, Identity::new(row, signed_in.identity))),
+        Linked::Before(row) => Ok(Json(Status::Ok, Identity::new(row, signed_in.identity))),
         Linked::Taken => {
             Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
         }
-        Linked::NoUser => Err(bearer::ended()),
+        Linked::NoUser => Err(bearer::over(db, signed_in.token).await),
     }
 }
 

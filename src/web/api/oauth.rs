@@ -2,6 +2,8 @@
 //! clients. Clients are public and not registered, so there is no client authentication and `client_id` is ignored.
 //! There are no scopes either, and a requested scope is ignored (RFC 6749 §3.3).
 
+use std::borrow::Cow;
+
 use rocket::http::{Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder};
@@ -67,8 +69,9 @@ struct RevocationRequest {
 #[derive(Serialize, ToSchema)]
 struct OAuthError<'a> {
     error: OAuthErrorName,
-    /// The check that failed, for developers.
-    error_description: &'a str,
+    /// The check that failed, for developers. If the refresh token proves that it was the session's, it begins with
+    /// the `reason` of `POST /api/v1/auth/refresh` and a colon.
+    error_description: Cow<'a, str>,
 }
 
 /// The error's name.
@@ -123,7 +126,11 @@ impl<'r> Responder<'r, 'static> for Failure {
         let problem = self.problem.keep(request);
         match self.name {
             Some(error) => {
-                let body = OAuthError { error, error_description: &problem.detail };
+                let error_description = match problem.reason {
+                    Some(reason) => format!("{}: {}", reason.name(), problem.detail).into(),
+                    None => Cow::Borrowed(&*problem.detail),
+                };
+                let body = OAuthError { error, error_description };
                 Json(Status::BadRequest, body).respond_to(request)
             }
             None => problem.clone().respond_to(request),

@@ -50,12 +50,15 @@ pub(super) struct Identity {
     /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// True for the identity that this session was opened with. Unlinking it ends the session.
+    current: bool,
 }
 
-impl From<IdentityRow> for Identity {
-    fn from(row: IdentityRow) -> Self {
+impl Identity {
+    /// Describes an identity in a session that was opened with `current`.
+    pub(super) fn new(row: IdentityRow, current: Uuid) -> Self {
         let IdentityRow { id, provider, subject, email, created_at } = row;
-        Self { id, provider, subject, email, created_at }
+        Self { id, provider, subject, email, created_at, current: id == current }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
+use uuid::Uuid;
 
 use super::outcome;
 use super::rate_limited::admit_session;
@@ -9,7 +10,7 @@ use crate::clock;
 use crate::domain::user::User;
 use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
-use crate::store::sessions::user_of;
+use crate::store::sessions::{user_of, why_over};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -65,12 +66,16 @@ pub struct SignedIn {
     pub token: AccessToken,
     /// The user.
     pub user: User,
+    /// The identity that the session was opened with.
+    pub identity: Uuid,
 }
 
-/// Returns the answer to a request whose session ended after its guards had succeeded.
-#[must_use]
-pub fn ended() -> Problem {
-    Challenge::Invalid.into()
+/// Returns the answer to a request with a valid access token whose session is over.
+pub async fn over(db: &Db, token: AccessToken) -> Problem {
+    match why_over(db.pool(), token.user).await {
+        Ok(reason) => Problem::from(Challenge::Invalid).because(reason),
+        Err(error) => error.into(),
+    }
 }
 
 impl Bearer {
@@ -97,8 +102,10 @@ impl SignedIn {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
         let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-        let user = user_of(db.pool(), token.session, token.user).await?.ok_or(Challenge::Invalid)?;
-        Ok(Self { token, user })
+        match user_of(db.pool(), token.session, token.user).await? {
+            Some((user, identity)) => Ok(Self { token, user, identity }),
+            None => Err(over(db, token).await),
+        }
     }
 }
 

@@ -133,8 +133,10 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         request.rocket().state().ok_or_else(Problem::internal)?;
     let proof = body.get("reauthentication").map(|proof| Proof::parse(request, proof)).transpose()?;
     // The session may have ended since the guard succeeded.
-    if opened_within(db.pool(), who.token.session, *window).await?.ok_or_else(bearer::ended)? {
-        return Ok(());
+    match opened_within(db.pool(), who.token.session, *window).await? {
+        Some(true) => return Ok(()),
+        Some(false) => {}
+        None => return Err(bearer::over(db, who.token).await),
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
     let Some(Proof { provider, id_token, nonce }) = proof else {

@@ -71,7 +71,7 @@ pub fn revocation() -> Value {
 /// Returns an error in the form of RFC 6749.
 #[must_use]
 pub fn oauth_error() -> Value {
-    json!({ "error": "invalid_grant", "error_description": "the refresh token is unknown, expired or already used, or its session has ended" })
+    json!({ "error": "invalid_grant", "error_description": "session_ended: the session has ended" })
 }
 
 /// Returns a credential.
@@ -104,7 +104,9 @@ fn user() -> Value {
 /// Returns an identity in a list.
 #[must_use]
 pub fn identity() -> Value {
-    json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN })
+    json!({
+        "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN, "current": true,
+    })
 }
 
 /// Returns a user's identities.

@@ -86,6 +86,8 @@ fn response(status: u16, entries: &[Entry]) -> Response {
     let narrowed = ObjectBuilder::new()
         .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
         .property("error", names(entries.iter().copied()));
+    let reasons: Vec<_> = entries.iter().flat_map(Entry::reasons).map(|reason| reason.name()).collect();
+    let narrowed = if reasons.is_empty() { narrowed } else { narrowed.property("reason", reason(reasons)) };
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
     let known: Vec<_> = ErrorCode::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
     let examples = entries.iter().map(|entry| {
@@ -108,6 +110,17 @@ fn response(status: u16, entries: &[Entry]) -> Response {
 /// Returns the names of these errors as a schema.
 fn names(entries: impl Iterator<Item = Entry>) -> Object {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
+}
+
+/// Returns the schema of `reason`: one of these names.
+fn reason(names: Vec<&str>) -> Object {
+    let description = "The reason why the session is over. It is there only if the token proves that the session was \
+                       the caller's, and something is known.";
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names))
+        .description(Some(description))
+        .build()
 }
 
 /// Returns the schema of `error`: any name in the catalogue.

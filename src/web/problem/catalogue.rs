@@ -4,6 +4,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use crate::domain::refusal::Reason;
+use crate::domain::session::EndReason;
 
 /// The kind of an error, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,23 @@ pub struct Entry {
     pub cause: &'static str,
     /// The remedy.
     pub remedy: &'static str,
+}
+
+impl Entry {
+    /// Returns the values that the member `reason` of the error may have.
+    #[must_use]
+    pub fn reasons(&self) -> &'static [EndReason] {
+        use EndReason::{
+            RefreshTokenReused, SessionEnded, SessionExpired, UserDeleted, UserDisabled, UserMerged,
+        };
+        if self.error == ErrorCode::InvalidRefreshToken.entry().error {
+            &[UserDisabled, SessionExpired, SessionEnded, RefreshTokenReused]
+        } else if self.error == ErrorCode::InvalidAccessToken.entry().error {
+            &[UserDisabled, UserDeleted, UserMerged, SessionEnded]
+        } else {
+            &[]
+        }
+    }
 }
 
 impl ErrorCode {
@@ -132,14 +150,14 @@ impl ErrorCode {
                 401,
                 "invalid_access_token",
                 "The access token is missing or not valid",
-                "The `Authorization` header does not carry a valid access token: it is missing or expired, or its session has ended.",
-                "Refresh, and send the new access token as `Authorization: Bearer …`. If the refresh is refused, sign in again.",
+                "The `Authorization` header does not carry a valid access token: it is missing or expired, or its session has ended. If the token is genuine, `reason` says why: `user_deleted`, `user_merged`, `user_disabled` or `session_ended`.",
+                "Refresh, and send the new access token as `Authorization: Bearer …`. If the refresh is refused, sign in again. After `DELETE /api/v1/me`, `user_deleted` means that the user is deleted.",
             ),
             Self::InvalidRefreshToken => (
                 401,
                 "invalid_refresh_token",
                 "The refresh token is not valid",
-                "The token is unknown, expired or already used, or its session has ended. Reusing a token ends its session, because the token may be stolen.",
+                "The token is unknown, expired or already used, or its session has ended. Reusing a token ends its session, because the token may be stolen. If the token proves that the session was yours, `reason` says which: `user_disabled`, `session_expired`, `session_ended` or `refresh_token_reused`.",
                 "Sign in again. Store only the refresh token of the latest response, and never send two refreshes at the same time.",
             ),
             Self::Refused(Reason::DomainNotAllowed) => (

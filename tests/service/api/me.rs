@@ -43,6 +43,27 @@ async fn me_is_the_user_with_identities() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_identity_that_the_session_was_opened_with_is_the_current_one() {
+    let app = App::start().await;
+    let opened = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let linked = link(&app, &opened.access_token(), "second", &at("second", "ada-2", "")).await;
+    assert_eq!((linked.status.as_u16(), &linked.json()["current"]), (201, &json!(false)));
+    let again = link(&app, &opened.access_token(), "idp", &claims("ada", "ada@example.com")).await;
+    assert_eq!((again.status.as_u16(), &again.json()["current"]), (200, &json!(true)));
+    let other = app.sign_in_at("second", &at("second", "ada-2", "")).await;
+    for (session, current) in [(&opened, "ada"), (&other, "ada-2")] {
+        for path in ["/api/v1/me", "/api/v1/me/identities"] {
+            let identities = app.get(&session.access_token(), path).await.json()["identities"].clone();
+            let identities = identities.as_array().unwrap();
+            assert_eq!(identities.len(), 2);
+            for identity in identities {
+                assert_eq!(identity["current"], json!(identity["subject"] == current), "{path} {identity}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_bearer_route_refuses_as_rfc_6750_says() {
     let app = App::start().await;
     let token = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();

@@ -6,3 +6,4 @@ mod oauth;
 mod reauthentication;
 mod refresh;
 mod sign_in;
+mod session_end;

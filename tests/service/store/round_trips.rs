@@ -135,6 +135,17 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
     app.refresh(&token).await;
     app.refresh(&token).await;
     assert_eq!(relay.executed() - before, 2, "one each");
+    let opened = app.sign_in(&sign_ins[5]).await;
+    app.as_user(&opened.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    for (what, statements) in [("refused refresh", 1), ("session that is over", 2)] {
+        let before = relay.executed();
+        let refused = match statements {
+            1 => app.refresh(&opened.refresh_token()).await,
+            _ => app.get(&opened.access_token(), "/api/v1/me").await,
+        };
+        assert_eq!(refused.json()["reason"], "session_ended", "{}", refused.text);
+        assert_eq!(relay.executed() - before, statements, "{what}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

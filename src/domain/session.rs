@@ -1,0 +1,49 @@
+//! Sessions.
+
+use serde::Serialize;
+
+/// The reason why a session is over, for whoever proves by a token that it was theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// The user is disabled.
+    UserDisabled,
+    /// The user was deleted.
+    UserDeleted,
+    /// The user was merged into another one.
+    UserMerged,
+    /// The session was not used for too long, or is too old.
+    SessionExpired,
+    /// The session was ended, or the identity that it was opened with was unlinked or moved.
+    SessionEnded,
+    /// A refresh token was used a second time, and that ended the session.
+    RefreshTokenReused,
+}
+
+impl EndReason {
+    /// Returns the name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserDisabled => "user_disabled",
+            Self::UserDeleted => "user_deleted",
+            Self::UserMerged => "user_merged",
+            Self::SessionExpired => "session_expired",
+            Self::SessionEnded => "session_ended",
+            Self::RefreshTokenReused => "refresh_token_reused",
+        }
+    }
+
+    /// Returns the reason as a sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::UserDisabled => "the user is disabled",
+            Self::UserDeleted => "the user was deleted",
+            Self::UserMerged => "the user was merged into another one",
+            Self::SessionExpired => "the session was not used for too long, or is too old",
+            Self::SessionEnded => "the session has ended",
+            Self::RefreshTokenReused => "the refresh token was used before, so the session has now ended",
+        }
+    }
+}

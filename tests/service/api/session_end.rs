@@ -1,0 +1,193 @@
+//! Why a session is over, and who is told.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::domain::actor::{Actor, By, Origin};
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::token::{claims, with};
+
+async fn ada(app: &App) -> Answer {
+    app.sign_in(&claims("ada", "ada@example.com")).await
+}
+
+async fn execute(app: &App, sql: &'static str) {
+    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+}
+
+/// Makes a change as staff do.
+async fn by_staff(app: &App, change: Change) {
+    let pool = &app.database.pool;
+    let by = By { actor: Actor::Operator("staff"), reason: Some("asked by phone"), origin: &Origin::default() };
+    let seen = changes::preview(pool, change, "staff").await.unwrap().expect("users").fingerprint();
+    assert_eq!(changes::apply(pool, change, Some(&seen), by).await.unwrap(), Outcome::Done);
+}
+
+fn user(answer: &Answer) -> Uuid {
+    answer.user_id().parse().unwrap()
+}
+
+/// Shows a refresh token to both routes; returns the reason that both give.
+async fn refused(app: &App, token: &str) -> Option<String> {
+    let answer = app.refresh(token).await;
+    assert_problem(&answer, 401, "invalid_refresh_token");
+    let reason = answer.json().get("reason").map(|reason| reason.as_str().unwrap().to_owned());
+    let form = format!("grant_type=refresh_token&refresh_token={token}");
+    let form_type = Some("application/x-www-form-urlencoded");
+    let standard = app.send(Method::POST, "/api/v1/auth/token", form_type, form).await.json();
+    let described = standard["error_description"].as_str().unwrap();
+    assert_eq!(standard["error"], "invalid_grant");
+    match reason.as_deref() {
+        // The first to show it ended the session.
+        Some("refresh_token_reused") => assert!(described.starts_with("session_ended: "), "{described}"),
+        Some(reason) => assert!(described.starts_with(&format!("{reason}: ")), "{described}"),
+        None => assert_eq!(described, answer.json()["detail"], "nothing more than to anybody"),
+    }
+    reason
+}
+
+/// A token with the session of one and the secrets of another.
+fn forged(of: &str, secrets: &str) -> String {
+    let (of, secrets) = (URL_SAFE_NO_PAD.decode(of).unwrap(), URL_SAFE_NO_PAD.decode(secrets).unwrap());
+    URL_SAFE_NO_PAD.encode([&of[..16], &secrets[16..]].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to_nobody_else() {
+    for expected in [
+        "user_disabled",
+        "user_disabled by staff",
+        "session_expired",
+        "session_ended",
+        "session_ended by staff",
+        "refresh_token_reused",
+    ] {
+        let app = App::start().await;
+        let opened = ada(&app).await;
+        let second = app.refresh(&opened.refresh_token()).await;
+        let stranger = app.sign_in(&claims("grace", "grace@example.com")).await;
+        let mut shown = second.refresh_token();
+        match expected {
+            "user_disabled" => execute(&app, "UPDATE users SET disabled_at = now()").await,
+            "user_disabled by staff" => by_staff(&app, Change::Disable { user: user(&opened) }).await,
+            "session_expired" => {
+                execute(&app, "UPDATE sessions SET expires_at = now() - interval '1 second'").await;
+            }
+            "session_ended" => {
+                app.as_user(&opened.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+            }
+            "session_ended by staff" => by_staff(&app, Change::EndSessions { user: user(&opened) }).await,
+            _ => {
+                app.refresh(&second.refresh_token()).await;
+                shown = opened.refresh_token();
+            }
+        }
+        // Session ids are in access tokens, which other services see.
+        assert_eq!(refused(&app, &forged(&shown, &stranger.refresh_token())).await, None, "{expected}");
+        let reason = expected.split(' ').next().unwrap();
+        assert_eq!(refused(&app, &shown).await.as_deref(), Some(reason), "{expected}");
+        let logged = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
+        let replays = i64::from(expected == "refresh_token_reused");
+        assert_eq!(app.database.count(logged).await, replays, "{expected}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anything() {
+    for change in ["deleted", "merged", "unlinked"] {
+        let app = App::start().await;
+        let opened = ada(&app).await;
+        let other = app.sign_in(&claims("grace", "grace@example.com")).await;
+        match change {
+            "deleted" => by_staff(&app, Change::Delete { user: user(&opened) }).await,
+            "merged" => by_staff(&app, Change::Merge { from: user(&opened), into: user(&other) }).await,
+            _ => {
+                let identity = opened.json()["identity"]["id"].as_str().unwrap().parse().unwrap();
+                by_staff(&app, Change::Unlink { identity, user: user(&opened) }).await;
+            }
+        }
+        assert_eq!(refused(&app, &opened.refresh_token()).await, None, "{change}");
+    }
+}
+
+#[track_caller]
+fn assert_over(answer: &Answer, reason: &str) {
+    assert_problem(answer, 401, "invalid_access_token");
+    assert_eq!(answer.json()["reason"], reason, "{}", answer.text);
+    let challenge = r#"Bearer realm="vestibule", error="invalid_token""#;
+    assert_eq!(answer.header("WWW-Authenticate"), Some(challenge));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
+    let app = App::start().await;
+    let token = ada(&app).await.access_token();
+    assert_eq!(app.delete(&token, "/api/v1/me").await.status, 204);
+    for _ in 0..2 {
+        assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
+    }
+    // Whoever comes with the same identity is somebody else.
+    assert_eq!(ada(&app).await.outcome(), "created");
+    assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
+    // What the event tells is forgotten with it.
+    execute(&app, "DELETE FROM events").await;
+    let unknown = app.get(&token, "/api/v1/me").await;
+    assert_problem(&unknown, 401, "invalid_access_token");
+    assert_eq!(unknown.json().get("reason"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
+    let second = with(claims("second", ""), &json!({ "iss": "https://second.example", "email": null }));
+    for (change, reason) in [
+        ("signed out", "session_ended"),
+        ("unlinked", "session_ended"),
+        ("disabled", "user_disabled"),
+        ("merged", "user_merged"),
+        ("merged into a user who was deleted", "user_merged"),
+        ("deleted by staff", "user_deleted"),
+        ("deleted after a merge", "user_deleted"),
+    ] {
+        let app = App::start().await;
+        let opened = ada(&app).await;
+        let other = app.sign_in(&claims("grace", "grace@example.com")).await;
+        let (me, grace, token) = (user(&opened), user(&other), opened.access_token());
+        let body = json!({ "id_token": app.token(&second) });
+        let path = "/api/v1/me/identities/second";
+        assert_eq!(app.as_user(&token, Method::POST, path, Some(&body)).await.status, 201);
+        match change {
+            "signed out" => {
+                app.as_user(&token, Method::POST, "/api/v1/auth/logout", None).await;
+            }
+            "unlinked" => {
+                let path = format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+                assert_eq!(app.delete(&token, &path).await.status, 204);
+            }
+            "disabled" => by_staff(&app, Change::Disable { user: me }).await,
+            "merged" => by_staff(&app, Change::Merge { from: me, into: grace }).await,
+            "merged into a user who was deleted" => {
+                by_staff(&app, Change::Merge { from: me, into: grace }).await;
+                by_staff(&app, Change::Delete { user: grace }).await;
+            }
+            "deleted by staff" => by_staff(&app, Change::Delete { user: me }).await,
+            _ => {
+                by_staff(&app, Change::Merge { from: grace, into: me }).await;
+                by_staff(&app, Change::Delete { user: me }).await;
+            }
+        }
+        for answer in [
+            app.get(&token, "/api/v1/me").await,
+            app.get(&token, "/api/v1/me/sessions").await,
+            app.as_user(&token, Method::POST, path, Some(&body)).await,
+            app.delete(&token, "/api/v1/me").await,
+        ] {
+            assert_eq!(answer.json()["reason"], Value::from(reason), "{change}: {}", answer.text);
+            assert_over(&answer, reason);
+        }
+    }
+}
