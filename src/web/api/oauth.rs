@@ -11,7 +11,7 @@ use rocket::{Route, State, post, routes};
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
-use super::token_response::{Credential, TokenResponse};
+use super::token_response::{TokenGrant, TokenResponse};
 use super::view::Json;
 use crate::service::refresh::{self, refresh};
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
@@ -153,8 +153,8 @@ type Elsewhere = (RateLimited<Refresh>, Db);
     request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The refresh token.", example = json!(examples::refresh_grant())),
     responses(
-        (status = 200, description = "The new access token and refresh token.", body = Credential,
-         example = json!(examples::credential())),
+        (status = 200, description = "The new access token and refresh token.", body = TokenGrant,
+         example = json!(examples::token_grant())),
         (status = 400, description = "The form is malformed, or the token cannot be exchanged (RFC 6749 §5.2).",
          body = OAuthError, example = json!(examples::oauth_error())),
         Problems<Elsewhere>,
@@ -182,7 +182,7 @@ async fn token(
     let presented =
         form.get("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
     let refreshed = refresh(db.pool(), shared, issuer, presented, &origin.0, clock::now()).await?;
-    Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
+    Ok(TokenResponse::granted(&refreshed, **lifetimes))
 }
 
 /// An empty answer that must not be cached.

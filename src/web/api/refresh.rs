@@ -71,6 +71,7 @@ async fn refresh(
 ) -> Result<TokenResponse, Problem> {
     let missing = || Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string");
     let token = body.0.str("refresh_token").ok_or_else(missing)?;
-    let refreshed = exchange(db.pool(), shared, issuer, token, &origin.0, clock::now()).await?;
-    Ok(TokenResponse::refreshed(&refreshed, **lifetimes))
+    let now = clock::now();
+    let refreshed = exchange(db.pool(), shared, issuer, token, &origin.0, now).await?;
+    Ok(TokenResponse::refreshed(&refreshed, **lifetimes, now))
 }

@@ -90,5 +90,5 @@ async fn sign_in(
         now: identity.now,
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
-    Ok(TokenResponse::signed_in(opened, **lifetimes))
+    Ok(TokenResponse::signed_in(opened, **lifetimes, attempt.now))
 }

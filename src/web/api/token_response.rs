@@ -1,9 +1,10 @@
-//! Answers with a credential (RFC 6749 §5.1).
+//! Answers with a credential: ours, and the one of RFC 6749 §5.1.
 
 use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 use serde::Serialize;
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ use crate::service::refresh::Refreshed;
 use crate::service::sign_in::Opened;
 use crate::store::users::{self, SignedIn};
 
-/// An access token and a refresh token (RFC 6749 §5.1).
+/// An access token and a refresh token.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Credential<'a> {
     /// The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque.
@@ -22,6 +23,10 @@ pub(super) struct Credential<'a> {
     token_type: TokenType,
     /// The seconds until the access token expires.
     expires_in: u32,
+    /// The time at which the access token expires, by the service's clock. An app uses `expires_in`, since the device's
+    /// clock may be wrong.
+    #[serde(with = "time::serde::rfc3339")]
+    expires_at: OffsetDateTime,
     /// The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
     refresh_token: &'a str,
     /// The seconds until the refresh token expires.
@@ -34,15 +39,18 @@ enum TokenType {
     Bearer,
 }
 
-impl<'a> Credential<'a> {
-    const fn new(
-        access_token: &'a str,
-        expires_in: u32,
-        refresh_token: &'a str,
-        refresh_expires_in: u32,
-    ) -> Self {
-        Self { access_token, token_type: TokenType::Bearer, expires_in, refresh_token, refresh_expires_in }
-    }
+/// An access token and a refresh token for a standard client (RFC 6749 §5.1).
+#[derive(Serialize, ToSchema)]
+pub(super) struct TokenGrant<'a> {
+    /// The access token for `Authorization: Bearer …`.
+    access_token: &'a str,
+    token_type: TokenType,
+    /// The seconds until the access token expires.
+    expires_in: u32,
+    /// The refresh token, which can be used once and replaces the previous one.
+    refresh_token: &'a str,
+    /// The seconds until the refresh token expires.
+    refresh_expires_in: u32,
 }
 
 /// An access token and a refresh token, with the user and the identity.
@@ -97,7 +105,8 @@ pub(super) struct TokenResponse {
 }
 
 impl TokenResponse {
-    pub(super) fn signed_in(opened: Opened, lifetimes: config::Session) -> Self {
+    /// Answers a sign-in at `now` (seconds since the epoch).
+    pub(super) fn signed_in(opened: Opened, lifetimes: config::Session, now: i64) -> Self {
         let Opened { signed_in: SignedIn { outcome, user, identity }, access_token, refresh_token } = opened;
         let (status, told) = match outcome {
             users::Outcome::Created => (Status::Created, Outcome::Created),
@@ -106,12 +115,14 @@ impl TokenResponse {
         };
         let body = serde_json::to_vec(&SignInBody {
             // No token outlives a new session (`config::session`).
-            credential: Credential::new(
-                access_token.expose(),
-                lifetimes.access_token_ttl,
-                refresh_token.expose(),
-                lifetimes.refresh_token_ttl,
-            ),
+            credential: Credential {
+                access_token: access_token.expose(),
+                token_type: TokenType::Bearer,
+                expires_in: lifetimes.access_token_ttl,
+                expires_at: after(now, lifetimes.access_token_ttl),
+                refresh_token: refresh_token.expose(),
+                refresh_expires_in: lifetimes.refresh_token_ttl,
+            },
             outcome: told,
             user: user.into(),
             identity: identity.into(),
@@ -119,13 +130,37 @@ impl TokenResponse {
         Self { status, body, outcome: Some(outcome) }
     }
 
-    pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
+    /// Answers a refresh at `now` (seconds since the epoch).
+    pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session, now: i64) -> Self {
         let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
-        let expires_in = lifetimes.access_token_ttl;
-        let credential =
-            Credential::new(access_token.expose(), expires_in, refresh_token.expose(), *refresh_expires_in);
+        let credential = Credential {
+            access_token: access_token.expose(),
+            token_type: TokenType::Bearer,
+            expires_in: lifetimes.access_token_ttl,
+            expires_at: after(now, lifetimes.access_token_ttl),
+            refresh_token: refresh_token.expose(),
+            refresh_expires_in: *refresh_expires_in,
+        };
         Self { status: Status::Ok, body: serde_json::to_vec(&credential), outcome: None }
     }
+
+    /// Answers the refresh of a standard client.
+    pub(super) fn granted(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
+        let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
+        let grant = TokenGrant {
+            access_token: access_token.expose(),
+            token_type: TokenType::Bearer,
+            expires_in: lifetimes.access_token_ttl,
+            refresh_token: refresh_token.expose(),
+            refresh_expires_in: *refresh_expires_in,
+        };
+        Self { status: Status::Ok, body: serde_json::to_vec(&grant), outcome: None }
+    }
+}
+
+/// Returns the time of so many seconds after `now`.
+fn after(now: i64, seconds: u32) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(now + i64::from(seconds)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 impl<'r> Responder<'r, 'static> for TokenResponse {

@@ -77,6 +77,14 @@ pub fn oauth_error() -> Value {
 /// Returns a credential.
 #[must_use]
 pub fn credential() -> Value {
+    let mut credential = token_grant();
+    credential["expires_at"] = "2026-01-31T09:41:53Z".into();
+    credential
+}
+
+/// Returns a credential for a standard client.
+#[must_use]
+pub fn token_grant() -> Value {
     json!({
         "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIwMTk5In0.c2lnbmF0dXJl",
         "token_type": "Bearer", "expires_in": 900,

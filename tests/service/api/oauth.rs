@@ -47,6 +47,9 @@ async fn a_standard_refresh_rotates_as_the_other_does() {
     assert_eq!(second.header("Cache-Control"), Some("no-store"));
     let json = second.json();
     assert_eq!((json["token_type"].as_str(), json["expires_in"].as_u64()), (Some("Bearer"), Some(900)));
+    let members: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = ["access_token", "expires_in", "refresh_expires_in", "refresh_token", "token_type"];
+    assert_eq!(members, expected);
     assert_ne!(second.refresh_token(), first.refresh_token());
     assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.json()["id"], first.user_id());
     let third = app.refresh(&second.refresh_token()).await;

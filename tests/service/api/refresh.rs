@@ -29,6 +29,15 @@ async fn execute(app: &App, sql: &'static str) {
     sqlx::query(sql).execute(&app.database.pool).await.unwrap();
 }
 
+/// When the access token expires, by its own `exp`.
+fn expiry(answer: &Answer) -> String {
+    let token = answer.access_token();
+    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap());
+    let claims: serde_json::Value = serde_json::from_slice(&claims.unwrap()).unwrap();
+    let exp = time::OffsetDateTime::from_unix_timestamp(claims["exp"].as_i64().unwrap()).unwrap();
+    exp.format(&time::format_description::well_known::Rfc3339).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_rotates_the_token_within_its_session() {
     let app = App::start().await;
@@ -39,6 +48,9 @@ async fn a_refresh_rotates_the_token_within_its_session() {
     let json = second.json();
     assert_eq!((json["token_type"].as_str(), json["expires_in"].as_u64()), (Some("Bearer"), Some(900)));
     assert_eq!(json["refresh_expires_in"], 2_592_000);
+    for answer in [&first, &second] {
+        assert_eq!(expiry(answer), answer.json()["expires_at"].as_str().unwrap(), "as the token itself says");
+    }
     assert_ne!(second.refresh_token(), first.refresh_token());
     assert_eq!(app.database.rows().await, [1, 1, 1], "a refresh adds no row");
     assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.json()["id"], first.json()["user"]["id"]);
