@@ -77,7 +77,7 @@ impl Config {
         tls::check(&figment)?;
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
         let mut providers = BTreeMap::new();
-        let main = provider::read(&figment, "idp", root.idp)?;
+        let main = provider::read(&figment, provider::DEFAULT, root.idp)?;
         let admin_provider = root.admin.provider.unwrap_or_else(|| main.name.clone());
         providers.insert(main.name.clone(), main);
         for (name, raw) in root.providers {

@@ -15,10 +15,10 @@ pub(super) use self::microsoft::{Tenant, tenants, with_tenant};
 use super::provider::{ClientAuthentication, Method, Protocol, Verify};
 use crate::domain::claims::{Dialect, EmailProof, NonceForm, NoncePolicy, NonceRule};
 use crate::domain::id_token::Format;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// `preset`: the provider whose defaults are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
     /// Google.

@@ -8,7 +8,7 @@ use url::Url;
 
 pub(super) use self::keys::Keys as Raw;
 pub(super) use self::reader::{read, read_named};
-use super::error;
+use super::{Preset, error};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
@@ -72,6 +72,8 @@ pub struct Provider {
     pub name: String,
     /// The section of its settings: `idp` or `providers.<name>`.
     pub key: String,
+    /// The preset, or `oidc` if it has none.
+    pub kind: Preset,
     /// If false, every sign-in gets `provider_disabled`.
     pub enabled: bool,
     /// Client ids of our applications; never empty. The first is the web or backend one.
@@ -123,6 +125,9 @@ pub struct Provider {
     pub policy: Policy,
 }
 
+/// The section of the default provider.
+pub(super) const DEFAULT: &str = "idp";
+
 /// Google's `iss`, also if Google is configured without its preset.
 const GOOGLE: &str = "https://accounts.google.com";
 
@@ -132,6 +137,12 @@ impl Provider {
     #[must_use]
     pub fn staff_link(&self) -> Link {
         if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
+    }
+
+    /// Returns true for the provider of `[default.idp]`.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.key == DEFAULT
     }
 
     /// Returns a setting by the names that an operator uses.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use aws_lc_rs::digest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::email::Email;
@@ -27,7 +27,7 @@ const MAX_PICTURE_LENGTH: usize = 2048;
 const LAST_DATE: i64 = 253_402_300_799;
 
 /// The rule for the presence of a nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonceRule {
     /// A nonce in the request or in the token requires one in the other.
@@ -41,7 +41,7 @@ pub enum NonceRule {
 
 /// The form in which the token holds the request's nonce. Only one form is accepted: a service that saw a
 /// token with the hash does not know the nonce, and must not be able to send the hash as the nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonceForm {
     /// The nonce itself.

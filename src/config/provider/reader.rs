@@ -60,7 +60,8 @@ impl Reader<'_> {
 
     fn read(&self, raw: &Keys) -> Result<Provider, Error> {
         self.check_name()?;
-        let defaults = Defaults::of(raw.preset.or_else(|| implied(raw)));
+        let preset = raw.preset.or_else(|| implied(raw));
+        let defaults = Defaults::of(preset);
         let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids.clone())?;
         let client_secret = self.client_secret(raw.client_secret.clone(), raw.client_secret_file.clone())?;
         let nonces = self.nonces(raw, defaults, &client_ids)?;
@@ -83,6 +84,7 @@ impl Reader<'_> {
         let provider = Provider {
             name: self.name.to_owned(),
             key: self.key.to_owned(),
+            kind: preset.unwrap_or(Preset::Oidc),
             enabled: raw.enabled.unwrap_or(true),
             client_ids,
             client_secret,

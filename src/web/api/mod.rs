@@ -3,6 +3,7 @@
 mod account;
 mod identities;
 mod oauth;
+mod providers;
 mod refresh;
 mod sessions;
 mod sign_in;
@@ -24,6 +25,7 @@ pub fn routes() -> Vec<Route> {
         identities::routes(),
         oauth::routes(),
         openapi::routes(),
+        providers::routes(),
         refresh::routes(),
         sessions::routes(),
         sign_in::routes(),
@@ -38,6 +40,7 @@ pub fn description() -> OpenApi {
     account::ApiDoc::openapi()
         .merge_from(identities::ApiDoc::openapi())
         .merge_from(oauth::ApiDoc::openapi())
+        .merge_from(providers::ApiDoc::openapi())
         .merge_from(refresh::ApiDoc::openapi())
         .merge_from(sessions::ApiDoc::openapi())
         .merge_from(sign_in::ApiDoc::openapi())

@@ -131,6 +131,18 @@ pub fn me() -> Value {
     body
 }
 
+/// Returns the identity providers.
+#[must_use]
+pub fn providers() -> Value {
+    json!({ "providers": [
+        { "name": "google", "kind": "google", "issuer": null, "client_id": "1234567890-web.apps.googleusercontent.com",
+          "nonce": "required", "nonce_form": "raw",
+          "clients": { "1234567890-ios.apps.googleusercontent.com": { "nonce": "if_sent", "nonce_form": "raw" } } },
+        { "name": "apple", "kind": "apple", "issuer": null, "client_id": "com.example.app",
+          "nonce": "required", "nonce_form": "sha256", "clients": {} },
+    ] })
+}
+
 /// Returns a user's sessions.
 #[must_use]
 pub fn sessions() -> Value {

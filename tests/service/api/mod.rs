@@ -4,6 +4,7 @@ mod linking;
 mod me;
 mod oauth;
 mod reauthentication;
+mod providers;
 mod refresh;
-mod sign_in;
 mod session_end;
+mod sign_in;

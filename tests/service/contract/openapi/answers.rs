@@ -132,20 +132,22 @@ async fn real_answers_are_as_described() {
             document.assert_answers(id, &answer);
         }
     }
+    let providers = app.send(Method::GET, "/api/v1/auth/providers", None, "").await;
+    document.assert_answers("listProviders", &providers);
     let logout = app.as_user(&nobody.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
     assert_eq!(logout.status, 204);
     document.assert_answers("logout", &logout);
     let deleted = app.delete(&token, "/api/v1/me").await;
     assert_eq!(deleted.status, 204);
     document.assert_answers("deleteMe", &deleted);
-}
-
     let again = app.delete(&token, "/api/v1/me").await;
     assert_eq!(again.json()["reason"], "user_deleted");
     document.assert_answers("deleteMe", &again);
     let over = app.refresh(&nobody.refresh_token()).await;
     assert_eq!(over.json()["reason"], "session_ended");
     document.assert_answers("refresh", &over);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn real_errors_are_as_described() {
     let (app, document) = (App::start().await, Document::new());
