@@ -28,7 +28,7 @@ pub struct Limits {
 /// The numbers of rows that a round has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Deleted sessions whose refresh token had expired.
+    /// Deleted sessions that had expired a week before.
     pub sessions: usize,
     /// Deleted sessions beyond an identity's maximum.
     pub surplus_sessions: usize,

@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// Deletes the expired ones of the next `step` sessions after `after`. Returns their number, and the last session read.
-/// It walks the primary key: each refresh would have to write an index on the expiry time.
+/// Deletes those of the next `step` sessions after `after` that expired a week ago. Returns their number, and the last
+/// session read. In that week, a refused refresh can say that the session expired. It walks the primary key: each refresh
+/// would have to write an index on the expiry time.
 ///
 /// # Errors
 /// See [`Error`].
@@ -16,7 +17,9 @@ pub async fn sessions(pool: &PgPool, after: Uuid, step: i64) -> Result<(usize, O
                SELECT id, expires_at FROM sessions WHERE id > $1 ORDER BY id LIMIT $2
            ),
            deleted AS (
-               DELETE FROM sessions WHERE id IN (SELECT id FROM step WHERE expires_at <= now()) AND expires_at <= now()
+               DELETE FROM sessions
+               WHERE id IN (SELECT id FROM step WHERE expires_at <= now() - interval '7 days')
+                     AND expires_at <= now() - interval '7 days'
                RETURNING id
            )
            SELECT (SELECT count(*) FROM deleted) AS "deleted!", (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last"#,
@@ -28,7 +31,7 @@ pub async fn sessions(pool: &PgPool, after: Uuid, step: i64) -> Result<(usize, O
     Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
 }
 
-/// Deletes the sessions beyond `limit` of identities, ended ones first, then the oldest. It reads `step` sessions of
+/// Deletes the sessions beyond `limit` of identities, ended and expired ones first, then the oldest. It reads `step` sessions of
 /// the identities after `after`. Returns the number deleted, and the last identity that was read completely.
 ///
 /// # Errors
@@ -57,7 +60,7 @@ pub async fn surplus_sessions(
                WHERE id IN (
                    SELECT surplus.id FROM whole w CROSS JOIN LATERAL (
                        SELECT s.id FROM sessions s WHERE s.identity_id = w.identity_id
-                       ORDER BY s.ended_at IS NOT NULL, s.id DESC OFFSET $3
+                       ORDER BY s.ended_at IS NOT NULL OR s.expires_at <= now(), s.id DESC OFFSET $3
                    ) AS surplus
                    WHERE w.sessions > $3
                )

@@ -17,7 +17,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
         // More sessions than one step looks at, the live one between them, and more than one batch of old events.
         "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
          SELECT gen_random_uuid(), (SELECT id FROM identities WHERE subject = 'dead'), uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()),
-                now() - interval '1 second', 'client'
+                now() - interval '7 days 1 second', 'client'
          FROM generate_series(1, 12000)",
         "INSERT INTO events (id, kind, created_at)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', now() - interval '401 days'
@@ -33,6 +33,22 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, events - 2500);
     assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&next.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_expired_stays_for_a_week_to_say_so_and_takes_no_live_ones_place() {
+    let app = App::start().await;
+    let person = claims("ada", "ada@example.com");
+    let (live, expired) = (app.sign_in(&person).await, app.sign_in(&person).await);
+    let age = "UPDATE sessions SET expires_at = now() - interval '6 days 23 hours'
+               WHERE id = (SELECT id FROM sessions ORDER BY id DESC LIMIT 1)";
+    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
+    assert_eq!(app.refresh(&expired.refresh_token()).await.json()["reason"], "session_expired");
+    let limits = Limits { sessions_per_identity: 1, ..LIMITS };
+    let pruned = prune(&app.database.pool, limits).await.unwrap();
+    assert_eq!(pruned, Pruned { surplus_sessions: 1, ..Pruned::default() });
+    assert_eq!(app.refresh(&live.refresh_token()).await.status, 200, "though it is the older one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
