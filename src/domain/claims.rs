@@ -285,13 +285,13 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     let latest = expected.now.saturating_add(LEEWAY);
     let Some(iat) = numeric_date(claims, "iat")? else { return refuse("`iat` is missing") };
     if iat > latest {
-        return refuse("`iat` is in the future");
+        return refuse("`iat` is in the future: the clock of the provider or of this service is wrong");
     }
     if iat < expected.now.saturating_sub(expected.max_age) {
         return Err(Refusal::new(Reason::TokenExpired, "`iat` is too old"));
     }
     if numeric_date(claims, "nbf")?.is_some_and(|nbf| nbf > latest) {
-        return refuse("`nbf` is in the future");
+        return refuse("`nbf` is in the future: the clock of the provider or of this service is wrong");
     }
     Ok(())
 }

@@ -112,8 +112,8 @@ impl ErrorCode {
                 401,
                 "invalid_token",
                 "The id_token is not valid",
-                "The identity provider does not accept the token, it is not signed, or a required claim is missing. An access token or an authorization code sent in place of the id_token causes the same error.",
-                "Send the id_token exactly as the provider's SDK returned it, to the path of that provider.",
+                "The identity provider does not accept the token, it is not signed, or a required claim is missing. An access token or an authorization code sent in place of the id_token causes the same error, and so does a token from the future: then the provider's or this service's clock is wrong.",
+                "Send the id_token exactly as the provider's SDK returned it, to the path of that provider. If `detail` mentions a clock, the app is not at fault: operators compare clocks with `vestibule check`.",
             ),
             Self::Refused(Reason::TokenExpired) => (
                 401,

@@ -104,6 +104,9 @@ async fn a_token_from_the_future_is_refused() {
         for date in spellings(now() + LEEWAY) {
             assert_accepted(&app, "idp", &changed(name, date)).await;
         }
+        let refused = app.sign_in(&changed(name, now() + 120)).await.json();
+        let detail = format!("`{name}` is in the future: the clock of the provider or of this service is wrong");
+        assert_eq!(refused["detail"], detail, "a clock, and no mistake of the app");
     }
 }
 
