@@ -96,7 +96,9 @@ impl Server {
     async fn minted(&self, query: &[(&str, &str)]) -> String {
         let response = self.get("/mint", query).await;
         assert_eq!(response.status(), StatusCode::OK);
-        response.text().await.unwrap().strip_suffix('\n').unwrap().to_owned()
+        let token = response.text().await.unwrap();
+        assert!(token.bytes().all(|byte| byte.is_ascii_graphic()), "nothing but the token: {token:?}");
+        token
     }
 
     async fn tokeninfo(&self, token: &str) -> (StatusCode, Value) {

@@ -40,6 +40,9 @@ pub struct Unverified {
 /// The reason why a text cannot be an `id_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
+    /// A line break was read with it, from a file or a program's output.
+    #[error("`id_token` ends with a line break")]
+    LineBreak,
     /// It is empty, too long, or not visible ASCII.
     #[error("`id_token` must be 1 to 8192 visible ASCII characters")]
     Text,
@@ -60,7 +63,8 @@ impl IdToken {
         let sound =
             (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         if !sound {
-            return Err(Malformed::Text);
+            let broken = text.ends_with(['\n', '\r']) && !text.trim_end().is_empty();
+            return Err(if broken { Malformed::LineBreak } else { Malformed::Text });
         }
         let parts = decode(text);
         if parts.is_none() && format == Format::Jwt {
@@ -186,8 +190,13 @@ mod tests {
             assert!(IdToken::parse(text, Format::Any).is_ok(), "{text:.30}");
         }
         let long = "a".repeat(IdToken::MAX_LENGTH + 1);
-        for text in ["", " ", "a b", "é", "a\n", &long] {
+        for text in ["", " ", "\n", "a b", "é", "a ", &long] {
             assert_eq!(IdToken::parse(text, Format::Any).unwrap_err(), Malformed::Text, "{text:.30}");
+        }
+        for text in ["a\n", "e30.e30.e30\r\n"] {
+            for format in [Format::Any, Format::Jwt] {
+                assert_eq!(IdToken::parse(text, format).unwrap_err(), Malformed::LineBreak, "{text:?}");
+            }
         }
     }
 }

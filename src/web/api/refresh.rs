@@ -10,7 +10,7 @@ use crate::service::refresh::refresh as exchange;
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::guard::{ClientOrigin, JsonBody, RateLimited};
+use crate::web::guard::{ClientOrigin, JsonBody, RateLimited, json_body};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
@@ -69,8 +69,7 @@ async fn refresh(
     lifetimes: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
-    let missing = || Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string");
-    let token = body.0.str("refresh_token").ok_or_else(missing)?;
+    let token = json_body::required(&body.0, "refresh_token")?;
     let now = clock::now();
     let refreshed = exchange(db.pool(), shared, issuer, token, &origin.0, now).await?;
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes, now))

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome};
 use rocket::request::Request;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::outcome;
@@ -33,6 +34,24 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
     let body = bytes(request, data).await?;
     // Some clients name the type of a body that they do not send.
     if body.is_empty() { Ok(None) } else { parse(&body).map(Some) }
+}
+
+/// Returns the string that the last name in the path stands for in an object.
+///
+/// # Errors
+/// The member is missing, perhaps because it is misspelt, or is not a string.
+pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
+    let problem = match object.get(name) {
+        Some(Value::String(text)) => return Ok(text),
+        Some(_) => format!("`{path}` must be a string"),
+        None if object.members().any(|(other, _)| other != name && plain(other) == plain(name)) => {
+            format!("`{path}` is missing (did you misspell it? another member has almost this name)")
+        }
+        None => format!("`{path}` is missing"),
+    };
+    Err(Problem::new(ErrorCode::InvalidRequest, problem))
 }
 
 fn malformed(detail: &'static str) -> Problem {

@@ -171,8 +171,7 @@ impl<'r> Proof<'r> {
         let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
             malformed("`reauthentication.provider` must be the name of a configured provider")
         })?;
-        let id_token = proof.str("id_token");
-        let id_token = id_token.ok_or_else(|| malformed("`reauthentication.id_token` must be a string"))?;
+        let id_token = json_body::required(&proof, "reauthentication.id_token")?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
         Ok(Self { provider, id_token, nonce: nonce(&proof)? })
     }

@@ -174,7 +174,7 @@ struct Body {
 impl Body {
     fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
         let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
-        let id_token = body.str("id_token").ok_or_else(|| malformed("`id_token` must be a string"))?;
+        let id_token = json_body::required(body, "id_token")?;
         let create = match body.get("create") {
             None => true,
             Some(Value::Bool(create)) => *create,

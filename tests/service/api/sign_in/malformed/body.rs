@@ -17,6 +17,32 @@ async fn an_id_token_that_is_missing_or_no_string_is_malformed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_member_is_said() {
+    let app = App::start().await;
+    let detail = async |body: Value| {
+        let answer = app.post("idp", &body).await;
+        assert_eq!(answer.error(), "invalid_request", "{}", answer.text);
+        answer.json()["detail"].as_str().unwrap().to_owned()
+    };
+    let misspelt = "`id_token` is missing (did you misspell it? another member has almost this name)";
+    for name in ["idToken", "IDToken", "idtoken", "id-token", "ID_TOKEN"] {
+        assert_eq!(detail(json!({ name: opaque() })).await, misspelt);
+        assert_eq!(detail(json!({ name: opaque(), "id_token": null })).await, misspelt);
+    }
+    assert_eq!(detail(json!({ "token": opaque() })).await, "`id_token` is missing");
+    assert_eq!(detail(json!({ "id_token": null })).await, "`id_token` is missing");
+    assert_eq!(detail(json!({ "id_token": [], "idToken": opaque() })).await, "`id_token` must be a string");
+    for end in ["\n", "\r\n"] {
+        let token = format!("{}{end}", opaque());
+        assert_eq!(detail(json!({ "id_token": token })).await, "`id_token` ends with a line break");
+    }
+    let body = json!({ "refreshToken": "x" }).to_string();
+    let path = "/api/v1/auth/refresh";
+    let refresh = app.send(reqwest::Method::POST, path, Some("application/json"), body).await;
+    assert_eq!(refresh.json()["detail"], misspelt.replace("id_token", "refresh_token"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_that_is_blank_long_or_not_visible_ascii_is_malformed() {
     let app = App::start().await;
     let sound = opaque();
