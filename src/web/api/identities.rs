@@ -84,8 +84,8 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem>
     operation_id = "linkIdentity",
     tag = "Identities",
     security(("access_token" = [])),
-    params(("identity" = String, Path, description = "The configured name of the identity provider, in lower case.",
-            example = "google")),
+    params(("identity" = String, Path, example = "google",
+            description = "The provider's name as in the path of the sign-in, not the id of an identity.")),
     request_body(content = LinkRequest, description = "The `id_token` that the provider's SDK has just returned.", examples(
         ("plain" = (summary = "A token", value = json!(examples::id_token()))),
         ("nonce" = (summary = "A token with a nonce", value = json!(examples::id_token_and_nonce()))),
