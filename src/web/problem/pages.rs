@@ -42,7 +42,9 @@ struct ApiDoc;
 )]
 #[get("/")]
 fn index() -> Html {
-    html("problems", Context { entries: ErrorCode::all().map(ErrorCode::entry).collect() })
+    let mut entries: Vec<_> = ErrorCode::all().map(ErrorCode::entry).collect();
+    entries.sort_by_key(|entry| entry.status);
+    html("problems", Context { entries })
 }
 
 /// Explain one error

@@ -104,6 +104,15 @@ async fn one_page_lists_every_error_and_links_to_its_page() {
         let link = format!("href=\"/problems/{}\"", entry.error);
         assert!(text.contains(&link) && text.contains(entry.title), "{}", entry.error);
     }
+    // The index before them: by status, each leading to its place on the page.
+    let (index, _) = text.split_once("</nav>").expect("an index");
+    let listed: Vec<_> = index.split("<li>").skip(1).map(|item| item.get(..3).unwrap()).collect();
+    assert_eq!(listed.len(), catalogue().len());
+    assert!(listed.is_sorted(), "{listed:?}");
+    for entry in catalogue() {
+        assert!(index.contains(&format!("href=\"#{}\"", entry.error)), "{}", entry.error);
+        assert!(text.contains(&format!("<article id=\"{}\">", entry.error)), "{}", entry.error);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
