@@ -1,0 +1,33 @@
+//! The page that describes the API, whose viewer is not ours.
+
+use fantoccini::Locator;
+
+use crate::chromium::{Scripts, Window};
+use crate::support::app::App;
+
+/// The brightness of the page's background, of 255.
+const BRIGHTNESS: &str = "
+const dress = [document.body, document.documentElement].map(part => getComputedStyle(part).backgroundColor);
+const [red, green, blue] = (dress.find(colour => !colour.endsWith(', 0)')) ?? 'rgb(255, 255, 255)').match(/\\d+/g);
+return Math.max(red, green, blue);
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_of_the_api_fits_a_telephone_by_day_and_by_night() {
+    let Some(window) = Window::open(Scripts::On).await else { return };
+    let app = App::start().await;
+    window.resize(390).await;
+    for scheme in ["light", "dark"] {
+        window.prefer(scheme).await;
+        window.client.goto(&format!("{}/api/v1/docs", app.url)).await.unwrap();
+        let operation = window.client.find(Locator::Css("#operations-Session-signIn .opblock-summary-control"));
+        operation.await.unwrap().click().await.unwrap();
+        window.client.find(Locator::Css("#operations-Session-signIn .responses-table")).await.unwrap();
+        let width = window.evaluate("return document.scrollingElement.scrollWidth").await;
+        assert_eq!(width, 390, "{scheme}: nothing sticks out, also of an operation that is open");
+        let brightness = window.evaluate(BRIGHTNESS).await.as_u64().unwrap();
+        assert_eq!(brightness < 128, scheme == "dark", "{scheme}: {brightness}");
+        assert_eq!(window.complaints().await, Vec::<String>::new(), "{scheme}");
+    }
+    window.close().await;
+}
