@@ -128,6 +128,55 @@ async fn a_reauthentication_is_by_a_token_that_is_fresh_sound_and_the_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
+    let app = App::start().await;
+    let opened = app.sign_in(&ada()).await;
+    let identity = format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+    let faults = [
+        ("invalid_token", json!({ "sub": "" })),
+        ("invalid_token", json!({ "iat": now() + 120 })),
+        ("token_expired", json!({ "exp": 1 })),
+        ("issuer_mismatch", json!({ "iss": "https://elsewhere.example" })),
+        ("audience_mismatch", json!({ "azp": "elsewhere" })),
+        ("nonce_mismatch", json!({ "nonce": "n" })),
+    ];
+    let token = opened.access_token();
+    for (error, fault) in &faults {
+        let sent = json!({ "id_token": app.token(&with(at("second", "new"), fault)) });
+        let answer = app.as_user(&token, Method::POST, LINK, Some(&sent)).await;
+        assert_eq!(answer.header("WWW-Authenticate"), None, "{}", answer.text);
+        assert_problem(&answer, 422, error);
+    }
+    age(&app, 601.0).await;
+    for (error, fault) in &faults {
+        for (method, path) in [(Method::POST, LINK), (Method::DELETE, &identity), (Method::DELETE, "/api/v1/me")] {
+            let proof = json!({ "provider": "idp", "id_token": app.token(&with(ada(), fault)) });
+            let mut sent = json!({ "reauthentication": proof });
+            if path == LINK {
+                sent["id_token"] = app.token(&at("second", "new")).into();
+            }
+            let answer = app.as_user(&token, method, path, Some(&sent)).await;
+            assert_eq!(answer.header("WWW-Authenticate"), None, "{}", answer.text);
+            assert_problem(&answer, 422, error);
+        }
+    }
+    for (body, detail) in [
+        (json!({}), "`id_token` is missing"),
+        (json!({ "id_token": 1 }), "`id_token` must be a string"),
+        (json!({ "id_token": "x", "reauthentication": {} }), "`reauthentication.provider` must be"),
+        (
+            json!({ "id_token": "x", "reauthentication": { "provider": "idp" } }),
+            "`reauthentication.id_token` is missing",
+        ),
+    ] {
+        let answer = app.as_user(&app.sign_in(&ada()).await.access_token(), Method::POST, LINK, Some(&body)).await;
+        assert_problem(&answer, 400, "invalid_request");
+        assert!(answer.json()["detail"].as_str().unwrap().starts_with(detail), "{}", answer.text);
+    }
+    assert_eq!(app.database.rows().await[..2], [1, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reauthentication_counts_as_a_sign_in_of_its_address() {
     let app = App::start_with(|figment| {
         figment.merge(("rate_limit.enabled", true)).merge(("rate_limit.sign_in_per_minute", 2))
