@@ -20,7 +20,8 @@ async fn the_description_of_the_api_fits_a_telephone_by_day_and_by_night() {
     for scheme in ["light", "dark"] {
         window.prefer(scheme).await;
         window.client.goto(&format!("{}/api/v1/docs", app.url)).await.unwrap();
-        let operation = window.client.find(Locator::Css("#operations-Session-signIn .opblock-summary-control"));
+        let operation =
+            window.client.find(Locator::Css("#operations-Session-signIn .opblock-summary-control"));
         operation.await.unwrap().click().await.unwrap();
         window.client.find(Locator::Css("#operations-Session-signIn .responses-table")).await.unwrap();
         let width = window.evaluate("return document.scrollingElement.scrollWidth").await;

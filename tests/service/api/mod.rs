@@ -3,8 +3,8 @@
 mod linking;
 mod me;
 mod oauth;
-mod reauthentication;
 mod providers;
+mod reauthentication;
 mod refresh;
 mod session_end;
 mod sign_in;

@@ -73,7 +73,7 @@ async fn the_list_of_providers_is_limited_as_other_requests_without_a_session_ar
     assert_eq!((limited.status.as_u16(), limited.error().as_str()), (429, "rate_limited"));
 }
 
-/// GoogleSignIn for iOS makes up a nonce that the free React Native package has no way to tell.
+/// `GoogleSignIn` for iOS makes up a nonce that the free React Native package has no way to tell.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
     let app = App::start_with(settings).await;
@@ -86,7 +86,8 @@ async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
         (CLIENT_ID, None, 401),
     ] {
         // All tokens are for the backend; the platform is who they were issued to.
-        let token = app.token(&with(claims("ada", "ada@example.com"), &json!({ "azp": party, "nonce": "n" })));
+        let token =
+            app.token(&with(claims("ada", "ada@example.com"), &json!({ "azp": party, "nonce": "n" })));
         let answer = app.post("main", &json!({ "id_token": token, "nonce": sent })).await;
         assert_eq!(answer.status.as_u16(), status, "{party} {sent:?}: {}", answer.text);
         if status == 401 {

@@ -149,7 +149,9 @@ async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
     }
     age(&app, 601.0).await;
     for (error, fault) in &faults {
-        for (method, path) in [(Method::POST, LINK), (Method::DELETE, &identity), (Method::DELETE, "/api/v1/me")] {
+        for (method, path) in
+            [(Method::POST, LINK), (Method::DELETE, &identity), (Method::DELETE, "/api/v1/me")]
+        {
             let proof = json!({ "provider": "idp", "id_token": app.token(&with(ada(), fault)) });
             let mut sent = json!({ "reauthentication": proof });
             if path == LINK {
@@ -169,7 +171,8 @@ async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
             "`reauthentication.id_token` is missing",
         ),
     ] {
-        let answer = app.as_user(&app.sign_in(&ada()).await.access_token(), Method::POST, LINK, Some(&body)).await;
+        let answer =
+            app.as_user(&app.sign_in(&ada()).await.access_token(), Method::POST, LINK, Some(&body)).await;
         assert_problem(&answer, 400, "invalid_request");
         assert!(answer.json()["detail"].as_str().unwrap().starts_with(detail), "{}", answer.text);
     }

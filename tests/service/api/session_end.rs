@@ -23,7 +23,8 @@ async fn execute(app: &App, sql: &'static str) {
 /// Makes a change as staff do.
 async fn by_staff(app: &App, change: Change) {
     let pool = &app.database.pool;
-    let by = By { actor: Actor::Operator("staff"), reason: Some("asked by phone"), origin: &Origin::default() };
+    let by =
+        By { actor: Actor::Operator("staff"), reason: Some("asked by phone"), origin: &Origin::default() };
     let seen = changes::preview(pool, change, "staff").await.unwrap().expect("users").fingerprint();
     assert_eq!(changes::apply(pool, change, Some(&seen), by).await.unwrap(), Outcome::Done);
 }
@@ -165,7 +166,8 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
                 app.as_user(&token, Method::POST, "/api/v1/auth/logout", None).await;
             }
             "unlinked" => {
-                let path = format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+                let path =
+                    format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
                 assert_eq!(app.delete(&token, &path).await.status, 204);
             }
             "disabled" => by_staff(&app, Change::Disable { user: me }).await,

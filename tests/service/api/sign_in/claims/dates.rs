@@ -105,7 +105,8 @@ async fn a_token_from_the_future_is_refused() {
             assert_accepted(&app, "idp", &changed(name, date)).await;
         }
         let refused = app.sign_in(&changed(name, now() + 120)).await.json();
-        let detail = format!("`{name}` is in the future: the clock of the provider or of this service is wrong");
+        let detail =
+            format!("`{name}` is in the future: the clock of the provider or of this service is wrong");
         assert_eq!(refused["detail"], detail, "a clock, and no mistake of the app");
     }
 }
