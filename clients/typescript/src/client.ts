@@ -1,0 +1,98 @@
+import type { Identity, LinkOptions, Me, Provider, RemovalOptions, Session, SignedIn, SignInOptions, User } from "./api.js";
+import type { Lock, TokenStorage } from "./storage.js";
+
+/** The reasons why nobody is signed in. Only `never` and `signed_out` came about on this device. */
+export type SignedOutReason =
+  /** Nobody has signed in on this storage, or the last user deleted the account here. */
+  | "never"
+  /** The person signed out. */
+  | "signed_out"
+  /** The session was not used for too long (30 days by default), or is too old. */
+  | "session_expired"
+  /** Staff, or the person on another device, ended the session, or unlinked the identity that it was opened with. */
+  | "session_ended"
+  /** Staff disabled the user. */
+  | "user_disabled"
+  /** The account was deleted. */
+  | "user_deleted"
+  /** The user was merged into another one, as whom the person signs in from now on. */
+  | "user_merged"
+  /** A refresh token was used twice, so that somebody else may have had it. */
+  | "refresh_token_reused"
+  /** The service does not know the session, and cannot say why: it ended long ago, or the storage is a restored copy. */
+  | "session_unknown";
+
+/** The state of the sign-in. It is never changed in place: another state is another object. */
+export type AuthState =
+  /** The storage has not been read yet. */
+  | { readonly status: "restoring" }
+  | {
+      readonly status: "signed_in";
+      /** The user, as the service described them last. */
+      readonly user: User;
+      /** True if the last attempt to refresh brought no answer. The session goes on, and the next request tries again. */
+      readonly offline: boolean;
+      /** The user whom this storage belonged to before this sign-in, if another: data of theirs is on this device. */
+      readonly userChanged?: { readonly from: string };
+    }
+  | { readonly status: "signed_out"; readonly reason: SignedOutReason };
+
+/** The settings of a client. */
+export interface Options {
+  /** The service's public URL, such as `https://id.example.com`. */
+  baseUrl: string;
+  /** The place of the refresh token and of the user. */
+  storage: TokenStorage;
+  /** The lock between instances on one storage; by default that of the browser's tabs. */
+  lock?: Lock;
+  /** The `fetch` to use; by default the platform's. */
+  fetch?: typeof globalThis.fetch;
+  /** Returns this device's time in milliseconds; by default `Date.now`. It may be wrong, and may jump. */
+  clock?: () => number;
+  /** The longest wait for an answer in milliseconds, 10 seconds by default. */
+  timeout?: number;
+}
+
+/** Sign-in, and the session that follows. Every method fails with a `VestibuleError`. */
+export interface Vestibule {
+  /** The state now. */
+  readonly state: AuthState;
+  /** Calls `listener` with the state, and with each that follows, until the returned function is called. */
+  onAuthStateChange(listener: (state: AuthState) => void): () => void;
+
+  /** Signs in with the `id_token` that a provider's SDK has just returned. `provider` is its name at the service. */
+  signIn(provider: string, idToken: string, options?: SignInOptions): Promise<SignedIn>;
+  /**
+   * Signs out. The session is forgotten on this device at once, before the returned promise is settled, and whether or
+   * not the service can be told. `global` ends the user's other sessions, too; `others` ends only those, and fails if the
+   * service cannot be told.
+   */
+  signOut(options?: { scope?: "local" | "others" | "global" }): Promise<void>;
+
+  /**
+   * Sends a request as the signed-in user, to this service (a path) or to any other that accepts its access tokens (a
+   * URL; never one of somebody else's, who would get the token). Answers other than 401 are returned as they are. After a
+   * 401, it refreshes once and repeats once, unless the body is a stream. `timeout` (0 for none) is the wait for the
+   * answer's head.
+   */
+  fetch(input: Parameters<typeof fetch>[0], init?: RequestInit & { timeout?: number }): Promise<Response>;
+  /** Returns an access token that is good for half a minute at least, for what `fetch` cannot send. */
+  accessToken(): Promise<string>;
+
+  /** Returns the user with identities, and updates the state's user. */
+  me(): Promise<Me>;
+  /** Returns the accounts that the user signs in with, the oldest first. */
+  identities(): Promise<Identity[]>;
+  /** Links another account with its provider's `id_token`. */
+  link(provider: string, idToken: string, options?: LinkOptions): Promise<Identity>;
+  /** Unlinks an account. Unlinking the one that this session was opened with ends the session. */
+  unlink(identity: string, options?: RemovalOptions): Promise<void>;
+  /** Returns where the user is signed in, the last used first. */
+  sessions(): Promise<Session[]>;
+  /** Ends one of the user's sessions. */
+  endSession(session: string): Promise<void>;
+  /** Deletes the account, and forgets it on this device. It can be repeated when its answer was lost. */
+  deleteAccount(options?: RemovalOptions): Promise<void>;
+  /** Returns the providers that the app can offer. It takes no sign-in. */
+  providers(): Promise<Provider[]>;
+}

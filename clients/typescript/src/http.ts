@@ -1,0 +1,75 @@
+import { VestibuleError } from "./error.js";
+import type { components } from "./schema.js";
+
+/**
+ * Runs `work` and stops waiting for it after `timeout` milliseconds (0 waits for ever).
+ *
+ * Fails with `network` where `work` fails, with `timeout` after that time, and with the caller's own reason where their
+ * `signal` ends it.
+ */
+export async function within<T>(
+  timeout: number,
+  signal: AbortSignal | null | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  // Not every platform's `fetch` heeds a signal.
+  const stopped = new Promise<never>((_, reject) => {
+    controller.signal.addEventListener("abort", () => reject(controller.signal.reason));
+  });
+  const stop = () => controller.abort(signal?.reason);
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop);
+  let late = false;
+  const expire = () => {
+    late = true;
+    controller.abort();
+  };
+  const timer = timeout ? setTimeout(expire, timeout) : undefined;
+  try {
+    return await Promise.race([work(controller.signal), stopped]);
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new VestibuleError(late ? "timeout" : "network", { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Reads the JSON of an answer, and fails with the problem that it is. */
+export async function json<T>(response: Response, timeout: number): Promise<T> {
+  if (!response.ok) throw await problem(response, timeout);
+  return within(timeout, undefined, async () => {
+    const text = await response.text();
+    // A text that is cut off is a lost answer, and fails like one.
+    return (text ? JSON.parse(text) : undefined) as T;
+  });
+}
+
+/** Makes an error of an answer that is not one of success. A proxy's answer has no name, and goes by its status. */
+export async function problem(response: Response, timeout: number): Promise<VestibuleError> {
+  const { status, headers } = response;
+  const text = await within(timeout, undefined, () => response.text()).catch(() => "");
+  const body = parse<Partial<components["schemas"]["Problem"]> & { reason?: string }>(text) ?? {};
+  const name = status === 429 ? "rate_limited" : status < 500 ? "invalid_request" : "service_unavailable";
+  const requestId = body.request_id ?? headers.get("X-Request-Id");
+  const seconds = headers.get("Retry-After");
+  return new VestibuleError(body.error ?? name, {
+    status,
+    ...(body.detail && { detail: body.detail }),
+    ...(body.reason && { reason: body.reason }),
+    ...(requestId && { requestId }),
+    // A proxy may send a date, which is of no use on a device whose clock is wrong.
+    ...(seconds && /^\d+$/.test(seconds) && { retryAfter: Number(seconds) }),
+  });
+}
+
+/** Parses a JSON object, and returns nothing for anything else. */
+export function parse<T extends object>(text: string | null): T | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return value && typeof value === "object" ? (value as T) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,18 @@
+// Prints the types of what the client uses of a running service's description. `npm run types` keeps them.
+
+import openapiTS, { astToString, COMMENT_HEADER } from "openapi-typescript";
+
+const [url = "http://127.0.0.1:8000"] = process.argv.slice(2);
+const { openapi, info, paths, components } = await (await fetch(`${url}/api/v1/openapi.json`)).json();
+const used = Object.entries(paths).filter(([path]) => /^\/api\/v1\/(auth|me)\b/.test(path));
+for (const operation of used.flatMap(([, operations]) => Object.values(operations))) {
+  // Errors have one type, and the rest is for people.
+  const answers = Object.entries(operation.responses).filter(([status]) => status < 300);
+  operation.responses = Object.fromEntries(answers.map(([status, { content }]) => [status, { content }]));
+  operation.summary = operation.description = undefined;
+  for (const { content } of [operation.requestBody, ...Object.values(operation.responses)].filter(Boolean)) {
+    for (const media of Object.values(content ?? {})) media.example = media.examples = undefined;
+  }
+}
+const document = { openapi, info, paths: Object.fromEntries(used), components: { schemas: components.schemas } };
+process.stdout.write(COMMENT_HEADER + astToString(await openapiTS(JSON.stringify(document))));
