@@ -44,6 +44,17 @@ pub fn node() -> Option<PathBuf> {
     program("node")
 }
 
+/// npm with the Node that is used here, for a folder whose packages are there.
+pub fn npm(folder: &str) -> Option<Command> {
+    there(project(folder).join("node_modules"))?;
+    let (npm, node) = (program("npm")?, program("node")?);
+    let mut command = command(&npm);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = node.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&path));
+    command.env("PATH", env::join_paths(folders).unwrap());
+    Some(command)
+}
+
 /// Python, with the packages.
 pub fn python() -> Option<PathBuf> {
     there(environment().join("bin/python"))

@@ -24,4 +24,5 @@ mod keycloak;
 mod oidc_provider;
 mod person;
 mod service;
+mod typescript_client;
 mod verifiers;

@@ -1,0 +1,10 @@
+// All tests, in one process: they share a service.
+
+import { after } from "node:test";
+
+import { end } from "./world.js";
+import "./package.test.js";
+import "./api.test.js";
+import "./phone.test.js";
+
+after(end);

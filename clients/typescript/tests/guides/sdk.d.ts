@@ -1,0 +1,74 @@
+// What the guides use of packages that are not installed here, by their documentation.
+
+declare module "@react-native-google-signin/google-signin" {
+  export const GoogleSignin: {
+    configure(options: { webClientId: string; iosClientId?: string }): void;
+    hasPlayServices(): Promise<boolean>;
+    signIn(): Promise<{ type: "success"; data: { idToken: string | null } } | { type: "cancelled"; data: null }>;
+    signOut(): Promise<null>;
+    revokeAccess(): Promise<null>;
+  };
+  export function isSuccessResponse<T extends { type: string }>(response: T): response is Extract<T, { type: "success" }>;
+}
+
+declare module "expo-apple-authentication" {
+  export enum AppleAuthenticationScope {
+    FULL_NAME,
+    EMAIL,
+  }
+  export function signInAsync(options: { requestedScopes?: AppleAuthenticationScope[]; nonce?: string }): Promise<{
+    identityToken: string | null;
+    fullName: { givenName: string | null; familyName: string | null } | null;
+  }>;
+}
+
+declare module "@invertase/react-native-apple-authentication" {
+  export const appleAuth: {
+    Operation: { LOGIN: number };
+    Scope: { EMAIL: number; FULL_NAME: number };
+    performRequest(options: { requestedOperation: number; requestedScopes: number[] }): Promise<{
+      identityToken: string | null;
+      nonce: string;
+      fullName: { givenName: string | null; familyName: string | null } | null;
+    }>;
+  };
+}
+
+declare module "expo-crypto" {
+  export enum CryptoDigestAlgorithm {
+    SHA256 = "SHA-256",
+  }
+  export function digestStringAsync(algorithm: CryptoDigestAlgorithm, data: string): Promise<string>;
+  export function getRandomBytes(count: number): Uint8Array;
+}
+
+declare module "expo-secure-store" {
+  export const AFTER_FIRST_UNLOCK_THIS_DEVICE_ONLY: number;
+  interface Options {
+    keychainAccessible?: number;
+  }
+  export function getItemAsync(key: string, options?: Options): Promise<string | null>;
+  export function setItemAsync(key: string, value: string, options?: Options): Promise<void>;
+  export function deleteItemAsync(key: string, options?: Options): Promise<void>;
+}
+
+declare module "react-native-keychain" {
+  export enum ACCESSIBLE {
+    AFTER_FIRST_UNLOCK_THIS_DEVICE_ONLY = "AccessibleAfterFirstUnlockThisDeviceOnly",
+  }
+  interface Options {
+    service?: string;
+    accessible?: ACCESSIBLE;
+  }
+  export function getGenericPassword(options?: Options): Promise<false | { password: string }>;
+  export function setGenericPassword(username: string, password: string, options?: Options): Promise<false | object>;
+  export function resetGenericPassword(options?: Options): Promise<boolean>;
+}
+
+declare module "react-native" {
+  export const Platform: { OS: "ios" | "android" };
+}
+
+declare module "react" {
+  export function useSyncExternalStore<T>(subscribe: (changed: () => void) => () => void, get: () => T): T;
+}

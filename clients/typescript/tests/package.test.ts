@@ -1,0 +1,67 @@
+// What apps get: a small bundle, the types of the service, and guides whose code compiles.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+
+import { buildSync } from "esbuild";
+
+import { CLIENT } from "./service.js";
+import { service } from "./world.js";
+
+const LIMIT = 6_000;
+const GUIDES = ["docs/react-native.md", "docs/web.md", "clients/typescript/README.md"];
+
+/** Runs a program, and returns what it says. */
+async function run(program: string, ...args: string[]): Promise<string> {
+  return promisify(execFile)(process.execPath, [program, ...args], { cwd: CLIENT }).then(
+    ({ stdout }) => stdout,
+    (error: { stdout: string; stderr: string }) => assert.fail(error.stdout + error.stderr),
+  );
+}
+
+test("the client is at most six kilobytes, compressed, and imports nothing", (context) => {
+  const { outputFiles, metafile } = buildSync({
+    entryPoints: [join(CLIENT, "src/index.ts")],
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    write: false,
+    metafile: true,
+  });
+  const [bundle] = outputFiles;
+  assert(bundle);
+  const compressed = gzipSync(bundle.contents, { level: 9 }).length;
+  context.diagnostic(`${bundle.contents.length} bytes minified, ${compressed} compressed`);
+  assert(compressed <= LIMIT, `${compressed} bytes`);
+  assert(Object.keys(metafile.inputs).every((input) => !input.includes("node_modules")));
+  const { dependencies } = JSON.parse(readFileSync(join(CLIENT, "package.json"), "utf8")) as { dependencies?: object };
+  assert.equal(dependencies, undefined);
+});
+
+test("the types are those of the running service's description; `npm run types` makes them anew", async () => {
+  assert.equal(readFileSync(join(CLIENT, "src/schema.ts"), "utf8"), await run("types.mjs", service.url));
+});
+
+test("every block of TypeScript in the guides compiles", async () => {
+  const blocks = join(CLIENT, "target/guides");
+  rmSync(blocks, { recursive: true, force: true });
+  mkdirSync(blocks, { recursive: true });
+  let count = 0;
+  for (const guide of GUIDES) {
+    const text = readFileSync(join(CLIENT, "../..", guide), "utf8");
+    for (const [, language, code] of text.matchAll(/^```(tsx?)\n(.*?)^```$/gms)) {
+      const name = /^\/\/ (\w+)\.ts/.exec(code ?? "")?.[1] ?? `${guide.replaceAll(/\W/g, "_")}_${++count}`;
+      // A block without imports is a script otherwise, whose names the others see.
+      writeFileSync(join(blocks, `${name}.${language}`), `${code}\nexport {};\n`);
+    }
+    assert(!/^```(js|javascript|typescript)$/m.test(text), `${guide} has code that is not compiled`);
+  }
+  assert(count > 10, "they are found");
+  await run("node_modules/typescript/bin/tsc", "-p", "tests/guides");
+});

@@ -1,0 +1,498 @@
+// A phone's hard life: every way in which requests, processes and people get in each other's way.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+import { type AuthState, memoryStorage } from "../src/index.js";
+import { fileStorage } from "./file.js";
+import { CLIENT, eventually, Service } from "./service.js";
+import { folder, network, pass, type Phone, phone, provider, quarterOfAnHour, refused, service, signIn, somebody, staff, state, stored, whoAmI } from "./world.js";
+
+const REFRESH = "/api/v1/auth/refresh";
+const ME = "/api/v1/me";
+const APP = join(CLIENT, "target/tests/process.js");
+
+interface Told {
+  token: string;
+  state: AuthState;
+}
+
+/** Starts an app's process, and returns what it prints. */
+async function start(...args: string[]): Promise<Told> {
+  const { stdout } = await promisify(execFile)(process.execPath, [APP, network.url, ...args]);
+  return JSON.parse(stdout) as Told;
+}
+
+function offline(phone: Phone): boolean {
+  const now = state(phone);
+  return now.status === "signed_in" && now.offline;
+}
+
+function changed(phone: Phone): { from: string } | undefined {
+  const now = state(phone);
+  assert.equal(now.status, "signed_in");
+  return now.status === "signed_in" ? now.userChanged : undefined;
+}
+
+async function works(token: string): Promise<boolean> {
+  return (await fetch(service.url + ME, { headers: { Authorization: `Bearer ${token}` } })).ok;
+}
+
+/** A phone whose storage is a file, and which was signed in and then ended. */
+async function ended(name: string): Promise<{ file: string; user: string }> {
+  const file = join(folder, name);
+  const user = await signIn(phone({ storage: fileStorage(file) }));
+  return { file, user };
+}
+
+for (const later of ["at once", "an hour later"]) {
+  test(`an app that is killed between a refresh and storing its answer is signed in when it starts ${later}`, async () => {
+    const { file, user } = await ended(`killed ${later}`);
+    const before = await fileStorage(file).get();
+    const held = network.hold(REFRESH);
+    const app = spawn(process.execPath, [APP, network.url, file], { stdio: "ignore" });
+    await held.answered;
+    app.kill("SIGKILL");
+    await once(app, "exit");
+    held.release();
+    assert.equal(await fileStorage(file).get(), before, "nothing was stored");
+    if (later !== "at once") await pass(user, "1 hour");
+    const told = await start(file);
+    assert(await works(told.token));
+    assert.equal(told.state.status, "signed_in");
+    // And it goes on.
+    assert(await works((await start(file)).token));
+  });
+}
+
+test("requests that find the access token expired at resume share one refresh", async () => {
+  const mine = phone();
+  const user = await signIn(mine);
+  quarterOfAnHour(mine);
+  const before = network.count(REFRESH);
+  const ids = await Promise.all(Array.from({ length: 10 }, () => whoAmI(mine)));
+  assert.deepEqual(new Set(ids), new Set([user]));
+  assert.equal(network.count(REFRESH), before + 1);
+});
+
+for (const lock of [true, false]) {
+  test(`two processes that resume on one storage ${lock ? "refresh one after the other" : "without a lock both stay signed in"}`, async () => {
+    const { file } = await ended(`two, lock ${lock}`);
+    const before = network.passed.length;
+    const args = lock ? [file, `${file}.lock`] : [file];
+    const told = await Promise.all([start(...args), start(...args)]);
+    for (const { token } of told) assert(await works(token));
+    const shown = network.passed.slice(before).map(({ body }) => body);
+    if (lock) assert.equal(new Set(shown).size, 2, "the second one shows what the first one stored");
+    assert(await works((await start(...args)).token), "what is stored at last is the successor");
+  });
+}
+
+test("an answer that is swallowed is asked for again at once, with the same token", async () => {
+  const mine = phone();
+  const user = await signIn(mine);
+  quarterOfAnHour(mine);
+  mine.states.length = 0;
+  const before = network.passed.length;
+  network.next(REFRESH, "lose");
+  assert.equal(await whoAmI(mine), user);
+  const [first, second] = network.passed.slice(before);
+  assert.equal(first?.path, REFRESH);
+  assert.equal(first.body, second?.body);
+  assert.deepEqual(mine.states, [], "the person notices nothing");
+});
+
+test("answers that never come keep the session, and an hour later it goes on", async () => {
+  const mine = phone({ timeout: 300 });
+  const user = await signIn(mine);
+  quarterOfAnHour(mine);
+  network.next(REFRESH, "hang");
+  network.next(REFRESH, "hang");
+  await refused(mine.client.fetch(ME), "timeout");
+  assert(offline(mine));
+  await pass(user, "1 hour");
+  const again = phone({ storage: mine.storage });
+  assert.equal(await whoAmI(again), user);
+});
+
+test("an app that starts without a network knows who is signed in, and goes on when there is one", async () => {
+  const before = phone();
+  const user = await signIn(before);
+  network.down = true;
+  const mine = phone({ storage: before.storage });
+  await refused(mine.client.fetch(ME), "network");
+    const now = state(mine);
+  assert(now.status === "signed_in" && now.offline && now.user.id === user);
+  network.down = false;
+  assert.equal(await whoAmI(mine), user);
+  assert.deepEqual(
+    mine.states.map((told) => (told.status === "signed_in" ? told.offline : told.status)),
+    ["restoring", false, true, false],
+  );
+});
+
+test("after thirty days offline the person is told that the session has expired, and the phone says whose it was", async () => {
+  const before = phone();
+  const email = somebody();
+  const user = await signIn(before, email);
+  await pass(user, "29 days");
+  const inTime = phone({ storage: before.storage });
+  assert.equal(await whoAmI(inTime), user, "a day earlier it is good, and good for thirty more");
+  await pass(user, "31 days");
+  const mine = phone({ storage: before.storage });
+  mine.clock.ahead = 31 * 86_400_000;
+  const error = await refused(mine.client.fetch(ME), "signed_out");
+  assert.equal(error.reason, "session_expired");
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "session_expired" });
+  const next = phone({ storage: mine.storage });
+  await refused(next.client.accessToken(), "signed_out");
+  assert.deepEqual(state(next), { status: "signed_out", reason: "session_expired" }, "also after the next start");
+  assert.equal(await signIn(next, email), user);
+  assert.equal(changed(next), undefined);
+});
+
+test("a clock that is hours off, or jumps, costs a refresh and no more", async () => {
+  for (const hours of [-5, 5]) {
+    const mine = phone();
+    mine.clock.ahead = hours * 3_600_000;
+    const user = await signIn(mine);
+    const before = network.count(REFRESH);
+    assert.equal(await whoAmI(mine), user);
+    assert.equal(network.count(REFRESH), before, "a clock that is off makes no difference");
+    mine.clock.ahead = 0;
+    assert.equal(await whoAmI(mine), user);
+    assert.equal(await whoAmI(mine), user);
+    assert.equal(network.count(REFRESH), before + 1, "a clock that is set makes one");
+  }
+});
+
+test("a user whom staff disable is told so, at the next request and at a sign-in", async () => {
+  const mine = phone();
+  const email = somebody();
+  const user = await signIn(mine, email);
+  await staff.disable(user);
+  const error = await refused(mine.client.me(), "signed_out");
+  assert.equal(error.reason, "user_disabled");
+  const denied = await refused(signIn(mine, email), "user_disabled");
+  assert.equal(denied.status, 403);
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "user_disabled" });
+  await staff.enable(user);
+  assert.equal(await signIn(mine, email), user);
+});
+
+test("a user who is disabled while the app is closed is told so by the refresh", async () => {
+  const before = phone();
+  const user = await signIn(before);
+  await staff.disable(user);
+  const mine = phone({ storage: before.storage });
+  assert.equal((await refused(mine.client.accessToken(), "signed_out")).reason, "user_disabled");
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "user_disabled" });
+});
+
+test("a user who is merged signs in again as the other one, and the state says that the user has changed", async () => {
+  const mine = phone();
+  const email = somebody();
+  const from = await signIn(mine, email);
+  const into = await signIn(phone());
+  await staff.merge(from, into);
+  assert.equal((await refused(mine.client.me(), "signed_out")).reason, "user_merged");
+  const next = phone({ storage: mine.storage });
+  assert.equal(await signIn(next, email), into);
+    assert.deepEqual(changed(next), { from });
+});
+
+test("a user who is merged while the app is closed signs in again, and the state says that the user has changed", async () => {
+  const before = phone();
+  const email = somebody();
+  const from = await signIn(before, email);
+  const into = await signIn(phone());
+  await staff.merge(from, into);
+  const mine = phone({ storage: before.storage });
+  await refused(mine.client.accessToken(), "signed_out");
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "session_unknown" });
+  assert.equal(await signIn(mine, email), into);
+    assert.deepEqual(changed(mine), { from });
+});
+
+test("a user whom staff delete is told so, and nothing of theirs is left on the phone", async () => {
+  const mine = phone();
+  await staff.delete(await signIn(mine));
+  assert.equal((await refused(mine.client.me(), "signed_out")).reason, "user_deleted");
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "user_deleted" });
+  assert.equal(await mine.storage.get(), null);
+});
+
+test("a user whom staff sign out is told so, at the next request and at a refresh", async () => {
+  const [mine, other] = [phone(), phone()];
+  const email = somebody();
+  const user = await signIn(mine, email);
+  await signIn(other, email);
+  await staff.endSessions(user);
+  assert.equal((await refused(mine.client.me(), "signed_out")).reason, "session_ended");
+  quarterOfAnHour(other);
+  assert.equal((await refused(other.client.accessToken(), "signed_out")).reason, "session_ended");
+  assert.deepEqual(state(other), { status: "signed_out", reason: "session_ended" });
+});
+
+test("a stolen copy of the storage is found out, and both are told", async () => {
+  const { file } = await ended("stolen");
+  await copyFile(file, `${file} copy`);
+  await start(file);
+  await start(file);
+  const thief = await start(`${file} copy`);
+  assert.deepEqual(thief, { token: "signed_out", state: { status: "signed_out", reason: "refresh_token_reused" } });
+  assert.deepEqual((await start(file)).state, { status: "signed_out", reason: "session_ended" });
+});
+
+test("a provider that is down, or wants to be left alone, fails the sign-in and nothing else", async () => {
+  const [mine, other] = [phone(), phone()];
+  const user = await signIn(other);
+  const email = somebody();
+  const attempt = async () => mine.client.signIn("second", await service.idToken({ email }));
+  for (const down of [true, false]) {
+    provider.down = down;
+    if (!down) provider.next("/", { status: 429, headers: { "Retry-After": "7" } });
+    const error = await refused(attempt(), "provider_unavailable");
+    assert.equal(error.status, 503);
+    assert(error.retryAfter && error.requestId, JSON.stringify(error));
+  }
+  quarterOfAnHour(other);
+  assert.equal(await whoAmI(other), user, "whoever is signed in needs no provider");
+  const signedIn = await eventually("the provider is asked again", attempt);
+  assert.equal(signedIn.user.email, email);
+});
+
+test("a provider that is slow runs into the app's own timeout, and the late answer signs nobody in", async () => {
+  const mine = phone({ timeout: 300 });
+  const held = provider.hold("/");
+  const idToken = await service.idToken({ email: somebody() });
+  await refused(mine.client.signIn("second", idToken), "timeout");
+  held.release();
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "never" });
+  await mine.client.signIn("idp", idToken);
+  assert.equal(state(mine).status, "signed_in");
+});
+
+test("a service that wants no refresh for a while gets none, and the session stays", async () => {
+  const strict = await Service.start({ ROCKET_RATE_LIMIT: "{refresh_per_minute=1}" }, service);
+  try {
+    const requests: string[] = [];
+    const counted: typeof fetch = (input, init) => {
+      requests.push(String(input));
+      return fetch(input, init);
+    };
+    const before = phone();
+    const user = await signIn(before);
+    const mine = phone({ storage: before.storage, baseUrl: strict.url, fetch: counted });
+    await mine.client.accessToken();
+    quarterOfAnHour(mine);
+    const error = await refused(mine.client.accessToken(), "rate_limited");
+    assert(error.status === 429 && error.retryAfter, JSON.stringify(error));
+    const sent = requests.length;
+    assert.equal((await refused(mine.client.accessToken(), "rate_limited")).retryAfter, error.retryAfter);
+    assert.equal(requests.length, sent, "it does not ask");
+    assert.equal((await stored(mine))?.user.id, user);
+    mine.clock.ahead += error.retryAfter * 1000;
+    await mine.client.accessToken().catch(() => {});
+    assert(requests.length > sent, "then it asks again");
+  } finally {
+    await strict.stop();
+  }
+});
+
+test("what a sign-out leaves under way is thrown away: a refresh, a response, a sign-in", async () => {
+  const mine = phone();
+  await signIn(mine);
+  // A response.
+  const response = network.hold(ME);
+  const late = refused(mine.client.me(), "superseded");
+  await response.answered;
+  // A refresh.
+  quarterOfAnHour(mine);
+  const answer = network.hold(REFRESH);
+  const token = refused(mine.client.accessToken(), "superseded");
+  await answer.answered;
+  // A sign-in.
+  const signedIn = network.hold("/api/v1/auth/oauth/");
+  const attempt = refused(signIn(mine), "superseded");
+  await signedIn.answered;
+  const left = network.count("/api/v1/auth/logout");
+  const out = mine.client.signOut();
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "signed_out" }, "at once");
+  for (const held of [response, answer, signedIn]) held.release();
+  await Promise.all([late, token, attempt, out]);
+  assert.equal(await stored(mine), undefined);
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "signed_out" });
+  await eventually("both sessions are ended at the service", async () =>
+    network.count("/api/v1/auth/logout") >= left + 2 ? true : undefined,
+  );
+});
+
+test("another user who signs in on the same phone never meets a token or a response of the one before", async () => {
+  const mine = phone();
+  const ada = await signIn(mine);
+  const hers = await mine.client.accessToken();
+  quarterOfAnHour(mine);
+  const answer = network.hold(REFRESH);
+  const late = refused(mine.client.fetch(ME), "superseded");
+  await answer.answered;
+  await mine.client.signOut();
+  const grace = await signIn(mine);
+  const before = network.passed.length;
+  answer.release();
+  await late;
+  assert.equal((await stored(mine))?.user.id, grace);
+  assert.equal(await whoAmI(mine), grace);
+  const shown = network.passed.slice(before).map(({ authorization }) => authorization);
+  assert(!shown.includes(`Bearer ${hers}`));
+    assert.deepEqual(changed(mine), { from: ada });
+  const next = phone({ storage: mine.storage });
+  assert.equal(await whoAmI(next), grace);
+});
+
+test("another user who signs in while the one before still is, takes over, and the session before is ended", async () => {
+  // As in an app, which needs no lock: nothing waits for anything.
+  const mine = phone({ lock: (_, work) => work() });
+  await signIn(mine);
+  const hers = await mine.client.accessToken();
+  const response = network.hold(ME);
+  const read = refused(mine.client.me(), "superseded");
+  await response.answered;
+  quarterOfAnHour(mine);
+  const answer = network.hold(REFRESH);
+  const late = refused(mine.client.fetch(ME), "superseded");
+  await answer.answered;
+  const grace = await signIn(mine);
+  response.release();
+  answer.release();
+  await Promise.all([read, late]);
+  assert.equal((await stored(mine))?.user.id, grace);
+  assert.equal(await whoAmI(mine), grace);
+  await eventually("her session is over", async () => ((await works(hers)) ? undefined : true));
+});
+
+test("an instance on one storage follows another that signs out, and one that signs somebody else in", async () => {
+  const storage = memoryStorage();
+  const one = phone({ storage });
+  const ada = await signIn(one);
+  const other = phone({ storage });
+  assert.equal(await whoAmI(other), ada);
+  await one.client.signOut();
+  quarterOfAnHour(other);
+  await refused(other.client.accessToken(), "signed_out");
+  assert.deepEqual(state(other), { status: "signed_out", reason: "signed_out" });
+
+  const third = phone({ storage });
+  await signIn(third);
+  const fourth = phone({ storage });
+  await whoAmI(fourth);
+  const grace = await signIn(third);
+  quarterOfAnHour(fourth);
+  await refused(fourth.client.accessToken(), "superseded");
+  assert.equal(await whoAmI(fourth), grace);
+});
+
+test("a sign-out without a network is one, also after the next start", async () => {
+  const mine = phone();
+  await signIn(mine);
+  network.down = true;
+  await mine.client.signOut();
+  network.down = false;
+  const next = phone({ storage: mine.storage });
+  await refused(next.client.fetch(ME), "signed_out");
+  assert.deepEqual(state(next), { status: "signed_out", reason: "signed_out" });
+});
+
+test("a sign-out right after the start, before the storage was read, is one", async () => {
+  const before = phone();
+  await signIn(before);
+  const token = await before.client.accessToken();
+  const mine = phone({ storage: before.storage });
+  assert.equal(state(mine).status, "restoring");
+  await mine.client.signOut();
+  assert.equal(await stored(mine), undefined);
+  assert(!(await works(token)), "the service was told");
+});
+
+test("a deletion whose answer is lost is done when it is repeated", async () => {
+  const mine = phone();
+  const email = somebody();
+  const user = await signIn(mine, email);
+  network.next(ME, "lose");
+  await refused(mine.client.deleteAccount(), "network");
+  assert.equal(state(mine).status, "signed_in");
+  await mine.client.deleteAccount();
+  assert.deepEqual(state(mine), { status: "signed_out", reason: "user_deleted" });
+  assert.equal(await mine.storage.get(), null);
+  await mine.client.deleteAccount();
+  assert.notEqual(await signIn(mine, email), user, "only a sign-in makes a new account");
+});
+
+test("a token that cannot be stored is not used, and the session goes on when it can", async () => {
+  const memory = memoryStorage();
+  let full = false;
+  const set = (text: string) => (full ? Promise.reject(new Error("no space left")) : memory.set(text));
+  const mine = phone({ storage: { ...memory, set } });
+  const user = await signIn(mine);
+  quarterOfAnHour(mine);
+  full = true;
+  const before = network.count(ME);
+  const error = await refused(mine.client.fetch(ME), "storage");
+  assert.equal((error.cause as Error).message, "no space left");
+  assert.equal(network.count(ME), before);
+  full = false;
+  assert.equal(await whoAmI(mine), user);
+});
+
+test("a lock that a frozen tab holds stops nobody for longer than a timeout", async () => {
+  const mine = phone({ lock: () => new Promise(() => {}), timeout: 300 });
+  const user = await signIn(mine);
+  quarterOfAnHour(mine);
+  assert.equal(await whoAmI(mine), user);
+});
+
+test("another service's 401 refreshes once and repeats once, for all requests that were under way", async () => {
+  const mine = phone();
+  await signIn(mine);
+  const rejected = new Set([await mine.client.accessToken()]);
+  let everything = false;
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    const token = request.headers.authorization?.slice("Bearer ".length) ?? "";
+    requests.push(token);
+    response.writeHead(everything || rejected.has(token) ? 401 : 200).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`;
+  const before = network.count(REFRESH);
+  const answers = await Promise.all([1, 2, 3].map(() => mine.client.fetch(url, { method: "POST", body: "{}" })));
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]);
+  assert.equal(network.count(REFRESH), before + 1);
+  everything = true;
+  requests.length = 0;
+  const refusal = await mine.client.fetch(new Request(url, { method: "PUT", body: "{}" }));
+  assert.equal(refusal.status, 401, "the second one is the caller's to read");
+  assert.equal(requests.length, 2);
+  assert.equal(state(mine).status, "signed_in");
+  server.close();
+  server.closeAllConnections();
+});
+
+test("a key that leaks and is rotated at once costs every phone one refresh", async () => {
+  const mine = phone();
+  const user = await signIn(mine);
+  const token = await mine.client.accessToken();
+  await service.command("keys", "rotate", "--now");
+  await eventually("the service has the new key", async () => ((await works(token)) ? undefined : true));
+  const before = network.count(REFRESH);
+  const ids = await Promise.all([whoAmI(mine), whoAmI(mine), mine.client.me().then(({ id }) => id)]);
+  assert.deepEqual(new Set(ids), new Set([user]));
+  assert.equal(network.count(REFRESH), before + 1);
+});
