@@ -68,7 +68,7 @@ export function createVestibule(options: Options): Vestibule {
 
   const publish = (next: AuthState) => {
     state = next;
-    for (const listener of listeners) void Promise.resolve().then(() => listener(next));
+    for (const listener of listeners) void Promise.resolve().then(() => listeners.has(listener) && listener(next));
   };
 
   /** Publishes how the session goes on, if that is news. */
@@ -163,7 +163,6 @@ export function createVestibule(options: Options): Vestibule {
   const forget = (reason: SignedOutReason): Promise<Kept | undefined> => {
     const left = session;
     const unread = state.status === "restoring";
-    attempts++;
     become(undefined);
     publish({ status: "signed_out", reason });
     return queued(async () => {
@@ -350,11 +349,16 @@ export function createVestibule(options: Options): Vestibule {
         await json(await authorized("/api/v1/auth/logout?scope=others", { method: "POST" }), timeout);
         return;
       }
-      const left = await forget("signed_out");
-      if (!left) return;
-      // Another process may have stored the answer to a refresh meanwhile.
-      const again = locked(() => replace(left.id, ({ user }) => ({ reason: "signed_out", user_id: user.id })));
-      await Promise.all([again, tell(left, scope)]);
+      attempts++;
+      const known = session;
+      const forgotten = forget("signed_out");
+      const finish = async (left = known) => {
+        if (!left) return;
+        // Another process may have stored the answer to a refresh meanwhile.
+        const again = locked(() => replace(left.id, ({ user }) => ({ reason: "signed_out", user_id: user.id })));
+        await Promise.all([again, tell(left, scope)]);
+      };
+      await (known ? Promise.all([forgotten, finish()]) : forgotten.then(finish));
     },
 
     fetch: authorized,
