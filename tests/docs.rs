@@ -25,8 +25,8 @@ const START: [(&str, &[&str]); 9] = [
     ("opentelemetry_otlp::ExporterBuildError", &[]),
 ];
 /// What a path of the repository begins with.
-const FOLDERS: [&str; 9] =
-    ["src/", "tests/", "docs/", "migrations/", "templates/", "static/", "benches/", "deploy/", ".ci/"];
+const FOLDERS: [&str; 10] =
+    ["src/", "tests/", "docs/", "migrations/", "templates/", "static/", "benches/", "deploy/", "clients/", ".ci/"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -52,7 +52,8 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&root().join("docs"), "md");
-    pages.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)));
+    let others = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "clients/typescript/README.md"];
+    pages.extend(others.map(|page| root().join(page)));
     pages
 }
 

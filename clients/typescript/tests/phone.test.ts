@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-import { type AuthState, memoryStorage } from "../src/index.js";
+import { type AuthState, type Lock, memoryStorage } from "../src/index.js";
 import { fileStorage } from "./file.js";
 import { CLIENT, eventually, Service } from "./service.js";
 import { folder, network, pass, type Phone, phone, provider, quarterOfAnHour, refused, service, signIn, somebody, staff, state, stored, whoAmI } from "./world.js";
@@ -397,6 +397,66 @@ test("an instance on one storage follows another that signs out, and one that si
   quarterOfAnHour(fourth);
   await refused(fourth.client.accessToken(), "superseded");
   assert.equal(await whoAmI(fourth), grace);
+});
+
+for (const wins of ["a sign-out", "another user's sign-in"]) {
+  test(`${wins} wins over the answer to a refresh that another process is storing at that moment`, async () => {
+    const storage = memoryStorage();
+    let turn: Promise<unknown> = Promise.resolve();
+    const lock: Lock = (_, work) => {
+      const done = turn.then(work);
+      turn = done.catch(() => {});
+      return done;
+    };
+    const mine = phone({ storage, lock });
+    await signIn(mine);
+    let [storing, release] = [() => {}, () => {}];
+    const arrived = new Promise<void>((resolve) => (storing = resolve));
+    const until = new Promise<void>((resolve) => (release = resolve));
+    const set = async (text: string) => {
+      storing();
+      await until;
+      await storage.set(text);
+    };
+    const other = phone({ storage: { ...storage, set }, lock });
+    const refreshed = other.client.accessToken();
+    await arrived;
+    const before = network.count("/api/v1/auth/");
+    const done = wins === "a sign-out" ? mine.client.signOut() : signIn(mine);
+    await eventually("the service has answered", async () => (network.count("/api/v1/auth/") > before ? true : undefined));
+    release();
+    await refreshed;
+    const grace = await done;
+    assert.equal((await stored(mine))?.user.id, grace ?? undefined);
+    assert.equal(state(mine).status, grace ? "signed_in" : "signed_out");
+  });
+}
+
+test("the end of the session before does not disturb a sign-in that is under way", async () => {
+  const mine = phone();
+  const email = somebody();
+  await staff.endSessions(await signIn(mine, email));
+  const held = network.hold("/api/v1/auth/oauth/");
+  const signingIn = signIn(mine, email);
+  await held.answered;
+  await refused(mine.client.me(), "signed_out");
+  held.release();
+  const user = await signingIn;
+  assert.equal((await stored(mine))?.user.id, user);
+  assert.equal(await whoAmI(mine), user);
+});
+
+test("a sign-out that cannot be stored is told to the service all the same", async () => {
+  const memory = memoryStorage();
+  let full = false;
+  const set = (text: string) => (full ? Promise.reject(new Error("no space left")) : memory.set(text));
+  const mine = phone({ storage: { ...memory, set } });
+  await signIn(mine);
+  const token = await mine.client.accessToken();
+  full = true;
+  await refused(mine.client.signOut(), "storage");
+  assert.equal(state(mine).status, "signed_out");
+  await eventually("the session is over", async () => ((await works(token)) ? undefined : true));
 });
 
 test("a sign-out without a network is one, also after the next start", async () => {
