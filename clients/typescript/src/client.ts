@@ -1,4 +1,14 @@
-import type { Identity, LinkOptions, Me, Provider, RemovalOptions, Session, SignedIn, SignInOptions, User } from "./api.js";
+import type {
+  Identity,
+  LinkOptions,
+  Me,
+  Provider,
+  RemovalOptions,
+  Session,
+  SignedIn,
+  SignInOptions,
+  User,
+} from "./api.js";
 import type { Lock, TokenStorage } from "./storage.js";
 
 /** The reasons why nobody is signed in. Only `never` and `signed_out` came about on this device. */
@@ -19,7 +29,7 @@ export type SignedOutReason =
   | "user_merged"
   /** A refresh token was used twice, so that somebody else may have had it. */
   | "refresh_token_reused"
-  /** The service does not know the session, and cannot say why: it ended long ago, or the storage is a restored copy. */
+  /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
   | "session_unknown";
 
 /** The state of the sign-in. It is never changed in place: another state is another object. */
@@ -30,7 +40,7 @@ export type AuthState =
       readonly status: "signed_in";
       /** The user, as the service described them last. */
       readonly user: User;
-      /** True if the last attempt to refresh brought no answer. The session goes on, and the next request tries again. */
+      /** True if the last attempt to refresh brought no answer. The session goes on; the next request tries again. */
       readonly offline: boolean;
       /** The user whom this storage belonged to before this sign-in, if another: data of theirs is on this device. */
       readonly userChanged?: { readonly from: string };
@@ -64,16 +74,16 @@ export interface Vestibule {
   signIn(provider: string, idToken: string, options?: SignInOptions): Promise<SignedIn>;
   /**
    * Signs out. The session is forgotten on this device at once, before the returned promise is settled, and whether or
-   * not the service can be told. `global` ends the user's other sessions, too; `others` ends only those, and fails if the
-   * service cannot be told.
+   * not the service can be told. `global` ends the user's other sessions, too; `others` ends only those, and fails if
+   * the service cannot be told.
    */
   signOut(options?: { scope?: "local" | "others" | "global" }): Promise<void>;
 
   /**
    * Sends a request as the signed-in user, to this service (a path) or to any other that accepts its access tokens (a
-   * URL; never one of somebody else's, who would get the token). Answers other than 401 are returned as they are. After a
-   * 401, it refreshes once and repeats once, unless the body is a stream. `timeout` (0 for none) is the wait for the
-   * answer's head.
+   * URL; never one of somebody else's, who would get the token). Answers other than 401 are returned as they are. After
+   * a 401, it refreshes once and repeats once, unless the body is a stream. `timeout` (in milliseconds, 0 for none) is
+   * the longest wait for the answer's head.
    */
   fetch(input: Parameters<typeof fetch>[0], init?: RequestInit & { timeout?: number }): Promise<Response>;
   /** Returns an access token that is good for half a minute at least, for what `fetch` cannot send. */

@@ -15,7 +15,9 @@ export async function within<T>(
   const controller = new AbortController();
   // Not every platform's `fetch` heeds a signal.
   const stopped = new Promise<never>((_, reject) => {
-    controller.signal.addEventListener("abort", () => reject(controller.signal.reason));
+    const aborted = Object.assign(new Error("aborted"), { name: "AbortError" });
+    // Nor does every platform's signal have a reason.
+    controller.signal.addEventListener("abort", () => reject(controller.signal.reason ?? aborted));
   });
   const stop = () => controller.abort(signal?.reason);
   if (signal?.aborted) stop();

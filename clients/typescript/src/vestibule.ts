@@ -78,7 +78,8 @@ export function createVestibule(options: Options): Vestibule {
     if (!same) publish({ ...state, user, offline });
   };
 
-  const signedOut = () => new VestibuleError("signed_out", state.status === "signed_out" ? { reason: state.reason } : {});
+  const signedOut = () =>
+    new VestibuleError("signed_out", state.status === "signed_out" ? { reason: state.reason } : {});
 
   /** Fails if a sign-out or another sign-in has come in between. */
   const still = (mine: number) => {
@@ -100,7 +101,7 @@ export function createVestibule(options: Options): Vestibule {
   const save = (next: Stored): Promise<void> =>
     next.reason === "user_deleted" ? storage.remove() : storage.set(JSON.stringify(next));
 
-  /** Stores what `change` makes of a session. If another instance has stored another, that one stays and is returned. */
+  /** Stores what `change` makes of a session. What another instance has stored instead stays, and is returned. */
   const replace = (id: string, change: (kept: Kept) => Stored): Promise<Stored | undefined> =>
     queued(async () => {
       const stored = await load();
@@ -194,7 +195,11 @@ export function createVestibule(options: Options): Vestibule {
     await post(`/api/v1/auth/logout?scope=${scope}`, { refresh_token }).catch(() => {});
   };
 
-  const exchange = async (refresh_token: string, mine: number, last = false): Promise<Answered<"/api/v1/auth/refresh", "post">> => {
+  const exchange = async (
+    refresh_token: string,
+    mine: number,
+    last = false,
+  ): Promise<Answered<"/api/v1/auth/refresh", "post">> => {
     try {
       return await json(await post("/api/v1/auth/refresh", { refresh_token }), timeout);
     } catch (error) {
@@ -274,13 +279,13 @@ export function createVestibule(options: Options): Vestibule {
     const token = await accessToken();
     const response = await attempt(token);
     if (response.status !== 401) return response;
+    const streamed = init.body && typeof init.body === "object" && "getReader" in init.body;
     if (url.startsWith(`${base}/`)) {
-      const { reason } = await problem(response.clone(), timeout);
+      const { reason } = await problem(streamed ? response.clone() : response, timeout);
       still(mine);
       // The token is genuine and its session is over: a refresh would only be told less.
       if (reason) throw await ended(reason);
     }
-    const streamed = init.body && typeof init.body === "object" && "getReader" in init.body;
     return streamed ? response : attempt(await accessToken(token));
   };
 

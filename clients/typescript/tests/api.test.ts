@@ -7,7 +7,10 @@ import { network, pass, phone, refused, service, signIn, somebody, state, whoAmI
 
 test("the providers that are switched on can be listed by anybody", async () => {
   const providers = await phone().client.providers();
-  assert.deepEqual(providers.map(({ name }) => name), ["idp", "second"]);
+  assert.deepEqual(
+    providers.map(({ name }) => name),
+    ["idp", "second"],
+  );
 });
 
 test("an identity is linked, listed, used and unlinked", async () => {
@@ -16,7 +19,13 @@ test("an identity is linked, listed, used and unlinked", async () => {
   const other = { email: somebody(), sub: "another-account" };
   const linked = await mine.client.link("idp", await service.idToken(other));
   const identities = await mine.client.identities();
-  assert.deepEqual(identities.map(({ id, current }) => [id === linked.id, current]), [[false, true], [true, false]]);
+  assert.deepEqual(
+    identities.map(({ id, current }) => [id === linked.id, current]),
+    [
+      [false, true],
+      [true, false],
+    ],
+  );
   const { user: same, outcome } = await phone().client.signIn("idp", await service.idToken(other));
   assert.deepEqual([same.id, outcome], [user, "signed_in"]);
   await mine.client.unlink(linked.id);
@@ -66,7 +75,9 @@ test("what needs a fresh sign-in says so, and takes one", async () => {
   const error = await refused(mine.client.deleteAccount(), "reauthentication_required");
   assert.equal(error.status, 403);
   assert.equal(state(mine).status, "signed_in");
-  await mine.client.deleteAccount({ reauthentication: { provider: "idp", id_token: await service.idToken({ email }) } });
+  await mine.client.deleteAccount({
+    reauthentication: { provider: "idp", id_token: await service.idToken({ email }) },
+  });
   assert.deepEqual(state(mine), { status: "signed_out", reason: "user_deleted" });
 });
 
@@ -100,7 +111,11 @@ test("a name that changes at the provider is the state's once it was read", asyn
 });
 
 test("answers that a proxy makes go by their status", async () => {
-  for (const [status, error] of [[502, "service_unavailable"], [429, "rate_limited"], [418, "invalid_request"]] as const) {
+  for (const [status, error] of [
+    [502, "service_unavailable"],
+    [429, "rate_limited"],
+    [418, "invalid_request"],
+  ] as const) {
     network.next("/api/v1/auth/providers", { status, headers: { "Retry-After": "3" } });
     const told = await refused(phone().client.providers(), error);
     assert.deepEqual([told.status, told.retryAfter], [status, 3]);
@@ -112,6 +127,20 @@ test("a request that the app itself gives up is the app's own error", async () =
   await signIn(mine);
   const reason = new Error("the screen was left");
   await assert.rejects(mine.client.fetch("/api/v1/me", { signal: AbortSignal.abort(reason) }), reason);
+});
+
+test("a request has the wait that the app gives it", async () => {
+  const mine = phone({ timeout: 300 });
+  const user = await signIn(mine);
+  network.next("/api/v1/me", "hang");
+  await refused(mine.client.fetch("/api/v1/me", { timeout: 100 }), "timeout");
+  const held = network.hold("/api/v1/me");
+  const patient = mine.client.fetch("/api/v1/me", { timeout: 0 });
+  await held.answered;
+  await new Promise((later) => setTimeout(later, 400));
+  held.release();
+  assert.equal((await patient).status, 200, "no wait is too long");
+  assert.equal(await whoAmI(mine), user);
 });
 
 test("a listener is told the state, and what follows, until it is enough", async () => {

@@ -13,7 +13,23 @@ import { promisify } from "node:util";
 import { type AuthState, type Lock, memoryStorage } from "../src/index.js";
 import { fileStorage } from "./file.js";
 import { CLIENT, eventually, Service } from "./service.js";
-import { folder, network, pass, type Phone, phone, provider, quarterOfAnHour, refused, service, signIn, somebody, staff, state, stored, whoAmI } from "./world.js";
+import {
+  folder,
+  network,
+  pass,
+  type Phone,
+  phone,
+  provider,
+  quarterOfAnHour,
+  refused,
+  service,
+  signIn,
+  somebody,
+  staff,
+  state,
+  stored,
+  whoAmI,
+} from "./world.js";
 
 const REFRESH = "/api/v1/auth/refresh";
 const ME = "/api/v1/me";
@@ -128,7 +144,7 @@ test("an app that starts without a network knows who is signed in, and goes on w
   network.down = true;
   const mine = phone({ storage: before.storage });
   await refused(mine.client.fetch(ME), "network");
-    const now = state(mine);
+  const now = state(mine);
   assert(now.status === "signed_in" && now.offline && now.user.id === user);
   network.down = false;
   assert.equal(await whoAmI(mine), user);
@@ -205,7 +221,7 @@ test("a user who is merged signs in again as the other one, and the state says t
   assert.equal((await refused(mine.client.me(), "signed_out")).reason, "user_merged");
   const next = phone({ storage: mine.storage });
   assert.equal(await signIn(next, email), into);
-    assert.deepEqual(changed(next), { from });
+  assert.deepEqual(changed(next), { from });
 });
 
 test("a user who is merged while the app is closed signs in again, and the state says that the user has changed", async () => {
@@ -218,7 +234,7 @@ test("a user who is merged while the app is closed signs in again, and the state
   await refused(mine.client.accessToken(), "signed_out");
   assert.deepEqual(state(mine), { status: "signed_out", reason: "session_unknown" });
   assert.equal(await signIn(mine, email), into);
-    assert.deepEqual(changed(mine), { from });
+  assert.deepEqual(changed(mine), { from });
 });
 
 test("a user whom staff delete is told so, and nothing of theirs is left on the phone", async () => {
@@ -352,7 +368,7 @@ test("another user who signs in on the same phone never meets a token or a respo
   assert.equal(await whoAmI(mine), grace);
   const shown = network.passed.slice(before).map(({ authorization }) => authorization);
   assert(!shown.includes(`Bearer ${hers}`));
-    assert.deepEqual(changed(mine), { from: ada });
+  assert.deepEqual(changed(mine), { from: ada });
   const next = phone({ storage: mine.storage });
   assert.equal(await whoAmI(next), grace);
 });
@@ -423,7 +439,9 @@ for (const wins of ["a sign-out", "another user's sign-in"]) {
     await arrived;
     const before = network.count("/api/v1/auth/");
     const done = wins === "a sign-out" ? mine.client.signOut() : signIn(mine);
-    await eventually("the service has answered", async () => (network.count("/api/v1/auth/") > before ? true : undefined));
+    await eventually("the service has answered", async () =>
+      network.count("/api/v1/auth/") > before ? true : undefined,
+    );
     release();
     await refreshed;
     const grace = await done;
@@ -533,13 +551,20 @@ test("another service's 401 refreshes once and repeats once, for all requests th
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/orders`;
   const before = network.count(REFRESH);
   const answers = await Promise.all([1, 2, 3].map(() => mine.client.fetch(url, { method: "POST", body: "{}" })));
-  assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  );
   assert.equal(network.count(REFRESH), before + 1);
   everything = true;
   requests.length = 0;
   const refusal = await mine.client.fetch(new Request(url, { method: "PUT", body: "{}" }));
   assert.equal(refusal.status, 401, "the second one is the caller's to read");
   assert.equal(requests.length, 2);
+  const body = new Blob(["{}"]).stream();
+  requests.length = 0;
+  assert.equal((await mine.client.fetch(url, { method: "POST", body, duplex: "half" } as RequestInit)).status, 401);
+  assert.equal(requests.length, 1, "a stream cannot be sent twice");
   assert.equal(state(mine).status, "signed_in");
   server.close();
   server.closeAllConnections();

@@ -92,7 +92,8 @@ export class Proxy {
     if (this.down || fault === "refuse") return void request.socket.destroy();
     const headers = new Headers();
     for (const [name, value] of Object.entries(request.headers)) {
-      if (!["connection", "host", "content-length", "transfer-encoding"].includes(name)) headers.set(name, String(value));
+      if (!["connection", "host", "content-length", "transfer-encoding"].includes(name))
+        headers.set(name, String(value));
     }
     this.passed.push({ method, path, authorization: request.headers.authorization, body: body.toString() });
     if (typeof fault === "object") return void response.writeHead(fault.status, fault.headers).end();
@@ -110,7 +111,8 @@ export class Proxy {
       await rule.until;
     }
     for (const [name, value] of answer.headers) {
-      if (!["connection", "content-encoding", "content-length", "transfer-encoding"].includes(name)) response.setHeader(name, value);
+      if (!["connection", "content-encoding", "content-length", "transfer-encoding"].includes(name))
+        response.setHeader(name, value);
     }
     response.writeHead(answer.status).end(bytes);
   }

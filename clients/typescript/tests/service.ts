@@ -18,7 +18,7 @@ const UNTIL_WE_END = '"$0" & service=$!; read -r _; kill -TERM $service; wait $s
 
 /** Tries until it succeeds. */
 export async function eventually<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
-  for (const end = Date.now() + 60_000; Date.now() < end; ) {
+  for (const end = Date.now() + 120_000; Date.now() < end; ) {
     const done = await attempt().catch(() => undefined);
     if (done !== undefined) return done;
     await new Promise((later) => setTimeout(later, 50));
@@ -64,7 +64,11 @@ export class Service {
     };
     for (const [name, value] of Object.entries(settings)) environment[name] = value.replaceAll("{url}", url);
     const log = openSync(join(folder, "log"), "w");
-    const shell = spawn("sh", ["-c", UNTIL_WE_END, PROGRAM], { cwd: folder, env: environment, stdio: ["pipe", log, log] });
+    const shell = spawn("sh", ["-c", UNTIL_WE_END, PROGRAM], {
+      cwd: folder,
+      env: environment,
+      stdio: ["pipe", log, log],
+    });
     closeSync(log);
     const service = new Service(url, folder, environment, shell);
     try {

@@ -66,7 +66,11 @@ export class Staff {
   private async request(path: string, form?: URLSearchParams): Promise<Response> {
     const cookies = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const headers = { Cookie: cookies };
-    const answer = await fetch(this.url + path, { ...(form && { method: "POST", body: form }), headers, redirect: "manual" });
+    const answer = await fetch(this.url + path, {
+      ...(form && { method: "POST", body: form }),
+      headers,
+      redirect: "manual",
+    });
     for (const cookie of answer.headers.getSetCookie()) {
       const [, name, value] = /^([^=]*)=([^;]*)/.exec(cookie) ?? [];
       if (name) this.cookies.set(name, value ?? "");

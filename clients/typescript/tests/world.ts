@@ -5,7 +5,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { type AuthState, createVestibule, type ErrorName, memoryStorage, type Options, type TokenStorage, type Vestibule, VestibuleError } from "../src/index.js";
+import {
+  type AuthState,
+  createVestibule,
+  type ErrorName,
+  memoryStorage,
+  type Options,
+  type TokenStorage,
+  type Vestibule,
+  VestibuleError,
+} from "../src/index.js";
 import { Proxy } from "./proxy.js";
 import { Service } from "./service.js";
 import { Staff } from "./staff.js";
@@ -92,12 +101,15 @@ export async function refused(promise: Promise<unknown>, error: ErrorName): Prom
 
 /** The stored session, if there is one. */
 export async function stored({ storage }: Phone): Promise<{ refresh_token: string; user: { id: string } } | undefined> {
-  return (JSON.parse((await storage.get()) ?? "{}") as { session?: { refresh_token: string; user: { id: string } } }).session;
+  return (JSON.parse((await storage.get()) ?? "{}") as { session?: { refresh_token: string; user: { id: string } } })
+    .session;
 }
 
 /** Lets time pass for the sessions of a user at the service. */
 export async function pass(user: string, interval: string): Promise<void> {
-  const shift = ["created_at", "expires_at", "rotated_at"].map((column) => `${column} = ${column} - interval '${interval}'`);
+  const shift = ["created_at", "expires_at", "rotated_at"].map(
+    (column) => `${column} = ${column} - interval '${interval}'`,
+  );
   const of = `identity_id IN (SELECT id FROM identities WHERE user_id = '${user}')`;
   await service.sql(`UPDATE sessions SET ${shift.join(", ")} WHERE ${of}`);
 }

@@ -8,7 +8,9 @@ declare module "@react-native-google-signin/google-signin" {
     signOut(): Promise<null>;
     revokeAccess(): Promise<null>;
   };
-  export function isSuccessResponse<T extends { type: string }>(response: T): response is Extract<T, { type: "success" }>;
+  export function isSuccessResponse<T extends { type: string }>(
+    response: T,
+  ): response is Extract<T, { type: "success" }>;
 }
 
 declare module "expo-apple-authentication" {
