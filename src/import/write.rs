@@ -129,9 +129,16 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
         user.id.map(Key::Id).into_iter().chain(email).chain(identities)
     }
     let mut seen = HashSet::with_capacity(rows.len() * 3);
-    // All keys of a row are noted, also those after one that repeats.
-    let repeats = |row| keys(row).fold(false, |repeats, key| !seen.insert(key) || repeats);
-    rows.iter().map(|row| &row.user).map(repeats).collect()
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut repeats = false;
+        // All keys of a row are noted, also those after one that repeats.
+        for key in keys(&row.user) {
+            repeats |= !seen.insert(key);
+        }
+        all.push(repeats);
+    }
+    all
 }
 
 /// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists order users.

@@ -64,13 +64,12 @@ pub async fn refresh(
         origin: origin.clone(),
     });
     let alone = || store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
-    let verdict = match shared.refresh.submit(item.clone()).await? {
-        Some(verdict) => verdict,
+    let verdict = if let Some(verdict) = shared.refresh.submit(item.clone()).await? {
+        verdict
+    } else {
         // If a broken connection has exchanged the token after all, the next attempt is a repeat.
-        None => {
-            let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
-            verdicts.pop().flatten().ok_or_else(|| store::Error::unexpected("none"))?
-        }
+        let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
+        verdicts.pop().flatten().ok_or_else(|| store::Error::unexpected("none"))?
     };
     let session = verdict.map_err(Error::Refused)?;
     let access_token = issuer.issue(session.user_id, session.session_id, &session.client_id, now)?;
