@@ -10,6 +10,7 @@ CREATE TABLE events (
     kind       text        NOT NULL,
     reason     text,
     provider   text,
+    -- The e-mail that was claimed, searched for by staff, or of somebody who was merged into another user.
     email      text,
     ip         inet,
     user_agent text,
@@ -23,11 +24,10 @@ CREATE INDEX events_user_id_idx ON events (user_id, id) WHERE user_id IS NOT NUL
 -- For deletions, which look for the few merges among all events of a user.
 CREATE INDEX events_merges_idx ON events (user_id) WHERE kind = 'users_merged';
 CREATE INDEX events_email_idx ON events (email, id) WHERE email IS NOT NULL;
--- For the filters of the audit: by kind, by reason, by one member of staff, by any member of staff. The events of ordinary
--- sign-ins are in none of them, because they are too frequent, and the primary key finds them.
+-- For the filters of the audit: by kind, by reason, by request, by one member of staff, by any member of staff. The events
+-- of ordinary sign-ins are in none of them, because they are too frequent, and the primary key finds them.
 CREATE INDEX events_kind_idx ON events (kind, id) WHERE kind NOT IN ('signed_in', 'user_created');
 CREATE INDEX events_reason_idx ON events (reason, id) WHERE reason IS NOT NULL;
+CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signed_in', 'user_created');
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
--- For deletions, which read all searches of staff that may contain an e-mail address, plain or percent-encoded.
-CREATE INDEX events_searches_idx ON events (id) WHERE detail->>'search' ~ '@|%40';

@@ -7,7 +7,10 @@ use uuid::Uuid;
 use crate::admin::sign_in::store::StaffRow;
 use crate::domain::actor::Origin;
 use crate::store;
-use crate::store::events::record_look;
+use crate::store::events::{Look, record_look};
+
+/// The fields of a search and its filters that are filled in, by name.
+pub type Search<'a> = &'a [(&'a str, &'a str)];
 
 /// The data that were viewed.
 #[derive(Debug, Clone, Copy)]
@@ -17,22 +20,22 @@ pub enum DataAccess<'a> {
     /// The list of users, with a search and filters.
     Users {
         /// The search and filters.
-        search: &'a str,
+        search: Search<'a>,
     },
     /// The list as a file.
     UsersExport {
         /// The search and filters.
-        search: &'a str,
+        search: Search<'a>,
     },
     /// The audit, with filters.
     Audit {
         /// The search and filters.
-        search: &'a str,
+        search: Search<'a>,
     },
     /// The audit as a file.
     AuditExport {
         /// The search and filters.
-        search: &'a str,
+        search: Search<'a>,
     },
 }
 
@@ -57,14 +60,13 @@ pub async fn record(
     look: &DataAccess<'_>,
     origin: &Origin,
 ) -> Result<(), Error> {
-    let (kind, user, search) = match *look {
-        DataAccess::Person(id) => ("user_viewed", Some(id), ""),
+    let (kind, user, search): (_, _, Search<'_>) = match *look {
+        DataAccess::Person(id) => ("user_viewed", Some(id), &[]),
         DataAccess::Users { search } => ("users_viewed", None, search),
         DataAccess::UsersExport { search } => ("users_exported", None, search),
         DataAccess::Audit { search } => ("audit_viewed", None, search),
         DataAccess::AuditExport { search } => ("audit_exported", None, search),
     };
-    let search = (!search.is_empty()).then_some(search);
-    let recorded = record_look(pool, kind, &member.email, user, search, origin).await?;
+    let recorded = record_look(pool, Look { kind, user, search }, &member.email, origin).await?;
     if recorded { Ok(()) } else { Err(Error::NotStaff) }
 }

@@ -28,7 +28,7 @@ use crate::web::problem::ErrorCode;
 const PAGE: usize = 100;
 /// The number of events that an export reads at a time.
 const BATCH: usize = 2_000;
-const HEADING: [&str; 13] = [
+const HEADING: [&str; 14] = [
     "id",
     "at",
     "kind",
@@ -42,6 +42,7 @@ const HEADING: [&str; 13] = [
     "remark",
     "ip",
     "request_id",
+    "search",
 ];
 pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
@@ -55,6 +56,7 @@ struct Query<'r> {
     user: Option<&'r str>,
     actor: Option<&'r str>,
     reason: Option<&'r str>,
+    request: Option<&'r str>,
     from: Option<&'r str>,
     to: Option<&'r str>,
     before: Option<&'r str>,
@@ -68,6 +70,7 @@ struct Asked {
     user: String,
     actor: String,
     reason: String,
+    request: String,
     from: String,
     to: String,
 }
@@ -85,6 +88,7 @@ impl Query<'_> {
             user: tidy(self.user),
             actor: tidy(self.actor),
             reason: tidy(self.reason),
+            request: tidy(self.request),
             from: tidy(self.from),
             to: tidy(self.to),
         }
@@ -108,10 +112,10 @@ const fn label(what: EventCategory) -> &'static str {
     match what {
         EventCategory::Everything => "Everything but looks",
         EventCategory::Refused => "Refused sign-ins and links",
-        EventCategory::SignIns => "EventCategory users did",
-        EventCategory::Security => "EventCategory may be an attack",
-        EventCategory::Staff => "EventCategory staff did",
-        EventCategory::Looks => "EventCategory staff looked at",
+        EventCategory::SignIns => "What users did",
+        EventCategory::Security => "What may be an attack",
+        EventCategory::Staff => "What staff did",
+        EventCategory::Looks => "What staff looked at",
     }
 }
 
@@ -124,28 +128,31 @@ impl Asked {
             user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
             actor: read(&self.actor, address)?,
             reason: read(&self.reason, |text| Some(text.to_owned()))?,
+            request: read(&self.request, |text| Some(text.to_owned()))?,
             from: read(&self.from, |day| begin_of(day, zone))?,
             to: read(&self.to, |day| end_of(day, zone))?,
         })
     }
 
-    /// Returns the fields that are not empty, as a URL's query.
-    fn query(&self) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [
+    /// Returns the fields that are filled in.
+    fn fields(&self) -> Vec<(&'static str, &str)> {
+        let fields = [
             ("what", self.what),
             ("email", &self.email),
             ("user", &self.user),
             ("actor", &self.actor),
             ("reason", &self.reason),
+            ("request", &self.request),
             ("from", &self.from),
             ("to", &self.to),
-        ] {
-            if !value.is_empty() && (name, value) != ("what", "everything") {
-                query.append_pair(name, value);
-            }
-        }
-        query.finish()
+        ];
+        let filled = |(name, value): &(&str, &str)| !value.is_empty() && (*name, *value) != ("what", "everything");
+        fields.into_iter().filter(filled).collect()
+    }
+
+    /// Returns the fields that are filled in, as a URL's query.
+    fn query(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(self.fields()).finish()
     }
 }
 
@@ -183,6 +190,7 @@ impl View for Audit {
             user: text(),
             actor: text(),
             reason: text(),
+            request: text(),
             from: text(),
             to: text(),
         };
@@ -204,7 +212,7 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
         Ok(filter) => page(db.pool(), &filter, before, limit).await?,
         Err(NothingMatches) => Vec::new(),
     };
-    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.query() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.fields() }, &origin.0).await?;
     let more = events.len() > PAGE;
     events.truncate(PAGE);
     let next = events.last().filter(|_| more).map(|event| event.id);
@@ -215,7 +223,7 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
 #[get("/audit.csv?<query..>")]
 async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
     let asked = query.tidy();
-    record(db.pool(), &staff.member, &DataAccess::AuditExport { search: &asked.query() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::AuditExport { search: &asked.fields() }, &origin.0).await?;
     let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };
     Ok(Csv::begin(events, &staff.member, db.pool()).await?)
@@ -262,6 +270,7 @@ fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
             event.remark.unwrap_or_default(),
             event.ip.unwrap_or_default(),
             event.request_id.unwrap_or_default(),
+            event.search.unwrap_or_default(),
         ]
     };
     events.into_iter().map(row).collect()

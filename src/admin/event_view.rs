@@ -1,9 +1,10 @@
 //! Events in words for staff.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::admin::audit::store::{DATA_ACCESS_KINDS, EventRow};
+use crate::admin::audit::store::EventRow;
 use crate::web::http::rfc3339::rfc3339;
 use crate::web::problem::ErrorCode;
 
@@ -17,22 +18,32 @@ pub(super) struct EventView {
     remedy: Option<&'static str>,
     provider: Option<String>,
     email: Option<String>,
-    user_id: Option<Uuid>,
+    user: Option<Whom>,
     ip: Option<String>,
     actor: Option<String>,
     /// The member of staff whose access changed, the size of an import, or the merged user's e-mail address.
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
-    remark: Option<String>,
-    remark_label: &'static str,
+    reason: Option<String>,
+    /// The search of a view, in words.
+    search: Option<String>,
     request_id: Option<String>,
 }
 
-/// A link to another user.
+/// The user whom an event concerns.
+#[derive(Serialize)]
+struct Whom {
+    id: Uuid,
+    /// False for a user who was deleted or merged into another one, and has no page.
+    exists: bool,
+    name: Option<String>,
+}
+
+/// Another user, with a link if there is a page to see.
 #[derive(Serialize)]
 struct Other {
-    href: String,
+    href: Option<String>,
     text: &'static str,
 }
 
@@ -43,15 +54,37 @@ impl Other {
         match (event.kind.as_str(), from, to) {
             // A user who was merged into another has no page any more.
             ("users_merged", Some(from), _) => Some(Self {
-                href: format!("/admin/audit?user={from}"),
+                href: Some(format!("/admin/audit?user={from}")),
                 text: "what happened to that user before",
             }),
             ("users_merged" | "identity_moved" | "user_created" | "email_lost", from, to) => {
-                let href = format!("/admin/users/{}", to.or(from)?);
-                Some(Self { href, text: "the other user" })
+                let other = to.or(from)?;
+                Some(if event.other_exists {
+                    Self { href: Some(format!("/admin/users/{other}")), text: "the other user" }
+                } else {
+                    Self { href: None, text: "the other user no longer exists" }
+                })
             }
             _ => None,
         }
+    }
+}
+
+/// Returns the fields of a search in words.
+fn searched(fields: &str) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_str(fields).ok()?;
+    let told = fields.iter().filter_map(|(name, value)| {
+        let value = value.as_str()?;
+        Some(if name == "q" { value.to_owned() } else { format!("{}: {value}", name.replace('_', " ")) })
+    });
+    Some(told.collect::<Vec<_>>().join(", "))
+}
+
+impl EventView {
+    /// Returns the view for the page of a user, which does not repeat whom the event concerns.
+    pub(super) fn on_the_page_of(mut self, user: Uuid) -> Self {
+        self.user = self.user.filter(|whom| whom.id != user);
+        self
     }
 }
 
@@ -69,16 +102,12 @@ impl From<EventRow> for EventView {
             remedy: entry.map(|entry| entry.remedy),
             provider: event.provider,
             email: event.email,
-            user_id: event.user_id,
+            user: event.user_id.map(|id| Whom { id, exists: event.user_exists, name: event.user_name }),
             ip: event.ip,
             actor: event.actor,
             about: event.about,
-            remark: event.remark,
-            remark_label: if DATA_ACCESS_KINDS.contains(&event.kind.as_str()) {
-                "Asked for"
-            } else {
-                "Reason"
-            },
+            reason: event.remark,
+            search: event.search.as_deref().and_then(searched),
             request_id: event.request_id,
         }
     }
@@ -111,10 +140,11 @@ pub(super) fn what(event: &EventRow) -> &str {
         "signed_out" => "Signed out",
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",
-        "users_merged" if event.from_user.is_some() => "Another user was merged into this one",
-        "users_merged" => "Merged into another user",
-        "identity_moved" if event.from_user.is_some() => "An identity was moved here from another user",
-        "identity_moved" => "An identity was moved to another user",
+        // The other user's id is forgotten when this one is deleted; the direction is not.
+        "users_merged" if reason == Some("to_another") => "Merged into another user",
+        "users_merged" => "Another user was merged into this one",
+        "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
+        "identity_moved" => "An identity was moved here from another user",
         "user_disabled" => "Disabled by staff",
         "user_enabled" => "Enabled by staff",
         "sessions_ended" => "Signed out everywhere by staff",
@@ -147,20 +177,21 @@ impl EventView {
         use super::samples::{NASTY, TIME};
         let text = || Some(NASTY.to_owned());
         let refusal = ErrorCode::all().map(ErrorCode::entry).next();
-        let bare = Self {
+        let whom = |exists, name| Some(Whom { id: Uuid::max(), exists, name });
+        let bare = || Self {
             at: TIME.into(),
             what: NASTY.into(),
             cause: None,
             remedy: None,
             provider: None,
             email: None,
-            user_id: None,
+            user: None,
             ip: None,
             actor: None,
             about: None,
             other: None,
-            remark: None,
-            remark_label: "Reason",
+            reason: None,
+            search: None,
             request_id: None,
         };
         let full = Self {
@@ -170,15 +201,19 @@ impl EventView {
             remedy: refusal.map(|entry| entry.remedy),
             provider: text(),
             email: text(),
-            user_id: Some(Uuid::max()),
+            user: whom(true, text()),
             ip: text(),
             actor: text(),
             about: text(),
-            other: Some(Other { href: format!("/admin/users/{}", Uuid::max()), text: "the other user" }),
-            remark: text(),
-            remark_label: "Reason",
+            other: Some(Other {
+                href: Some(format!("/admin/users/{}", Uuid::max())),
+                text: "the other user",
+            }),
+            reason: text(),
+            search: text(),
             request_id: text(),
         };
-        vec![full, bare]
+        let gone = Self { at: TIME.into(), what: NASTY.into(), user: whom(false, None), ..bare() };
+        vec![full, bare(), gone]
     }
 }

@@ -196,16 +196,13 @@ async fn show(
     let identities = identities::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
     let events = events::of_user(db.pool(), id, EVENTS).await?;
-    let attempts = match &user.email {
-        Some(email) => events::claiming(db.pool(), email, id, ATTEMPTS).await?,
-        None => Vec::new(),
-    };
+    let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
     let view = PersonPage {
         person: user.into(),
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
-        events: events.into_iter().map(EventView::from).collect(),
+        events: events.into_iter().map(|event| EventView::from(event).on_the_page_of(id)).collect(),
         attempts: attempts.into_iter().map(EventView::from).collect(),
         done: done.and_then(changes::done),
     };

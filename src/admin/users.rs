@@ -232,7 +232,7 @@ async fn list(
             Users::new(asked, providers, users, count)
         }
     };
-    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.told() }, &origin.0).await?;
+    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.searched() }, &origin.0).await?;
     Ok(Page::new(&staff, &view))
 }
 
@@ -247,7 +247,7 @@ async fn file(
     let asked = query.tidy();
     let zone = staff.member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
-    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &asked.told() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &asked.searched() }, &origin.0).await?;
     Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
 }
 

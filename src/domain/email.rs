@@ -1,5 +1,8 @@
 //! E-mail addresses for linking: one address, ASCII case-folded.
 
+/// Characters that stand around an address in a text, and in no address.
+const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
+
 /// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are not
 /// normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +20,19 @@ impl Email {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let plain = |c: char| !c.is_control() && !c.is_whitespace() && !"@,;:<>()[]\\\"\u{fffd}".contains(c);
+        let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '@' && !SEPARATORS.contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
             && !local.is_empty()
             && local.chars().all(plain)
             && domain.chars().all(plain)
             && domain.split('.').all(|label| !label.is_empty());
         sound.then(|| Self { given: text.to_owned(), folded: text.to_ascii_lowercase() })
+    }
+
+    /// Returns the first address within a text.
+    #[must_use]
+    pub fn first_in(text: &str) -> Option<Self> {
+        text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c)).find_map(Self::parse)
     }
 
     /// Returns the address as the provider wrote it.
@@ -74,6 +83,17 @@ mod tests {
             &long,
         ] {
             assert_eq!(Email::parse(text), None, "{text:.40}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_found_within_a_text() {
+        for text in ["a@x", " a@x ", "Ada <a@x>, b@x", "mailto:A@X", "of @ or a@x?"] {
+            let found = Email::first_in(text).map(|email| email.folded().trim_end_matches('?').to_owned());
+            assert_eq!(found.as_deref(), Some("a@x"), "{text}");
+        }
+        for text in ["", "Ada", "@", "a b@"] {
+            assert_eq!(Email::first_in(text), None, "{text}");
         }
     }
 }

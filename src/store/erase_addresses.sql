@@ -1,5 +1,5 @@
 -- Erases the e-mail address of a deleted user from up to a thousand events of each kind that may contain one: refused
--- sign-ins, refused sign-ins to the admin pages, and searches of staff. The address itself is deleted after the last
+-- sign-ins and searches of staff, and refused sign-ins to the admin pages. The address itself is deleted after the last
 -- event. The event of a merge keeps the address that a merged user had before.
 --
 --   $1 addresses, or NULL for any
@@ -32,46 +32,24 @@ refused AS MATERIALIZED (
         ORDER BY actor, id LIMIT 1000
     ) AS e
 ),
--- The address as it is written in a query (WHATWG URL, "application/x-www-form-urlencoded serializing"), in lower case.
-encoded AS MATERIALIZED (
-    SELECT string_agg(
-               CASE WHEN c COLLATE "C" ~ '[a-zA-Z0-9*._-]' THEN c
-                    ELSE regexp_replace(encode(convert_to(c, 'UTF8'), 'hex'), '(..)', '%\1', 'g') END,
-               '' ORDER BY n) AS address
-    FROM task t CROSS JOIN LATERAL regexp_split_to_table(t.address, '') WITH ORDINALITY AS parts (c, n)
-),
-searched AS MATERIALIZED (
-    SELECT e.id, e.created_at <= t.requested_at
-                 AND (strpos(e.search, t.address) > 0 OR strpos(e.search, encoded.address) > 0) AS due
-    FROM task t CROSS JOIN encoded CROSS JOIN LATERAL (
-        SELECT id, created_at, lower(detail->>'search' COLLATE "C") AS search FROM events
-        WHERE detail->>'search' ~ '@|%40' AND id > t.searched
-        ORDER BY id LIMIT 1000
-    ) AS e
-),
+-- Of a search, the member of staff, the time and the IP address are kept: they are about staff.
 forgotten AS (
     UPDATE events
     SET email = NULL,
-        ip = CASE kind WHEN 'users_merged' THEN ip END,
-        user_agent = CASE kind WHEN 'users_merged' THEN user_agent END,
-        detail = CASE kind WHEN 'users_merged' THEN detail END,
-        actor = CASE kind WHEN 'users_merged' THEN actor END
+        ip = CASE WHEN kind = 'users_merged' OR detail ? 'search' THEN ip END,
+        user_agent = CASE WHEN kind = 'users_merged' OR detail ? 'search' THEN user_agent END,
+        actor = CASE WHEN kind = 'users_merged' OR detail ? 'search' THEN actor END,
+        detail = CASE WHEN kind = 'users_merged' THEN detail WHEN detail ? 'search' THEN detail - 'search' END
     WHERE id = ANY(ARRAY(SELECT id FROM claimed WHERE due UNION ALL SELECT id FROM refused WHERE due))
     RETURNING id
 ),
--- The member of staff, the time and the IP address are kept: they are about staff.
-unsearched AS (
-    UPDATE events SET detail = detail - 'search' WHERE id = ANY(ARRAY(SELECT id FROM searched WHERE due)) RETURNING id
-),
 progress AS MATERIALIZED (
-    SELECT greatest((SELECT count(*) FROM claimed), (SELECT count(*) FROM refused), (SELECT count(*) FROM searched)) < 1000
-           AS done
+    SELECT greatest((SELECT count(*) FROM claimed), (SELECT count(*) FROM refused)) < 1000 AS done
 ),
 went_on AS (
     UPDATE addresses_to_forget a
     SET claimed = coalesce((SELECT id FROM claimed ORDER BY id DESC LIMIT 1), a.claimed),
-        refused = coalesce((SELECT id FROM refused ORDER BY id DESC LIMIT 1), a.refused),
-        searched = coalesce((SELECT id FROM searched ORDER BY id DESC LIMIT 1), a.searched)
+        refused = coalesce((SELECT id FROM refused ORDER BY id DESC LIMIT 1), a.refused)
     FROM task t, progress p
     WHERE (a.address, a.requested_at) = (t.address, t.requested_at) AND NOT p.done
 ),
@@ -79,4 +57,4 @@ ended AS (
     DELETE FROM addresses_to_forget a USING task t, progress p
     WHERE (a.address, a.requested_at) = (t.address, t.requested_at) AND p.done
 )
-SELECT (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM unsearched) AS "forgotten!" FROM task
+SELECT (SELECT count(*) FROM forgotten) AS "forgotten!" FROM task

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
+use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
 use crate::domain::actor::Origin;
+use crate::domain::email::Email;
 
 /// A sign-in that was refused without a query.
 #[derive(Debug, Clone)]
@@ -52,28 +54,35 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Resul
     Ok(())
 }
 
-/// Records that a member of staff viewed a user or the results of a search. Returns `false`, and records nothing, if
-/// they are no longer a member.
+/// A view of personal data by a member of staff.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// The event's kind.
+    pub kind: &'a str,
+    /// The user who was viewed.
+    pub user: Option<Uuid>,
+    /// The fields of the search that were filled in, by name.
+    pub search: &'a [(&'a str, &'a str)],
+}
+
+/// Records a view by a member of staff. Returns `false`, and records nothing, if they are no longer a member. An
+/// address that was searched for is the event's e-mail, so that it is found when its owner is deleted.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn record_look(
-    pool: &PgPool,
-    kind: &str,
-    actor: &str,
-    user: Option<Uuid>,
-    search: Option<&str>,
-    origin: &Origin,
-) -> Result<bool, Error> {
+pub async fn record_look(pool: &PgPool, look: Look<'_>, actor: &str, origin: &Origin) -> Result<bool, Error> {
+    let address = look.search.iter().find_map(|(_, text)| Email::first_in(text));
+    let fields: Map<_, _> = look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
     let recorded = sqlx::query!(
-        "INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-         SELECT $1, $2, $3, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text)), $6::inet, $7, $8
+        "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
+         SELECT $1, $2, $3, $6, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb)), $7::inet, $8, $9
          FROM staff WHERE email = $4",
         Uuid::now_v7(),
-        kind,
-        user,
+        look.kind,
+        look.user,
         actor,
-        search,
+        (!fields.is_empty()).then(|| Value::Object(fields).to_string()),
+        address.as_ref().map(Email::folded),
         origin.ip as _,
         origin.user_agent,
         origin.request_id,

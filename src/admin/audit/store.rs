@@ -16,6 +16,18 @@ pub const DATA_ACCESS_KINDS: [&str; 5] =
 /// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
 const DAILY: [&str; 2] = ["signed_in", "user_created"];
 
+/// The columns of an [`EventRow`]. The e-mail of a search is in its fields, and that of a merge is not claimed.
+const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
+    CASE WHEN e.actor IS NULL AND e.kind <> 'users_merged' THEN e.email END AS email,
+    e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
+    nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
+                     e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
+                     (e.detail->>'identities') || ' identities'), '') AS about,
+    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id,
+    u.id IS NOT NULL AS user_exists, coalesce(u.email, u.name) AS user_name,
+    EXISTS (SELECT FROM users o WHERE o.id = coalesce(e.detail->>'to', e.detail->>'into', e.detail->>'from')::uuid)
+        AS other_exists";
+
 /// An event.
 #[derive(Debug, Clone, FromRow)]
 pub struct EventRow {
@@ -44,10 +56,18 @@ pub struct EventRow {
     pub from_user: Option<String>,
     /// New user of a moved identity, or the user who took over a merged one.
     pub to_user: Option<String>,
-    /// Reason given for it, or the text searched for.
+    /// Reason given for it.
     pub remark: Option<String>,
+    /// The fields of the search of a view, as a JSON object.
+    pub search: Option<String>,
     /// Id of the request.
     pub request_id: Option<String>,
+    /// True if the user concerned still exists.
+    pub user_exists: bool,
+    /// E-mail address, or else name, of the user concerned.
+    pub user_name: Option<String>,
+    /// True if the other user, new or previous, still exists.
+    pub other_exists: bool,
 }
 
 /// A category of events.
@@ -101,12 +121,15 @@ pub struct Filter {
     pub what: EventCategory,
     /// E-mail address of the user concerned, of a merged user, or in a refused token.
     pub email: Option<String>,
-    /// The user concerned.
+    /// The user concerned: their own events, and those in which others used or claimed their e-mail address.
     pub user: Option<Uuid>,
     /// Member of staff or operator who caused the event.
     pub actor: Option<String>,
     /// Reason of a refusal.
     pub reason: Option<String>,
+    /// Id of the request, or of the event itself. A successful sign-in is found by it only with a start: no index has
+    /// the requests of sign-ins, which would make each of them slower.
+    pub request: Option<String>,
     /// Start, inclusive.
     pub from: Option<OffsetDateTime>,
     /// End, exclusive.
@@ -118,6 +141,9 @@ enum Source<'a> {
     Claimed(&'a str),
     OfAddress(&'a str),
     OfUser(Uuid),
+    ClaimingFrom(Uuid),
+    Request(&'a str),
+    Event(Uuid),
     Kind(&'static str),
     Daily,
     Actor(&'a str),
@@ -128,10 +154,14 @@ enum Source<'a> {
 
 impl Filter {
     fn sources(&self) -> Vec<Source<'_>> {
-        if let Some(email) = &self.email {
+        if let Some(request) = &self.request {
+            let event = Uuid::parse_str(request).ok().map(Source::Event);
+            let daily = self.from.map(|_| Source::Daily);
+            [Source::Request(request)].into_iter().chain(event).chain(daily).collect()
+        } else if let Some(email) = &self.email {
             vec![Source::Claimed(email), Source::OfAddress(email)]
         } else if let Some(user) = self.user {
-            vec![Source::OfUser(user)]
+            vec![Source::OfUser(user), Source::ClaimingFrom(user)]
         } else if let Some(actor) = &self.actor {
             vec![Source::Actor(actor)]
         } else if let Some(reason) = &self.reason {
@@ -151,17 +181,18 @@ impl Filter {
     /// Returns the query for the events before the event `before`.
     #[must_use]
     pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
-        let mut query = QueryBuilder::new(
-            "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
-                    CASE WHEN e.kind <> 'users_merged' THEN e.email END AS email, e.user_id, host(e.ip) AS ip, e.actor,
-                    coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                    nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
-                                     e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
-                                     (e.detail->>'identities') || ' identities'), '') AS about,
-                    e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
-             FROM (",
-        );
-        for (number, source) in self.sources().into_iter().enumerate() {
+        self.statement_of(self.sources(), before, limit)
+    }
+
+    fn statement_of(
+        &self,
+        sources: Vec<Source<'_>>,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" FROM (");
+        for (number, source) in sources.into_iter().enumerate() {
             query.push(if number == 0 {
                 "(SELECT * FROM events WHERE "
             } else {
@@ -174,6 +205,15 @@ impl Filter {
                     .push_bind(email.to_owned())
                     .push(")"),
                 Source::OfUser(user) => query.push("user_id = ").push_bind(user),
+                Source::ClaimingFrom(user) => {
+                    claiming_from(&mut query, user);
+                    query.push(" AND user_id IS DISTINCT FROM ").push_bind(user)
+                }
+                // The condition is the index's.
+                Source::Request(request) => query
+                    .push("kind NOT IN ('signed_in', 'user_created') AND request_id = ")
+                    .push_bind(request.to_owned()),
+                Source::Event(id) => query.push("id = ").push_bind(id),
                 // The literal lets the planner see that the partial index holds them all.
                 Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
                 Source::Daily => query.push("kind = ANY(").push_bind(DAILY.as_slice()).push(")"),
@@ -191,7 +231,7 @@ impl Filter {
                 .push_bind(limit)
                 .push(")");
         }
-        query.push(") AS e ORDER BY e.id DESC LIMIT ").push_bind(limit);
+        query.push(") AS e LEFT JOIN users u ON u.id = e.user_id ORDER BY e.id DESC LIMIT ").push_bind(limit);
         query
     }
 
@@ -207,7 +247,13 @@ impl Filter {
             what => query.push(" AND kind = ANY(").push_bind(what.kinds()).push(")"),
         };
         if let Some(user) = self.user {
-            query.push(" AND user_id = ").push_bind(user);
+            query.push(" AND (user_id = ").push_bind(user).push(" OR ");
+            claiming_from(query, user);
+            query.push(")");
+        }
+        if let Some(request) = &self.request {
+            query.push(" AND (request_id = ").push_bind(request.clone());
+            query.push(" OR id = ").push_bind(Uuid::parse_str(request).ok()).push(")");
         }
         if let Some(actor) = &self.actor {
             query.push(" AND actor = ").push_bind(actor.clone());
@@ -225,6 +271,16 @@ impl Filter {
     }
 }
 
+/// Adds the condition that an event holds the e-mail address of that user. The address of a merge was another's.
+fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
+    query.push("kind <> 'users_merged' AND email = (SELECT email FROM users WHERE id = ").push_bind(user).push(")");
+}
+
+async fn fetch(pool: &PgPool, mut query: QueryBuilder<Postgres>) -> Result<Vec<EventRow>, Error> {
+    // It is planned for its values each time: one value is rare where another is common.
+    Ok(query.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+}
+
 /// Returns the events that pass the filter, before the event `before`, newest first.
 ///
 /// # Errors
@@ -235,29 +291,17 @@ pub async fn page(
     before: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<EventRow>, Error> {
-    let mut query = filter.statement(before, limit);
-    // It is planned for its values each time: one value is rare where another is common.
-    Ok(query.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+    fetch(pool, filter.statement(before, limit)).await
 }
 
-/// Returns a user's events without views by staff, newest first.
+/// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user
+/// finds.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
-    let events = sqlx::query_as!(
-        EventRow,
-        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
-                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                  nullif(concat_ws(', ', e.detail->>'staff', e.detail->>'role'), '') AS about,
-                  e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id
-           FROM events e
-           WHERE e.user_id = $1 AND e.kind <> 'user_viewed'
-           ORDER BY e.id DESC LIMIT $2"#,
-        user,
-        limit,
-    );
-    Ok(events.fetch_all(pool).await?)
+    let filter = Filter { user: Some(user), ..Filter::default() };
+    fetch(pool, filter.statement_of(vec![Source::OfUser(user)], None, limit)).await
 }
 
 /// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
@@ -265,18 +309,7 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn claiming(pool: &PgPool, email: &str, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
-    let events = sqlx::query_as!(
-        EventRow,
-        r#"SELECT e.id, e.created_at, e.kind, e.reason, e.provider, e.email, e.user_id,
-                  host(e.ip) AS ip, e.actor, coalesce(e.detail->>'reason', e.detail->>'search') AS remark,
-                  NULL AS about, NULL AS from_user, NULL AS to_user, e.request_id
-           FROM events e
-           WHERE e.email = $1 AND e.user_id IS DISTINCT FROM $2 AND e.kind <> 'users_merged'
-           ORDER BY e.id DESC LIMIT $3"#,
-        email,
-        user,
-        limit,
-    );
-    Ok(events.fetch_all(pool).await?)
+pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+    let filter = Filter { user: Some(user), ..Filter::default() };
+    fetch(pool, filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)).await
 }

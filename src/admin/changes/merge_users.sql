@@ -54,13 +54,15 @@ ended AS (
     FROM decision d JOIN identities i ON i.user_id = d.into_id
     WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $11::timestamptz IS NOT NULL
 ),
--- By the address of whoever goes, which no user may have any more, the merge is still found.
+-- By the address of whoever goes, which no user may have any more, the merge is still found. The direction is the
+-- event's reason, which outlives the users.
 recorded AS (
-    INSERT INTO events (id, kind, email, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'users_merged', e.email, e.user_id, $14, e.detail, $16::inet, $17, $18
+    INSERT INTO events (id, kind, reason, email, user_id, actor, detail, ip, user_agent, request_id)
+    SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $14, e.detail, $16::inet, $17, $18
     FROM decision d CROSS JOIN LATERAL (VALUES
-        ($12::uuid, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
-        ($13::uuid, (SELECT email FROM gone), d.from_id, jsonb_build_object('reason', $15::text, 'into', d.into_id))
-    ) AS e (id, email, user_id, detail)
+        ($12::uuid, NULL, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
+        ($13::uuid, 'to_another', (SELECT email FROM gone), d.from_id,
+         jsonb_build_object('reason', $15::text, 'into', d.into_id))
+    ) AS e (id, reason, email, user_id, detail)
 )
 SELECT EXISTS (SELECT FROM gone) AS "done!", $19::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

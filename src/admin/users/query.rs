@@ -84,15 +84,10 @@ impl ListQuery {
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
-    /// Returns the search or the filters, for the record of the access.
-    pub fn told(&self) -> String {
-        let search = if self.is_filtered() { "" } else { self.q.as_str() };
-        if search.is_empty() { self.query() } else { search.to_owned() }
-    }
-
-    /// Returns the fields that are not empty, as a URL's query.
-    fn query(&self) -> String {
-        self.fields_in(self.sort()).finish()
+    /// Returns the fields that are filled in, for the record of the access.
+    pub fn searched(&self) -> Vec<(&'static str, &str)> {
+        let default = ("sort", Sort::default().name());
+        self.fields().into_iter().filter(|field| !field.1.is_empty() && *field != default).collect()
     }
 
     fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {

@@ -4,17 +4,25 @@ use reqwest::Method;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
+use crate::support::app::Answer;
 use crate::support::desk::Browser;
+
+/// The events on a page, the latest first.
+fn events(page: &str) -> Vec<String> {
+    page.split("<li>\n<p><time").skip(1).map(|event| event.split("</li>").next().unwrap().to_owned()).collect()
+}
+
+/// What an event says happened.
+fn what(event: &str) -> String {
+    event.split("<strong>").nth(1).unwrap().split('<').next().unwrap().to_owned()
+}
 
 /// What the events on a page say happened, the latest first.
 async fn found(browser: &mut Browser, query: &[(&str, &str)]) -> Vec<String> {
     let request = browser.request(Method::GET, "/admin/audit").query(query);
     let page = browser.send(request).await;
     assert_eq!(page.status.as_u16(), 200, "{query:?}");
-    let events = page.text.split("<li>\n<p><time").skip(1);
-    events
-        .map(|event| event.split("<strong>").nth(1).unwrap().split('<').next().unwrap().to_owned())
-        .collect()
+    events(&page.text).iter().map(|event| what(event)).collect()
 }
 
 const FIRST: &str = "Signed in for the first time";
@@ -39,7 +47,10 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
         (&[("email", "ada@example.com"), ("what", "refused")], &[REFUSED]),
         (&[("email", "nobody@example.com")], none),
         (&[("email", "no address")], none),
-        (&[("user", &id)], &[ended, FIRST]),
+        (&[("user", &id)], &[ended, REFUSED, FIRST]),
+        (&[("user", &id), ("what", "refused")], &[REFUSED]),
+        (&[("user", &id), ("email", "ada@example.com")], &[ended, REFUSED, FIRST]),
+        (&[("user", &id), ("email", "grace@example.com")], none),
         (&[("user", "x")], none),
         (&[("reason", "link_required")], &[REFUSED]),
         (&[("reason", "token_expired")], none),
@@ -76,7 +87,7 @@ async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() 
         let mut seen = Vec::new();
         while let Some(current) = path {
             let page = browser.get(&current).await.text;
-            let numbers = page.split("request number-").skip(1);
+            let numbers = page.split("request <code>number-").skip(1);
             seen.extend(numbers.filter_map(|rest| rest.split('<').next()?.parse::<u32>().ok()));
             path = page
                 .split("href=\"")
@@ -98,7 +109,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
     assert_eq!(looks, ["Looked at the audit", "Looked at the list of users", "Looked at the user"]);
     let page = browser.get("/admin/audit?what=looks").await.text;
     for text in
-        ["by staff@example.com", "Asked for: ada", "Asked for: email=ada%40example.com", "from 127.0.0.1"]
+        ["by staff@example.com", "Asked for: ada", "Asked for: email: ada@example.com", "from 127.0.0.1"]
     {
         assert!(page.contains(text), "{text}: {page}");
     }
@@ -130,4 +141,83 @@ async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_on
         assert_eq!(none.trim_end().lines().count(), 1, "{none}");
     }
     assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported the audit"; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    person(&desk, &[("email", "ada@example.com"), ("sub", "x"), ("verified", "false")]).await;
+    let expired = person(&desk, &[("email", "ada@example.com"), ("expired", "true")]).await;
+    assert_eq!(expired.error(), "token_expired");
+    person(&desk, &[("email", "grace@example.com")]).await;
+    let csrf = browser.csrf().await;
+    let user = format!("/admin/users/{}", ada.user_id());
+    browser.post(&format!("{user}/disable"), &[("csrf", &csrf), ("reason", "asked by phone")]).await;
+    let disabled = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    assert_eq!(disabled.error(), "user_disabled");
+    // A refusal without a query is recorded after its answer.
+    let refused = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'";
+    while desk.app.database.count(refused).await < 3 {
+        tokio::task::yield_now().await;
+    }
+    let head = |event: &String| event.split("</p>").next().unwrap().to_owned();
+    let page = browser.get(&user).await.text;
+    let mut shown: Vec<_> = events(&page).iter().map(head).collect();
+    let audit = browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text;
+    let mut audited: Vec<_> = events(&audit).iter().map(head).collect();
+    shown.sort();
+    audited.sort();
+    assert_eq!(shown, audited);
+    assert_eq!(audited.len(), 5, "{audited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "grace")]).await;
+    let link = format!("<a href=\"/admin/users/{}\"><bdi>ada@example.com</bdi></a>", ada.user_id());
+    assert!(browser.get("/admin/audit").await.text.contains(&link));
+    let identity = ada.json()["identity"]["id"].as_str().unwrap().to_owned();
+    let moved = format!("/admin/users/{}/identities/{identity}/move", ada.user_id());
+    let preview = browser.get(&format!("{moved}?to={}", grace.user_id())).await.text;
+    let seen = preview.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let csrf = browser.csrf().await;
+    let form = [("csrf", &*csrf), ("seen", seen), ("to", &grace.user_id()), ("reason", "hers")];
+    assert_eq!(browser.post(&moved, &form).await.status.as_u16(), 303);
+    let audit = browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
+    assert!(audit.contains(&format!("<a href=\"/admin/users/{}\">the other user</a>", grace.user_id())), "{audit}");
+
+    let deleted = desk.app.delete(&grace.access_token(), "/api/v1/me").await;
+    assert_eq!(deleted.status.as_u16(), 204);
+    let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
+    assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
+    assert!(audit.contains(&format!("User: <code>{}</code>, who no longer exists", grace.user_id())), "{audit}");
+    assert!(audit.contains("the other user no longer exists"), "{audit}");
+    // Of the two events of the move, the one of the deleted user still tells the direction.
+    for (user, expected) in [(&ada, "An identity was moved to another user"), (&grace, "An identity was moved here")] {
+        let found = found(&mut browser, &[("user", &user.user_id())]).await;
+        assert!(found.iter().any(|what| what.starts_with(expected)), "{expected}: {found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_id_finds_the_events_of_its_request() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let refused = person(&desk, &[("email", "ada@example.com"), ("sub", "x"), ("verified", "false")]).await;
+    let id = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
+    let (success, refusal) = (id(&ada), id(&refused));
+    assert_eq!(found(&mut browser, &[("request", &refusal)]).await, [REFUSED]);
+    assert_eq!(found(&mut browser, &[("request", &refusal), ("what", "staff")]).await, [""; 0]);
+    assert_eq!(found(&mut browser, &[("request", "0")]).await, [""; 0]);
+    // No index holds the sign-ins, so they are looked for from a day on.
+    assert_eq!(found(&mut browser, &[("request", &success)]).await, [""; 0]);
+    assert_eq!(found(&mut browser, &[("request", &success), ("from", "2020-01-01")]).await, [FIRST]);
+    let event: String = sqlx::query_scalar("SELECT id::text FROM events WHERE kind = 'user_created'")
+        .fetch_one(&desk.app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(found(&mut browser, &[("request", &event)]).await, [FIRST], "an event is found by its own id");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use vestibule::admin::staff::store::{Changed, remove};
 use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
@@ -91,7 +91,7 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     .unwrap();
     assert_eq!(exports.len(), 4, "each export is on record");
     assert!(exports.iter().all(|(actor, _)| actor == "staff@example.com"));
-    assert_eq!(exports[1].1["search"], "status=disabled");
+    assert_eq!(exports[1].1["search"], json!({ "status": "disabled" }));
     assert!(
         browser.get("/admin/users?status=disabled").await.text.contains("/admin/users.csv?status=disabled")
     );

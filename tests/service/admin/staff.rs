@@ -129,7 +129,7 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let pool = &desk.app.database.pool;
     let member = vestibule::admin::sign_in::store::all(pool).await.unwrap().remove(0);
     let look = async || {
-        let look = vestibule::admin::access_log::DataAccess::Users { search: "" };
+        let look = vestibule::admin::access_log::DataAccess::Users { search: &[] };
         vestibule::admin::access_log::record(
             pool,
             &member,

@@ -102,7 +102,7 @@ pub(super) async fn find(
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let found = search(pool, &query, &visit.providers.names(), &Filters::default(), PAGE + 1).await?;
-        record(pool, member, &DataAccess::Users { search: &query }, &visit.origin.0).await?;
+        record(pool, member, &DataAccess::Users { search: &[("q", &query)] }, &visit.origin.0).await?;
         users = found.users;
         users.retain(|other| other.id != user);
         more = found.more || users.len() > PAGE;

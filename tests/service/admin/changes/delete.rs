@@ -76,6 +76,15 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     for (number, person) in people[..3].iter().enumerate() {
         assert_eq!(traces(&app, *person).await, 0, "{number}");
     }
+    let merges: Vec<(Uuid, Option<String>)> =
+        sqlx::query_as("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id")
+            .fetch_all(&app.database.pool)
+            .await
+            .unwrap();
+    let into_another = Some("to_another".to_owned());
+    let [first, second, third] = [people[0], people[1], people[2]];
+    let expected = [(second, None), (first, into_another.clone()), (third, None), (second, into_another)];
+    assert_eq!(merges, expected, "who was merged into whom still reads the right way round");
     assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, None)]);
     let held = "SELECT count(*) FROM events WHERE email = 'first@example.com'";
     assert_eq!(app.database.count(held).await, 0);
