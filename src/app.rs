@@ -245,6 +245,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(metadata)
         .manage(refusals)
         .manage(config.session)
+        .manage(config.events)
         .manage(config.proxies)
         .manage(RateLimits::open(&config.rate_limit))
         .manage(providers)

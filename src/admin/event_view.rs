@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::admin::audit::store::EventRow;
+use crate::admin::changes::pages::receipt;
 use crate::web::http::rfc3339::rfc3339;
 use crate::web::problem::ErrorCode;
 
@@ -25,6 +26,8 @@ pub(super) struct EventView {
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
+    /// The path of the receipt of a deletion.
+    receipt: Option<String>,
     reason: Option<String>,
     /// The search of a view, in words.
     search: Option<String>,
@@ -98,6 +101,7 @@ impl From<EventRow> for EventView {
             at: rfc3339(event.created_at),
             what: what(&event).to_owned(),
             other: Other::of(&event),
+            receipt: (event.kind == "user_deleted").then(|| receipt::path(event.id)),
             cause: entry.map(|entry| entry.cause),
             remedy: entry.map(|entry| entry.remedy),
             provider: event.provider,
@@ -190,6 +194,7 @@ impl EventView {
             actor: None,
             about: None,
             other: None,
+            receipt: None,
             reason: None,
             search: None,
             request_id: None,
@@ -209,6 +214,7 @@ impl EventView {
                 href: Some(format!("/admin/users/{}", Uuid::max())),
                 text: "the other user",
             }),
+            receipt: Some(receipt::path(Uuid::max())),
             reason: text(),
             search: text(),
             request_id: text(),

@@ -123,6 +123,7 @@ mod tests {
         check::<overview::Overview>(&mut rendered);
         check::<change::find::Find>(&mut rendered);
         check::<change::PreviewPage>(&mut rendered);
+        check::<change::receipt::Receipt>(&mut rendered);
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);

@@ -48,9 +48,15 @@ person_to_forget AS (
     INSERT INTO users_to_forget (user_id, requested_at) SELECT id, clock_timestamp() FROM ids
     ON CONFLICT ON CONSTRAINT users_to_forget_pkey DO NOTHING
 ),
+-- The counts are for the receipt.
 recorded AS (
     INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT $2, 'user_deleted', id, $4, CASE WHEN $5::text IS NOT NULL THEN jsonb_build_object('reason', $5::text) END,
+    SELECT $2, 'user_deleted', id, $4,
+           jsonb_strip_nulls(jsonb_build_object(
+               'reason', $5::text,
+               'identity_count', (SELECT count(*) FROM identities i WHERE i.user_id = deleted.id),
+               'session_count', (SELECT count(*) FROM identities i JOIN sessions s ON s.identity_id = i.id
+                                 WHERE i.user_id = deleted.id AND s.ended_at IS NULL AND s.expires_at > now()))),
            $7::inet, $8, $3
     FROM deleted
 )

@@ -169,6 +169,7 @@ fn changes(people: &People) -> Vec<Address> {
         page("unlink", format!("{identity}/unlink")),
         page("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
         page("delete", format!("{}/delete", user(long))),
+        page("deleted", format!("/admin/deletions/{}", people.deletion)),
         Address::page("not-allowed", Viewer::Support, format!("{ada}/delete")).status(403),
     ]
 }

@@ -23,6 +23,8 @@ pub struct People {
     pub nobody: String,
     /// All that they sign in with.
     pub last_identity: String,
+    /// The number of a deletion.
+    pub deletion: String,
     /// Those whose names try what a page can bear: markup, length, writing systems.
     pub odd: Vec<(&'static str, String)>,
 }
@@ -62,6 +64,12 @@ impl People {
             let answer = sign_in(desk, &[("email", address), ("name", &name)]).await;
             odd.push((what, answer.user_id()));
         }
+        let gone = sign_in(desk, &[("email", "gone@example.com")]).await;
+        assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+        let deletion = sqlx::query_scalar("SELECT id::text FROM events WHERE kind = 'user_deleted'")
+            .fetch_one(&desk.app.database.pool)
+            .await
+            .unwrap();
         let identity = |answer: &Answer| answer.json()["identity"]["id"].as_str().unwrap().to_owned();
         let people = Self {
             ada: ada.user_id(),
@@ -69,6 +77,7 @@ impl People {
             disabled: disabled.user_id(),
             nobody: nobody.user_id(),
             last_identity: identity(&nobody),
+            deletion,
             odd,
         };
         people.looked_after(desk).await;

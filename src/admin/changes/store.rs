@@ -2,6 +2,7 @@
 //! `act` change users who are as the preview showed them, or nobody.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
@@ -144,4 +145,55 @@ pub(super) async fn act(
     by: By<'_>,
 ) -> Result<Outcome, Error> {
     change!("src/admin/changes/act.sql", pool, by, role, user, event, Uuid::now_v7())
+}
+
+/// A deletion, as its event tells it.
+#[derive(Debug, Clone)]
+pub struct DeletionRow {
+    /// Id of the event.
+    pub id: Uuid,
+    /// Time of the deletion.
+    pub created_at: OffsetDateTime,
+    /// The deleted user.
+    pub user_id: Uuid,
+    /// Member of staff or operator who deleted the user.
+    pub actor: Option<String>,
+    /// Reason given for it.
+    pub reason: Option<String>,
+    /// Number of identities that were deleted.
+    pub identities: i64,
+    /// Number of active sessions that were deleted.
+    pub sessions: i64,
+    /// True while the erasure from events has not finished.
+    pub pending: bool,
+}
+
+/// Returns the deletion that the event records. The erasure counts as unfinished while any address is pending that was
+/// written down within the minute after it, since the addresses do not say whose they were.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
+    let row = sqlx::query_as!(
+        DeletionRow,
+        r#"SELECT e.id, e.created_at, e.user_id AS "user_id!", e.actor, e.detail->>'reason' AS reason,
+                  coalesce((e.detail->>'identity_count')::bigint, 0) AS "identities!",
+                  coalesce((e.detail->>'session_count')::bigint, 0) AS "sessions!",
+                  EXISTS (SELECT FROM users_to_forget t WHERE t.user_id = e.user_id)
+                  OR EXISTS (SELECT FROM addresses_to_forget t
+                             WHERE t.requested_at >= e.created_at AND t.requested_at < e.created_at + interval '1 minute')
+                      AS "pending!"
+           FROM events e WHERE e.id = $1 AND e.kind = 'user_deleted' AND e.user_id IS NOT NULL"#,
+        event,
+    );
+    Ok(row.fetch_optional(pool).await?)
+}
+
+/// Returns the id of the event that records the deletion of that user.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deletion_of(pool: &PgPool, user: Uuid) -> Result<Option<Uuid>, Error> {
+    let id = sqlx::query_scalar!("SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'", user);
+    Ok(id.fetch_optional(pool).await?)
 }

@@ -24,6 +24,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/users", include_str!("../../../templates/admin/users.html.tera")),
     ("admin/find", include_str!("../../../templates/admin/find.html.tera")),
     ("admin/preview", include_str!("../../../templates/admin/preview.html.tera")),
+    ("admin/receipt", include_str!("../../../templates/admin/receipt.html.tera")),
     ("admin/person", include_str!("../../../templates/admin/person.html.tera")),
     ("admin/staff", include_str!("../../../templates/admin/staff.html.tera")),
     ("admin/audit", include_str!("../../../templates/admin/audit.html.tera")),

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use url::form_urlencoded;
+use uuid::Uuid;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
@@ -296,11 +297,22 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     }
     let done = Form::of(&page).with("reason", "ticket 17").send(&mut browser).await;
     assert_eq!(done.status.as_u16(), 303, "{}", done.text);
-    let landed = browser.get(done.header("location").unwrap()).await.text;
-    for expected in ["Deleted by staff", "by staff@example.com", "Reason: ticket 17"] {
+    let receipt = done.header("location").unwrap().to_owned();
+    let number = receipt.strip_prefix("/admin/deletions/").expect("a receipt");
+    let landed = text(&browser.get(&receipt).await.text);
+    for expected in
+        [number, &ada.user_id(), STAFF, "ticket 17", "Linked identities: 2. Active sessions: 2.", "This has finished."]
+    {
         assert!(landed.contains(expected), "{expected}: {landed}");
     }
-    assert!(!landed.contains("ada@example.com"), "{landed}");
+    let audit = browser.get(&format!("/admin/audit?request={number}")).await.text;
+    for expected in ["Deleted by staff", "by staff@example.com", "Reason: ticket 17", &receipt] {
+        assert!(plain(&audit).contains(expected), "{expected}: {audit}");
+    }
+    assert_eq!(audit.matches("<strong>").count(), 1, "{audit}");
+    for page in [landed, audit] {
+        assert!(!page.contains("ada@example.com"), "{page}");
+    }
     for session in [&ada, &second] {
         assert_eq!(desk.app.refresh(&session.refresh_token()).await.status.as_u16(), 401);
     }
@@ -308,6 +320,36 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     assert_eq!(browser.get(&format!("/admin/users/{}", ada.user_id())).await.status.as_u16(), 404);
     let again = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
     assert_eq!(again.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let event = async |kind: &str| -> String {
+        sqlx::query_scalar("SELECT id::text FROM events WHERE kind = $1")
+            .bind(kind)
+            .fetch_one(&desk.app.database.pool)
+            .await
+            .unwrap()
+    };
+    for number in [event("user_created").await, Uuid::max().to_string(), "x".to_owned()] {
+        let answer = browser.get(&format!("/admin/deletions/{number}")).await;
+        assert_eq!(answer.status.as_u16(), 404, "{number}");
+    }
+    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    let receipt = format!("/admin/deletions/{}", event("user_deleted").await);
+    let finished = text(&browser.get(&receipt).await.text);
+    assert!(finished.contains("Deleted bythe user") && finished.contains("This has finished."), "{finished}");
+    for pending in [
+        "INSERT INTO users_to_forget (user_id, requested_at) SELECT user_id, created_at FROM events WHERE kind = 'user_deleted'",
+        "INSERT INTO addresses_to_forget (address, requested_at) SELECT 'x', created_at FROM events WHERE kind = 'user_deleted'",
+    ] {
+        sqlx::query(pending).execute(&desk.app.database.pool).await.unwrap();
+        let page = text(&browser.get(&receipt).await.text);
+        assert!(page.contains("This has not finished yet."), "{page}");
+        sqlx::query("DELETE FROM users_to_forget").execute(&desk.app.database.pool).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ enum Least {
 use Least::{Admin, Anyone, Support};
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 28] = [
+const ROUTES: [(&str, &str, Least); 29] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -32,6 +32,7 @@ const ROUTES: [(&str, &str, Least); 28] = [
     ("GET", "/admin/audit", Support),
     ("GET", "/admin/users.csv", Support),
     ("GET", "/admin/audit.csv", Support),
+    ("GET", "/admin/deletions/<number>", Support),
     ("GET", "/admin/staff", Support),
     ("POST", "/admin/time-zone", Support),
     ("POST", "/admin/users/<id>/end-sessions", Support),
@@ -92,6 +93,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
             let path = route
                 .replace("<id>", &people.ada)
                 .replace("<user>", &people.ada)
+                .replace("<number>", &people.deletion)
                 .replace("<identity>", &identity.to_string());
             let mut browser = match viewer {
                 Anyone => Browser::new(&desk.app.url),

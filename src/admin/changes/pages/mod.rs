@@ -2,6 +2,7 @@
 //! the preview, nothing is done and the preview is shown again.
 
 pub(in crate::admin) mod find;
+pub(in crate::admin) mod receipt;
 mod words;
 
 use rocket::http::Status;
@@ -16,7 +17,7 @@ use self::find::find;
 pub(in crate::admin) use self::words::done;
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::changes::decision::{LinkedIdentity, UserState};
-use crate::admin::changes::{Change, Outcome, Preview, apply, preview};
+use crate::admin::changes::{Change, Outcome, Preview, apply, preview, store};
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::page::{Page, View};
@@ -28,7 +29,7 @@ use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
     let confirmed = routes![delete, merge, move_identity, unlink, disable, enable, end_sessions];
-    [routes![ask_delete, ask_merge, ask_move, ask_unlink], confirmed].concat()
+    [routes![ask_delete, ask_merge, ask_move, ask_unlink, receipt::receipt], confirmed].concat()
 }
 
 /// A user whom a change concerns.
@@ -195,9 +196,9 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
         let seen = previewed.then(|| form.get("seen").unwrap_or_default());
         let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
         match apply(self.db.pool(), change, seen, by).await? {
-            // The audit shows what is left of the user.
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                Ok(Either::Left(Redirect::to(format!("/admin/audit?user={user}"))))
+                let number = store::deletion_of(self.db.pool(), *user).await?.ok_or(Status::NotFound)?;
+                Ok(Either::Left(Redirect::to(receipt::path(number))))
             }
             Outcome::Done => {
                 Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={}", change.name()))))

@@ -38,7 +38,8 @@ async fn a_deleted_user_is_gone_and_who_did_it_is_known() {
     assert_eq!(app.database.rows().await, [1, 1, 1]);
     assert_eq!(traces(&app, user(&ada)).await, 0);
     assert_eq!(traces(&app, user(&grace)).await, kept, "nobody else is forgotten");
-    let expected = [(Some(STAFF.to_owned()), Some(json!({ "reason": "asked by phone" })))];
+    let detail = json!({ "reason": "asked by phone", "identity_count": 1, "session_count": 0 });
+    let expected = [(Some(STAFF.to_owned()), Some(detail))];
     assert_eq!(events(&app, "user_deleted", user(&ada)).await, expected);
     assert_eq!(alive(&app, &ada).await, (false, false));
     let again = app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -85,7 +86,8 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     let [first, second, third] = [people[0], people[1], people[2]];
     let expected = [(second, None), (first, into_another.clone()), (third, None), (second, into_another)];
     assert_eq!(merges, expected, "who was merged into whom still reads the right way round");
-    assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, None)]);
+    let counts = json!({ "identity_count": 3, "session_count": 2 });
+    assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, Some(counts))]);
     let held = "SELECT count(*) FROM events WHERE email = 'first@example.com'";
     assert_eq!(app.database.count(held).await, 0);
     assert!(traces(&app, people[3]).await > 0);

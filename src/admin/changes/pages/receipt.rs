@@ -1,0 +1,113 @@
+//! The receipt of a deletion: a page without personal data of the deleted user, to print and to find again by its number,
+//! which is the id of the deletion's event.
+
+use rocket::http::Status;
+use rocket::{State, get};
+use serde::Serialize;
+use time::{Date, Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::admin::changes::store::{self, DeletionRow};
+use crate::admin::failure::Failure;
+use crate::admin::guard::Staff;
+use crate::admin::page::{Page, View};
+use crate::config::Events;
+use crate::web::database::Db;
+use crate::web::http::rfc3339::rfc3339;
+
+/// Returns the path of the receipt with that number.
+pub(in crate::admin) fn path(number: Uuid) -> String {
+    format!("/admin/deletions/{number}")
+}
+
+#[derive(Serialize)]
+pub(in crate::admin) struct Receipt {
+    number: Uuid,
+    user: Uuid,
+    at: String,
+    /// The member of staff or operator; none if users deleted themselves.
+    actor: Option<String>,
+    reason: Option<String>,
+    identities: i64,
+    sessions: i64,
+    /// True while events still hold traces of the user.
+    pending: bool,
+    retention_days: u32,
+    /// The day on which the event of the deletion is deleted, too.
+    until: String,
+}
+
+impl Receipt {
+    fn new(row: DeletionRow, retention_days: u32) -> Self {
+        Self {
+            number: row.id,
+            user: row.user_id,
+            at: rfc3339(row.created_at),
+            actor: row.actor,
+            reason: row.reason,
+            identities: row.identities,
+            sessions: row.sessions,
+            pending: row.pending,
+            retention_days,
+            until: until(row.created_at, retention_days).map(|day| day.to_string()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the day on which an event is deleted: events go with the others of their month, when the last is old enough.
+fn until(at: OffsetDateTime, retention_days: u32) -> Option<Date> {
+    let month = at.date().replace_day(28).ok()?.checked_add(Duration::days(4))?.replace_day(1).ok()?;
+    month.checked_add(Duration::days(retention_days.into()))
+}
+
+impl View for Receipt {
+    const TEMPLATE: &'static str = "admin/receipt";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        use crate::admin::samples::{NASTY, TIME};
+        let by = |text: Option<&str>, sessions, pending| Self {
+            number: Uuid::max(),
+            user: Uuid::max(),
+            at: TIME.into(),
+            actor: text.map(Into::into),
+            reason: text.map(Into::into),
+            identities: 1,
+            sessions,
+            pending,
+            retention_days: 400,
+            until: "2027-09-05".into(),
+        };
+        vec![by(None, 0, false), by(Some(NASTY), 2, true)]
+    }
+}
+
+#[get("/deletions/<number>")]
+pub(super) async fn receipt(
+    staff: Staff,
+    number: &str,
+    db: &Db,
+    events: &State<Events>,
+) -> Result<Page, Failure> {
+    let row = store::deletion(db.pool(), super::id(number)?).await?.ok_or(Status::NotFound)?;
+    Ok(Page::new(&staff, &Receipt::new(row, events.retention_days)))
+}
+
+#[cfg(test)]
+mod tests {
+    use time::Month;
+
+    use super::*;
+
+    #[test]
+    fn a_deletion_is_kept_as_long_as_the_last_event_of_its_month() {
+        for (year, month, day, days, expected) in [
+            (2026, Month::November, 22, 400, "2028-01-05"),
+            (2026, Month::December, 31, 1, "2027-01-02"),
+            (2028, Month::February, 29, 1, "2028-03-02"),
+        ] {
+            let at = Date::from_calendar_date(year, month, day).unwrap().midnight().assume_utc();
+            assert_eq!(until(at, days).unwrap().to_string(), expected);
+        }
+    }
+}
