@@ -3,6 +3,10 @@ CREATE TABLE staff (
     id           uuid        CONSTRAINT staff_pkey PRIMARY KEY,
     email        text        NOT NULL CONSTRAINT staff_email_folded CHECK (email = lower(email COLLATE "C")),
     role         text        NOT NULL CONSTRAINT staff_role_known CHECK (role IN ('support', 'admin')),
+    -- May take users and events away as files. Admins may anyhow.
+    may_export   boolean     NOT NULL DEFAULT false,
+    -- When access ends by itself.
+    ends_at      timestamptz,
     created_at   timestamptz NOT NULL DEFAULT now(),
     last_seen_at timestamptz,
     -- The time zone for the pages, as an IANA name; the browser's time zone if null.
@@ -14,6 +18,8 @@ CREATE TABLE staff (
     CONSTRAINT staff_email_key UNIQUE (email),
     CONSTRAINT staff_identity_whole CHECK ((provider IS NULL) = (subject IS NULL))
 );
+-- Those whose access has not ended: the members of staff, to everything that asks whether somebody is one.
+CREATE VIEW current_staff AS SELECT * FROM staff WHERE ends_at IS NULL OR ends_at > now();
 -- Staff sessions, by the SHA-256 of the cookie.
 CREATE TABLE staff_sessions (
     hash         bytea       CONSTRAINT staff_sessions_pkey PRIMARY KEY,

@@ -26,6 +26,8 @@ pub enum DataAccess<'a> {
     UsersExport {
         /// The search and filters.
         search: Search<'a>,
+        /// The reason that the reader gave.
+        reason: &'a str,
     },
     /// The audit, with filters.
     Audit {
@@ -36,13 +38,15 @@ pub enum DataAccess<'a> {
     AuditExport {
         /// The search and filters.
         search: Search<'a>,
+        /// The reason that the reader gave.
+        reason: &'a str,
     },
 }
 
 /// The reason why nothing may be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The viewer has ceased to be a member of staff during the request.
+    /// The viewer has ceased to be a member of staff, or lost the right to export, during the request.
     #[error("no longer a member of staff")]
     NotStaff,
     /// The view could not be recorded.
@@ -60,13 +64,18 @@ pub async fn record(
     look: &DataAccess<'_>,
     origin: &Origin,
 ) -> Result<(), Error> {
-    let (kind, user, search): (_, _, Search<'_>) = match *look {
-        DataAccess::Person(id) => ("user_viewed", Some(id), &[]),
-        DataAccess::Users { search } => ("users_viewed", None, search),
-        DataAccess::UsersExport { search } => ("users_exported", None, search),
-        DataAccess::Audit { search } => ("audit_viewed", None, search),
-        DataAccess::AuditExport { search } => ("audit_exported", None, search),
+    let viewed = |kind, user, search| Look { kind, user, search, reason: None };
+    let look = match *look {
+        DataAccess::Person(id) => viewed("user_viewed", Some(id), &[]),
+        DataAccess::Users { search } => viewed("users_viewed", None, search),
+        DataAccess::Audit { search } => viewed("audit_viewed", None, search),
+        DataAccess::UsersExport { search, reason } => {
+            Look { reason: Some(reason), ..viewed("users_exported", None, search) }
+        }
+        DataAccess::AuditExport { search, reason } => {
+            Look { reason: Some(reason), ..viewed("audit_exported", None, search) }
+        }
     };
-    let recorded = record_look(pool, Look { kind, user, search }, &member.email, origin).await?;
+    let recorded = record_look(pool, look, &member.email, origin).await?;
     if recorded { Ok(()) } else { Err(Error::NotStaff) }
 }

@@ -2,7 +2,7 @@
 
 pub mod store;
 
-use rocket::{FromForm, Route, get, routes};
+use rocket::{FromForm, Route, get, post, routes};
 use serde::Serialize;
 use sqlx::PgPool;
 use url::form_urlencoded;
@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::fields::{Choice, NothingMatches, read, tidy};
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
-use crate::admin::guard::Staff;
+use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
 use crate::store::Error;
 use crate::web::database::Db;
@@ -146,7 +146,8 @@ impl Asked {
             ("from", &self.from),
             ("to", &self.to),
         ];
-        let filled = |(name, value): &(&str, &str)| !value.is_empty() && (*name, *value) != ("what", "everything");
+        let filled =
+            |(name, value): &(&str, &str)| !value.is_empty() && (*name, *value) != ("what", "everything");
         fields.into_iter().filter(filled).collect()
     }
 
@@ -220,13 +221,20 @@ async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) ->
     Ok(Page::new(&staff, &Audit::new(asked, events, next)))
 }
 
-#[get("/audit.csv?<query..>")]
-async fn export(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Csv, Failure> {
-    let asked = query.tidy();
-    record(db.pool(), &staff.member, &DataAccess::AuditExport { search: &asked.fields() }, &origin.0).await?;
-    let filter = asked.filter(staff.member.time_zone.as_deref()).ok();
+#[post("/audit.csv?<query..>", data = "<form>")]
+async fn export(
+    staff: ExportingStaff,
+    query: Query<'_>,
+    form: StaffForm,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Csv, Failure> {
+    let (asked, member, reason) = (query.tidy(), staff.0.member, form.reason()?);
+    let look = DataAccess::AuditExport { search: &asked.fields(), reason: &reason };
+    record(db.pool(), &member, &look, &origin.0).await?;
+    let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };
-    Ok(Csv::begin(events, &staff.member, db.pool()).await?)
+    Ok(Csv::begin(events, &member, db.pool()).await?)
 }
 
 /// The events that match a filter, newest first.

@@ -11,7 +11,7 @@ use rocket::response::{self, Responder};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use crate::admin::sign_in::store::{StaffRow, is_member};
+use crate::admin::sign_in::store::{StaffRow, may_export};
 use crate::clock;
 use crate::store::Error;
 use crate::store::deadline::in_time;
@@ -40,7 +40,7 @@ pub(super) struct Csv {
 
 impl Csv {
     /// Reads the first rows, so that an immediate failure of the database is shown as a page. The file breaks off
-    /// when the reader is no longer a member of staff.
+    /// when the reader loses the right to export.
     pub(super) async fn begin<R: Rows>(mut rows: R, reader: &StaffRow, pool: &PgPool) -> Result<Self, Error> {
         let (reader, pool) = (reader.id, pool.clone());
         let header = R::COLUMNS.iter().map(|column| (*column).to_owned()).collect();
@@ -48,14 +48,14 @@ impl Csv {
         let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
             let (mut rows, pool) = rest?;
             let batch = async {
-                let still = is_member(&pool, reader).await?;
+                let still = may_export(&pool, reader).await?;
                 if still { rows.next().await.map(Some) } else { Ok(None) }
             };
             match in_time(batch).await {
                 Ok(Some(batch)) if batch.is_empty() => None,
                 Ok(Some(batch)) => Some((lines(batch), Some((rows, pool)))),
                 Ok(None) => {
-                    tracing::warn!("an export broke off: its reader is no longer a member of staff");
+                    tracing::warn!("an export broke off: its reader may no longer export");
                     Some((BROKEN_OFF.into(), None))
                 }
                 Err(error) => {

@@ -159,7 +159,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "audit_viewed" => "Looked at the audit",
         "audit_exported" => "Exported the audit",
         "staff_added" => "Gave somebody access to these pages",
-        "staff_role_changed" => "Changed somebody's role on these pages",
+        "staff_role_changed" => "Changed somebody's access to these pages",
         "staff_removed" => "Took somebody's access to these pages away",
         "staff_signed_in" => "A member of staff signed in",
         "staff_identity_reset" => "Let the next sign-in decide which account is somebody's",

@@ -48,6 +48,14 @@ pub struct Staff {
 #[derive(Debug, Clone)]
 pub struct AdminStaff(pub Staff);
 
+/// A signed-in member of staff who may export.
+///
+/// - **Succeeds** when [`Staff`] does, and they have the right.
+/// - **Fails** as [`Staff`] does, and with 403 without the right.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct ExportingStaff(pub Staff);
+
 impl AsRef<Self> for Staff {
     fn as_ref(&self) -> &Self {
         self
@@ -138,7 +146,26 @@ impl<'r> FromRequest<'r> for AdminStaff {
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
         match staff(request).await {
-            Ok(staff) if staff.member.role == Role::Admin => Outcome::Success(Self(staff)),
+            Ok(staff) if staff.member.access.role == Role::Admin => Outcome::Success(Self(staff)),
+            Ok(_) => Outcome::Error((Status::Forbidden, ())),
+            Err(status) => Outcome::Error((status, ())),
+        }
+    }
+}
+
+impl Sentinel for ExportingStaff {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Staff::abort(rocket)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for ExportingStaff {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        match staff(request).await {
+            Ok(staff) if staff.member.access.exports() => Outcome::Success(Self(staff)),
             Ok(_) => Outcome::Error((Status::Forbidden, ())),
             Err(status) => Outcome::Error((status, ())),
         }

@@ -41,7 +41,8 @@ impl Page {
         let context = json!({
             "page": view,
             "staff": {
-                "email": member.email, "role": member.role.to_string(), "is_admin": member.role == Role::Admin,
+                "email": member.email, "role": member.access.role.to_string(),
+                "is_admin": member.access.role == Role::Admin, "may_export": member.access.exports(),
                 "time_zone": member.time_zone,
             },
             "csrf": staff.csrf,
@@ -99,7 +100,7 @@ mod tests {
             for (role, time_zone) in [("support", None), ("admin", Some("Europe/Berlin"))] {
                 let staff = json!({
                     "email": "<b>grace@example.com", "role": role, "is_admin": role == "admin",
-                    "time_zone": time_zone,
+                    "may_export": role == "admin", "time_zone": time_zone,
                 });
                 let context = json!({
                     "page": sample, "staff": staff, "csrf": "token", "zone": time_zone.unwrap_or("UTC"),

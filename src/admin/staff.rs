@@ -14,14 +14,17 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
+use crate::clock;
 use crate::domain::actor::{Actor, By};
 use crate::domain::email::Email;
+use crate::domain::staff::Access;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 
 const ONESELF: &str = "Nobody changes their own access. Ask another admin to do it.";
-const LAST_ADMIN: &str = "Somebody has to be an admin. Make another member one first.";
+const LAST_ADMIN: &str = "Somebody has to be an admin without an end. Make another member one first.";
+const NO_DAY: &str = "Access ends at the end of a day that is not over. Choose such a day, or none.";
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, give, take_away, read_in_zone]
@@ -31,6 +34,10 @@ pub(super) fn routes() -> Vec<Route> {
 struct Member {
     email: String,
     role: &'static str,
+    may_export: bool,
+    ends_at: Option<String>,
+    /// True if access has ended.
+    ended: bool,
     created_at: String,
     last_seen_at: Option<String>,
     /// The provider's name and the subject, once the member has signed in.
@@ -44,7 +51,10 @@ impl Member {
         Self {
             oneself: row.email == reader,
             email: row.email,
-            role: row.role.into(),
+            role: row.access.role.into(),
+            may_export: row.access.exports(),
+            ends_at: row.access.ends_at.map(rfc3339),
+            ended: row.access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
             created_at: rfc3339(row.created_at),
             last_seen_at: row.last_seen_at.map(rfc3339),
             identity: row.identity.map(|identity| (identity.provider, identity.subject)),
@@ -68,6 +78,9 @@ impl View for StaffPage {
         let member = |role, oneself: bool| Member {
             email: super::samples::NASTY.into(),
             role,
+            may_export: oneself,
+            ends_at: (role == "support").then(|| super::samples::TIME.into()),
+            ended: false,
             created_at: super::samples::TIME.into(),
             last_seen_at: (!oneself).then(|| super::samples::TIME.into()),
             identity: oneself.then(|| (super::samples::NASTY.into(), super::samples::NASTY.into())),
@@ -116,8 +129,14 @@ async fn give(
     let email = whose(&form, &staff.0)?;
     let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(Status::BadRequest)?;
     let reason = form.reason()?;
+    let zone = staff.0.member.time_zone.as_deref();
+    let ends_at = match form.get("until") {
+        Some(day) => Some(access::end(day, zone).ok_or(Failure::Conflict(NO_DAY))?),
+        None => None,
+    };
     let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
-    match access::give(db.pool(), &email, role, by).await? {
+    let access = Access { role, may_export: form.get("export").is_some(), ends_at };
+    match access::give(db.pool(), &email, access, by).await? {
         Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=given")),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
         Changed::NotPermitted => Err(Status::Forbidden.into()),

@@ -4,7 +4,7 @@ mod export;
 mod query;
 pub mod store;
 
-use rocket::{Route, State, get, routes};
+use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
 use strum::VariantArray;
 
@@ -17,7 +17,7 @@ use super::fields::{Choice, NothingMatches};
 use super::page::{Page, View};
 use super::person::Person;
 use crate::admin::access_log::{DataAccess, record};
-use crate::admin::guard::Staff;
+use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
 use crate::provider::Providers;
 use crate::web::database::Db;
@@ -236,19 +236,21 @@ async fn list(
     Ok(Page::new(&staff, &view))
 }
 
-#[get("/users.csv?<query..>")]
+#[post("/users.csv?<query..>", data = "<form>")]
 async fn file(
-    staff: Staff,
+    staff: ExportingStaff,
     query: Parameters<'_>,
+    form: StaffForm,
     providers: &State<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let asked = query.tidy();
-    let zone = staff.member.time_zone.as_deref();
+    let (asked, member, reason) = (query.tidy(), staff.0.member, form.reason()?);
+    let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
-    record(db.pool(), &staff.member, &DataAccess::UsersExport { search: &asked.searched() }, &origin.0).await?;
-    Ok(Csv::begin(rows, &staff.member, db.pool()).await?)
+    let look = DataAccess::UsersExport { search: &asked.searched(), reason: &reason };
+    record(db.pool(), &member, &look, &origin.0).await?;
+    Ok(Csv::begin(rows, &member, db.pool()).await?)
 }
 
 /// Returns the names of all configured and former providers.

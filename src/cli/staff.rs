@@ -3,29 +3,38 @@
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strum::VariantNames;
+use time::OffsetDateTime;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
-use crate::admin::staff::access::{forget_identity, give, take_away};
+use crate::admin::staff::access::{end, forget_identity, give, take_away};
 use crate::admin::staff::store::Changed;
 use crate::app::database;
 use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
-use crate::domain::staff::Role;
+use crate::domain::staff::{Access, Role};
+use crate::web::http::rfc3339::rfc3339;
 
-const LAST_ADMIN: &str = "this is the only admin; add another one first";
+const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Give access to the admin pages, or change a role
-    #[command(after_help = after_help!("Example:\n  vestibule staff add grace@example.com --role support"))]
+    /// Give access to the admin pages, or replace the access that somebody has
+    #[command(after_help = after_help!("Examples:\n  vestibule staff add grace@example.com --role support\n  \
+        vestibule staff add linus@example.com --export --until 2026-12-31"))]
     Add {
         /// E-mail address, which the identity provider must have verified
         email: String,
         /// `support` may read and end sessions; `admin` may do everything
         #[arg(long, value_parser = roles(), default_value_t = Role::Support)]
         role: Role,
+        /// Allow the member to export users and events, as every admin may
+        #[arg(long)]
+        export: bool,
+        /// End access at the end of this day (UTC), for example 2026-12-31
+        #[arg(long, value_name = "DATE")]
+        until: Option<String>,
     },
     /// Remove access, and end the member's sessions at once
     #[command(after_help = after_help!("Example:\n  vestibule staff remove grace@example.com"))]
@@ -39,7 +48,7 @@ pub(super) enum Command {
         /// The member's e-mail address
         email: String,
     },
-    /// List the members of staff with role and identity
+    /// List the members of staff with role, identity, right to export and end of access
     #[command(after_help = after_help!("Example:\n  vestibule staff list"))]
     List,
 }
@@ -55,8 +64,10 @@ pub(super) fn run(command: Command) -> Result {
         let origin = Origin::default();
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
-            Command::Add { email, role } => {
-                if give(&pool, &address(&email)?, role, by).await? == Changed::LastAdmin {
+            Command::Add { email, role, export, until } => {
+                let ends_at = until.as_deref().map(day).transpose()?;
+                let access = Access { role, may_export: export, ends_at };
+                if give(&pool, &address(&email)?, access, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }
             }
@@ -78,7 +89,10 @@ pub(super) fn run(command: Command) -> Result {
             Command::List => {
                 for member in all(&pool).await? {
                     let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
-                    println!("{}\t{}\t{}", member.email, member.role, identity.unwrap_or_default());
+                    let (access, identity) = (member.access, identity.unwrap_or_default());
+                    let export = if access.exports() { "export" } else { "" };
+                    let end = access.ends_at.map(rfc3339).unwrap_or_default();
+                    println!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);
                 }
             }
         }
@@ -88,4 +102,8 @@ pub(super) fn run(command: Command) -> Result {
 
 fn address(text: &str) -> std::result::Result<Email, String> {
     Email::parse(text).ok_or_else(|| format!("{text} is not an e-mail address"))
+}
+
+fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
+    end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }

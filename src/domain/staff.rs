@@ -1,6 +1,7 @@
 //! Staff: the people who administer users, and their permissions.
 
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use time::OffsetDateTime;
 
 /// The permissions of a member of staff. The names are those in commands, in the database and on pages.
 #[derive(
@@ -8,8 +9,34 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Role {
-    /// May read, and end sessions.
+    /// May read, and end sessions. Exports need a right of their own.
     Support,
     /// May do everything.
     Admin,
+}
+
+/// The access of a member of staff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The role.
+    pub role: Role,
+    /// The right to export users and events. Every admin has it.
+    pub may_export: bool,
+    /// The time at which access ends by itself.
+    pub ends_at: Option<OffsetDateTime>,
+}
+
+impl Access {
+    /// Returns `true` if the member may export.
+    #[must_use]
+    pub fn exports(&self) -> bool {
+        self.may_export || self.role == Role::Admin
+    }
+}
+
+impl From<Role> for Access {
+    /// Returns access with no right but the role's, without an end.
+    fn from(role: Role) -> Self {
+        Self { role, may_export: false, ends_at: None }
+    }
 }

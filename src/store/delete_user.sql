@@ -6,7 +6,7 @@
 -- and for staff, only if the user is unchanged since the preview:
 --   $4 actor  $5 reason  $6 the user's updated_at  $7 ip  $8 user agent  $9 the role that the actor needs
 WITH RECURSIVE permitted AS MATERIALIZED (
-    SELECT FROM staff WHERE email = $4 AND role = $9 FOR SHARE
+    SELECT FROM current_staff WHERE email = $4 AND role = $9 FOR SHARE
 ),
 deleted AS (
     DELETE FROM users

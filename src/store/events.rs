@@ -63,20 +63,26 @@ pub struct Look<'a> {
     pub user: Option<Uuid>,
     /// The fields of the search that were filled in, by name.
     pub search: &'a [(&'a str, &'a str)],
+    /// The reason of an export.
+    pub reason: Option<&'a str>,
 }
 
-/// Records a view by a member of staff. Returns `false`, and records nothing, if they are no longer a member. An
-/// address that was searched for is the event's e-mail, so that it is found when its owner is deleted.
+/// Records a view by a member of staff. Returns `false`, and records nothing, if they are no longer a member, or must
+/// not export. An address that was searched for is the event's e-mail, so that it is found when its owner is deleted.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn record_look(pool: &PgPool, look: Look<'_>, actor: &str, origin: &Origin) -> Result<bool, Error> {
     let address = look.search.iter().find_map(|(_, text)| Email::first_in(text));
-    let fields: Map<_, _> = look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+    let fields: Map<_, _> =
+        look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
     let recorded = sqlx::query!(
         "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
-         SELECT $1, $2, $3, $6, email, jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb)), $7::inet, $8, $9
-         FROM staff WHERE email = $4",
+         SELECT $1, $2, $3, $6, email,
+                jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb, 'reason', $10::text)),
+                $7::inet, $8, $9
+         FROM current_staff
+         WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported'))",
         Uuid::now_v7(),
         look.kind,
         look.user,
@@ -86,6 +92,7 @@ pub async fn record_look(pool: &PgPool, look: Look<'_>, actor: &str, origin: &Or
         origin.ip as _,
         origin.user_agent,
         origin.request_id,
+        look.reason,
     )
     .execute(pool)
     .await?;

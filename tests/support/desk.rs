@@ -8,11 +8,11 @@ use reqwest::{Method, RequestBuilder};
 use rocket::{Build, Rocket};
 use serde_json::json;
 use url::Url;
-use vestibule::admin::staff::store::{self as access, Changed};
+use vestibule::admin::staff::store::{self, Changed};
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
-use vestibule::domain::staff::Role;
+use vestibule::domain::staff::Access;
 use vestibule::secret::Secret;
 
 use super::app::{Answer, App};
@@ -83,9 +83,9 @@ impl Desk {
     }
 
     /// Makes somebody a member of staff.
-    pub async fn appoint(&self, email: &str, role: Role) {
+    pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
         let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-        let changed = access::add(&self.app.database.pool, email, role, by).await.unwrap();
+        let changed = store::add(&self.app.database.pool, email, access, by).await.unwrap();
         assert_eq!(changed, Changed::Done);
     }
 

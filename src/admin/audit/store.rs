@@ -21,7 +21,8 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     CASE WHEN e.actor IS NULL AND e.kind <> 'users_merged' THEN e.email END AS email,
     e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
     nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
-                     e.detail->>'staff', e.detail->>'role', (e.detail->>'users') || ' users',
+                     e.detail->>'staff', e.detail->>'role', e.detail->>'export', e.detail->>'until',
+                     (e.detail->>'users') || ' users',
                      (e.detail->>'identities') || ' identities'), '') AS about,
     e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id,
     u.id IS NOT NULL AS user_exists, coalesce(u.email, u.name) AS user_name,
@@ -49,7 +50,7 @@ pub struct EventRow {
     pub ip: Option<String>,
     /// Member of staff or operator who caused it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, with the new role; the size of an import; or the e-mail address of a
+    /// The member of staff whose access changed, with the new access; the size of an import; or the e-mail address of a
     /// merged user.
     pub about: Option<String>,
     /// Previous user of a moved identity, or the user who was merged.
@@ -273,7 +274,10 @@ impl Filter {
 
 /// Adds the condition that an event holds the e-mail address of that user. The address of a merge was another's.
 fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
-    query.push("kind <> 'users_merged' AND email = (SELECT email FROM users WHERE id = ").push_bind(user).push(")");
+    query
+        .push("kind <> 'users_merged' AND email = (SELECT email FROM users WHERE id = ")
+        .push_bind(user)
+        .push(")");
 }
 
 async fn fetch(pool: &PgPool, mut query: QueryBuilder<Postgres>) -> Result<Vec<EventRow>, Error> {

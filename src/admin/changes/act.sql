@@ -5,7 +5,7 @@
 --   $3 event id  $4 actor  $5 reason  $6 ip  $7 user agent  $8 request id
 --   $9 the role that the actor needs
 WITH permitted AS MATERIALIZED (
-    SELECT FROM staff WHERE email = $4 AND (role = $9 OR $9 = 'support') FOR SHARE
+    SELECT FROM current_staff WHERE email = $4 AND (role = $9 OR $9 = 'support') FOR SHARE
 ),
 target AS (
     UPDATE users

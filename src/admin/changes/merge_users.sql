@@ -14,7 +14,7 @@
 -- A moved identity is a new row: a sign-in under way that read the old one as from's cannot open its
 -- session (sessions_identity_id_fkey) and runs again, and the sessions of the old one go by cascade.
 WITH permitted AS MATERIALIZED (
-    SELECT FROM staff WHERE email = $14 AND role = $19 FOR SHARE
+    SELECT FROM current_staff WHERE email = $14 AND role = $19 FOR SHARE
 ),
 unchanged AS MATERIALIZED (
     SELECT u.id

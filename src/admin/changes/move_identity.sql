@@ -7,7 +7,7 @@
 --
 -- The users' addresses stay as they are. Locks, and why the identity is a new row: merge_users.sql.
 WITH permitted AS MATERIALIZED (
-    SELECT FROM staff WHERE email = $9 AND role = $14 FOR SHARE
+    SELECT FROM current_staff WHERE email = $9 AND role = $14 FOR SHARE
 ),
 unchanged AS MATERIALIZED (
     SELECT u.id

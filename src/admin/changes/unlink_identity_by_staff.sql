@@ -4,7 +4,7 @@
 --   $4 event id  $5 actor  $6 reason  $7 ip  $8 user agent  $9 request id
 --   $10 the role that the actor needs
 WITH permitted AS MATERIALIZED (
-    SELECT FROM staff WHERE email = $5 AND role = $10 FOR SHARE
+    SELECT FROM current_staff WHERE email = $5 AND role = $10 FOR SHARE
 ),
 unchanged AS MATERIALIZED (
     SELECT id FROM users

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::domain::actor::Origin;
-use crate::domain::staff::Role;
+use crate::domain::staff::Access;
 use crate::store::Error;
 
 /// A member of staff.
@@ -15,8 +15,8 @@ pub struct StaffRow {
     pub id: Uuid,
     /// E-mail address, ASCII case-folded.
     pub email: String,
-    /// The member's role.
-    pub role: Role,
+    /// The member's role and rights.
+    pub access: Access,
     /// Time when they became a member.
     pub created_at: OffsetDateTime,
     /// Time of their latest visit.
@@ -41,6 +41,8 @@ struct Stored {
     id: Uuid,
     email: String,
     role: String,
+    may_export: bool,
+    ends_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
     last_seen_at: Option<OffsetDateTime>,
     time_zone: Option<String>,
@@ -56,7 +58,11 @@ impl TryFrom<Stored> for StaffRow {
         Ok(Self {
             id: row.id,
             email: row.email,
-            role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
+            access: Access {
+                role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
+                may_export: row.may_export,
+                ends_at: row.ends_at,
+            },
             created_at: row.created_at,
             last_seen_at: row.last_seen_at,
             time_zone: row.time_zone,
@@ -65,24 +71,28 @@ impl TryFrom<Stored> for StaffRow {
     }
 }
 
-/// Returns all members, ordered by e-mail address.
+/// Returns all members, ordered by e-mail address, those whose access has ended included.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
     let rows = sqlx::query_as!(
         Stored,
-        "SELECT id, email, role, created_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email"
+        "SELECT id, email, role, may_export, ends_at, created_at, last_seen_at, time_zone, provider, subject
+         FROM staff ORDER BY email"
     );
     rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
 }
 
-/// Returns `true` if a member with that id exists.
+/// Returns `true` if a member with that id exists and may export.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn is_member(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM staff WHERE id = $1) AS "found!""#, id);
+pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM current_staff WHERE id = $1 AND (may_export OR role = 'admin')) AS "found!""#,
+        id
+    );
     Ok(found.fetch_one(pool).await?)
 }
 
@@ -184,9 +194,9 @@ pub async fn open_session(
     let Candidate { email, provider, subject, unproven, before } = candidate;
     // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
     let row = sqlx::query!(
-        r#"WITH listed AS (SELECT FROM staff WHERE email = $1 AND $9::text IS NULL),
+        r#"WITH listed AS (SELECT FROM current_staff WHERE email = $1 AND $9::text IS NULL),
          member AS (
-             UPDATE staff SET provider = $7, subject = $8
+             UPDATE current_staff SET provider = $7, subject = $8
              WHERE email = $1 AND $9::text IS NULL AND (subject IS NULL OR (provider, subject) = ($7, $8))
              RETURNING id
          ),
@@ -231,21 +241,22 @@ pub async fn open_session(
 }
 
 /// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
-/// is older than twelve hours.
+/// is older than twelve hours, or if the member's access has ended.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRow>, Error> {
     let row = sqlx::query_as!(
         Stored,
-        "WITH visit AS (
+        r#"WITH visit AS (
              UPDATE staff_sessions SET last_used_at = now()
              WHERE hash = $1 AND last_used_at > now() - interval '30 minutes'
                    AND created_at > now() - interval '12 hours'
              RETURNING staff_id
          )
-         UPDATE staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
-         RETURNING s.id, s.email, s.role, s.created_at, s.last_seen_at, s.time_zone, s.provider, s.subject",
+         UPDATE current_staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
+         RETURNING s.id AS "id!", s.email AS "email!", s.role AS "role!", s.may_export AS "may_export!", s.ends_at,
+                   s.created_at AS "created_at!", s.last_seen_at, s.time_zone, s.provider, s.subject"#,
         hash.as_slice(),
     );
     row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()

@@ -1,19 +1,35 @@
 //! Staff access to the admin pages: granted, changed and revoked.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 
+use crate::admin::dates::end_of;
 use crate::admin::staff::store::{Changed, add, remove, reset};
+use crate::clock;
 use crate::domain::actor::By;
 use crate::domain::email::Email;
-use crate::domain::staff::Role;
+use crate::domain::staff::Access;
 use crate::store::error::{Error, retrying};
 
-/// Grants a person access, or changes their role.
+/// Grants a person access, or replaces the access that they have.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn give(pool: &PgPool, email: &Email, role: Role, by: By<'_>) -> Result<Changed, Error> {
-    retrying!(add(pool, email.folded(), role, by))
+pub async fn give(
+    pool: &PgPool,
+    email: &Email,
+    access: impl Into<Access>,
+    by: By<'_>,
+) -> Result<Changed, Error> {
+    let access = access.into();
+    retrying!(add(pool, email.folded(), access, by))
+}
+
+/// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None` if it is not a day, or
+/// over.
+#[must_use]
+pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
+    end_of(day, zone).filter(|end| end.unix_timestamp() > clock::now())
 }
 
 /// Revokes a person's access, and ends their sessions.

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::actor::By;
-use crate::domain::staff::Role;
+use crate::domain::staff::{Access, Role};
 use crate::store::Error;
 
 /// The result of a change of staff access.
@@ -18,42 +18,59 @@ pub enum Changed {
     Done,
     /// Nothing had to change.
     Already,
-    /// Refused: no admin would be left.
+    /// Refused: no admin would be left whose access does not end.
     LastAdmin,
     /// Refused: the actor is no admin, or it is their own access.
     NotPermitted,
 }
 
-/// Adds a member, or changes a member's role.
+/// Adds a member, or replaces a member's access. Of the admins, one whose access does not end remains.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<Changed, Error> {
+pub async fn add(
+    pool: &PgPool,
+    email: &str,
+    access: impl Into<Access>,
+    by: By<'_>,
+) -> Result<Changed, Error> {
+    let Access { role, may_export, ends_at } = access.into();
     let role: &str = role.into();
     // It locks the other admins, including the actor, so that two of them cannot demote each other.
     let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
-               SELECT id, email FROM staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
+               SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
                SELECT WHERE $10::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $5)
            ),
-           before AS MATERIALIZED (SELECT role FROM staff WHERE email = $2),
+           before AS MATERIALIZED (
+               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $11::boolean, $12::timestamptz) AS same
+               FROM staff WHERE email = $2
+           ),
            added AS (
-               INSERT INTO staff (id, email, role) SELECT $1, $2, $3 FROM permitted
-               ON CONFLICT (email) DO UPDATE SET role = excluded.role
-               WHERE staff.role <> excluded.role AND (excluded.role = 'admin' OR EXISTS (SELECT FROM others))
+               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $11, $12 FROM permitted
+               ON CONFLICT (email) DO UPDATE
+               SET role = excluded.role, may_export = excluded.may_export, ends_at = excluded.ends_at
+               WHERE (staff.role, staff.may_export, staff.ends_at)
+                     IS DISTINCT FROM (excluded.role, excluded.may_export, excluded.ends_at)
+                     AND (excluded.role = 'admin' AND excluded.ends_at IS NULL
+                          OR staff.role <> 'admin' OR staff.ends_at IS NOT NULL
+                          OR EXISTS (SELECT FROM others o WHERE o.ends_at IS NULL))
                RETURNING id
            ),
            recorded AS (
                INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
                SELECT $4, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $5,
-                      jsonb_strip_nulls(jsonb_build_object('staff', $2::text, 'role', $3::text, 'reason', $6::text)),
+                      jsonb_strip_nulls(jsonb_build_object(
+                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $11 THEN 'may export' END,
+                          'until', 'until ' || to_char($12 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+                          'reason', $6::text)),
                       $7::inet, $8, $9
                FROM added
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
-                  (SELECT role FROM before) AS "before?""#,
+                  EXISTS (SELECT FROM before WHERE same) AS "same!""#,
         Uuid::now_v7(),
         email,
         role,
@@ -64,13 +81,15 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
         by.origin.user_agent,
         by.origin.request_id,
         by.actor.needs(Role::Admin),
+        may_export,
+        ends_at,
     );
     let row = row.fetch_one(pool).await?;
-    Ok(match row.before {
-        _ if row.done => Changed::Done,
-        _ if !row.permitted => Changed::NotPermitted,
-        Some(before) if before == role => Changed::Already,
-        _ => Changed::LastAdmin,
+    Ok(match (row.done, row.permitted, row.same) {
+        (true, ..) => Changed::Done,
+        (false, false, _) => Changed::NotPermitted,
+        (false, true, true) => Changed::Already,
+        (false, true, false) => Changed::LastAdmin,
     })
 }
 
@@ -81,14 +100,17 @@ pub async fn add(pool: &PgPool, email: &str, role: Role, by: By<'_>) -> Result<C
 pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
-               SELECT id, email FROM staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
+               SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
                SELECT WHERE $8::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $3)
            ),
            before AS MATERIALIZED (SELECT role FROM staff WHERE email = $1),
            removed AS (
-               DELETE FROM staff WHERE email = $1 AND EXISTS (SELECT FROM permitted) AND (role <> 'admin' OR EXISTS (SELECT FROM others)) RETURNING role
+               DELETE FROM staff
+               WHERE email = $1 AND EXISTS (SELECT FROM permitted)
+                     AND (role <> 'admin' OR ends_at IS NOT NULL OR EXISTS (SELECT FROM others o WHERE o.ends_at IS NULL))
+               RETURNING role
            ),
            recorded AS (
                INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)

@@ -86,7 +86,7 @@ impl ListQuery {
 
     /// Returns the fields that are filled in, for the record of the access.
     pub fn searched(&self) -> Vec<(&'static str, &str)> {
-        let default = ("sort", Sort::default().name());
+        let default = ("sort", Sort::default().into());
         self.fields().into_iter().filter(|field| !field.1.is_empty() && *field != default).collect()
     }
 

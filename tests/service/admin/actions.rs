@@ -300,9 +300,14 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     let receipt = done.header("location").unwrap().to_owned();
     let number = receipt.strip_prefix("/admin/deletions/").expect("a receipt");
     let landed = text(&browser.get(&receipt).await.text);
-    for expected in
-        [number, &ada.user_id(), STAFF, "ticket 17", "Linked identities: 2. Active sessions: 2.", "This has finished."]
-    {
+    for expected in [
+        number,
+        &ada.user_id(),
+        STAFF,
+        "ticket 17",
+        "Linked identities: 2. Active sessions: 2.",
+        "This has finished.",
+    ] {
         assert!(landed.contains(expected), "{expected}: {landed}");
     }
     let audit = browser.get(&format!("/admin/audit?request={number}")).await.text;
@@ -576,14 +581,16 @@ async fn whoever_is_staff_no_longer_when_the_last_byte_arrives_changes_nothing()
     let pool = &desk.app.database.pool;
     let before = (everything(&desk).await, access(&desk).await);
     for form in &forms {
-        for change in
-            ["DELETE FROM staff WHERE email = $1", "UPDATE staff SET role = 'support' WHERE email = $1"]
-        {
-            if form.action.ends_with("/end-sessions") && change.starts_with("UPDATE") {
+        for change in [
+            "DELETE FROM staff WHERE email = $1",
+            "UPDATE staff SET ends_at = now() WHERE email = $1",
+            "UPDATE staff SET role = 'support' WHERE email = $1",
+        ] {
+            if form.action.ends_with("/end-sessions") && change.contains("role") {
                 continue;
             }
             let again = "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), $1, 'admin')
-                         ON CONFLICT (email) DO UPDATE SET role = 'admin'";
+                         ON CONFLICT (email) DO UPDATE SET role = 'admin', ends_at = NULL";
             sqlx::query(again).bind(STAFF).execute(pool).await.unwrap();
             sqlx::query("DELETE FROM staff_sessions").execute(pool).await.unwrap();
             let mut browser = desk.signed_in(STAFF).await;

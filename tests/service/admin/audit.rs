@@ -3,13 +3,16 @@
 use reqwest::Method;
 use vestibule::domain::staff::Role;
 
-use super::{desk_with, person};
+use super::{EXPORTS, desk_with, file, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
 /// The events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {
-    page.split("<li>\n<p><time").skip(1).map(|event| event.split("</li>").next().unwrap().to_owned()).collect()
+    page.split("<li>\n<p><time")
+        .skip(1)
+        .map(|event| event.split("</li>").next().unwrap().to_owned())
+        .collect()
 }
 
 /// What an event says happened.
@@ -119,7 +122,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_one_statement_reads() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(EXPORTS).await;
     sqlx::query(
         "INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired',
@@ -129,7 +132,8 @@ async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_on
     .execute(&desk.app.database.pool)
     .await
     .unwrap();
-    let file = browser.get("/admin/audit.csv?what=refused").await;
+    let request = file(&mut browser, "/admin/audit.csv?what=refused").await;
+    let file = browser.send(request).await;
     assert!(file.header("content-type").unwrap().starts_with("text/csv"));
     let mut reader = csv::Reader::from_reader(file.text.as_bytes());
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
@@ -137,10 +141,16 @@ async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_on
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=4500).rev().collect::<Vec<_>>());
     assert!(rows.iter().all(|row| &row[6] == "'=formula@example.com"), "no cell is a formula");
     for query in ["email=no+address", "from=-009999-01-01"] {
-        let none = browser.get(&format!("/admin/audit.csv?{query}")).await.text;
+        let request = super::file(&mut browser, &format!("/admin/audit.csv?{query}")).await;
+        let none = browser.send(request).await.text;
         assert_eq!(none.trim_end().lines().count(), 1, "{none}");
     }
     assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported the audit"; 3]);
+    let page = browser.get("/admin/audit?what=looks").await.text;
+    assert!(
+        page.contains("Asked for: what: refused") && page.contains("Reason: asked by the auditor"),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,17 +196,26 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let csrf = browser.csrf().await;
     let form = [("csrf", &*csrf), ("seen", seen), ("to", &grace.user_id()), ("reason", "hers")];
     assert_eq!(browser.post(&moved, &form).await.status.as_u16(), 303);
-    let audit = browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
-    assert!(audit.contains(&format!("<a href=\"/admin/users/{}\">the other user</a>", grace.user_id())), "{audit}");
+    let audit =
+        browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
+    assert!(
+        audit.contains(&format!("<a href=\"/admin/users/{}\">the other user</a>", grace.user_id())),
+        "{audit}"
+    );
 
     let deleted = desk.app.delete(&grace.access_token(), "/api/v1/me").await;
     assert_eq!(deleted.status.as_u16(), 204);
     let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
     assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
-    assert!(audit.contains(&format!("User: <code>{}</code>, who no longer exists", grace.user_id())), "{audit}");
+    assert!(
+        audit.contains(&format!("User: <code>{}</code>, who no longer exists", grace.user_id())),
+        "{audit}"
+    );
     assert!(audit.contains("the other user no longer exists"), "{audit}");
     // Of the two events of the move, the one of the deleted user still tells the direction.
-    for (user, expected) in [(&ada, "An identity was moved to another user"), (&grace, "An identity was moved here")] {
+    for (user, expected) in
+        [(&ada, "An identity was moved to another user"), (&grace, "An identity was moved here")]
+    {
         let found = found(&mut browser, &[("user", &user.user_id())]).await;
         assert!(found.iter().any(|what| what.starts_with(expected)), "{expected}: {found:?}");
     }

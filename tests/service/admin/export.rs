@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use reqwest::Method;
 use serde_json::{Value, json};
-use vestibule::admin::staff::store::{Changed, remove};
 use vestibule::domain::actor::Origin;
-use vestibule::domain::actor::{Actor, By};
 use vestibule::domain::staff::Role;
+use vestibule::store::events::{Look, record_look};
 
-use super::desk_with;
+use super::{EXPORTS, desk_with, file};
 use crate::support::desk::{Browser, Desk};
 
 /// So many users with names of that text.
@@ -38,15 +36,15 @@ fn read_what_there_is(file: &[u8]) -> (usize, bool) {
     (read.iter().filter(|row| row.is_ok()).count(), read.iter().all(Result::is_ok))
 }
 
-async fn open(browser: &Browser, path: &str) -> reqwest::Response {
-    let response = browser.request(Method::GET, path).send().await.unwrap();
+async fn open(browser: &mut Browser, path: &str) -> reqwest::Response {
+    let response = file(browser, path).await.send().await.unwrap();
     assert_eq!(response.status().as_u16(), 200, "{path}");
     response
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadsheet_runs() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(EXPORTS).await;
     let pool = &desk.app.database.pool;
     fill(&desk, 4_500, "Somebody").await;
     let names =
@@ -59,7 +57,7 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
             .await
             .unwrap();
     }
-    let response = open(&browser, "/admin/users.csv?sort=oldest").await;
+    let response = open(&mut browser, "/admin/users.csv?sort=oldest").await;
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-type"), "text/csv; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store");
@@ -76,11 +74,11 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     }
 
     let disabled =
-        read(&open(&browser, "/admin/users.csv?status=disabled").await.bytes().await.unwrap()).unwrap();
+        read(&open(&mut browser, "/admin/users.csv?status=disabled").await.bytes().await.unwrap()).unwrap();
     assert_eq!(disabled.len(), 1 + names.len());
-    let found = read(&open(&browser, "/admin/users.csv?q=4321%40").await.bytes().await.unwrap()).unwrap();
+    let found = read(&open(&mut browser, "/admin/users.csv?q=4321%40").await.bytes().await.unwrap()).unwrap();
     assert_eq!((found.len(), found[1][1].as_str()), (2, "4321@example.com"));
-    let nobody = open(&browser, "/admin/users.csv?created_from=nonsense").await.bytes().await.unwrap();
+    let nobody = open(&mut browser, "/admin/users.csv?created_from=nonsense").await.bytes().await.unwrap();
     assert_eq!(read(&nobody).unwrap().len(), 1);
 
     let exports: Vec<(String, Value)> = sqlx::query_as(
@@ -91,6 +89,7 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     .unwrap();
     assert_eq!(exports.len(), 4, "each export is on record");
     assert!(exports.iter().all(|(actor, _)| actor == "staff@example.com"));
+    assert!(exports.iter().all(|(_, detail)| detail["reason"] == "asked by the auditor"));
     assert_eq!(exports[1].1["search"], json!({ "status": "disabled" }));
     assert!(
         browser.get("/admin/users?status=disabled").await.text.contains("/admin/users.csv?status=disabled")
@@ -114,9 +113,9 @@ async fn at_rest(desk: &Desk) {
 async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
     // Much more than what the connection itself holds.
     const USERS: usize = 100_000;
-    let (desk, browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"early ".repeat(40)).await;
-    let mut response = open(&browser, "/admin/users.csv").await;
+    let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
     at_rest(&desk).await;
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule'
@@ -137,9 +136,9 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_breaks_off_does_not_look_whole() {
     const USERS: usize = 50_000;
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(60)).await;
-    let mut response = open(&browser, "/admin/users.csv").await;
+    let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
     at_rest(&desk).await;
     sqlx::query("ALTER TABLE users RENAME TO gone").execute(&desk.app.database.pool).await.unwrap();
@@ -152,24 +151,68 @@ async fn a_file_that_breaks_off_does_not_look_whole() {
     let text = String::from_utf8(file).unwrap();
     assert!(text.ends_with("It is not complete; please try again."), "and so does a person");
 
-    let answer = browser.get("/admin/users.csv").await;
+    let request = super::file(&mut browser, "/admin/users.csv").await;
+    let answer = browser.send(request).await;
     assert_eq!(answer.status.as_u16(), 500, "what fails at once is a page");
     assert!(answer.header("content-type").unwrap().starts_with("text/html"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_breaks_off_when_its_reader_is_no_longer_staff() {
+async fn a_file_breaks_off_when_its_reader_may_no_longer_export() {
     const USERS: usize = 50_000;
-    let (desk, browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(60)).await;
-    let mut response = open(&browser, "/admin/users.csv").await;
-    let mut file = response.chunk().await.unwrap().unwrap().to_vec();
-    at_rest(&desk).await;
-    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-    assert_eq!(remove(&desk.app.database.pool, "staff@example.com", by).await.unwrap(), Changed::Done);
-    while let Ok(Some(chunk)) = response.chunk().await {
-        file.extend(chunk);
+    for change in [
+        "UPDATE staff SET may_export = false WHERE email = 'staff@example.com'",
+        "UPDATE staff SET may_export = true, ends_at = now() WHERE email = 'staff@example.com'",
+        "DELETE FROM staff WHERE email = 'staff@example.com'",
+    ] {
+        let again = "UPDATE staff SET may_export = true, ends_at = NULL WHERE email = 'staff@example.com'";
+        sqlx::query(again).execute(&desk.app.database.pool).await.unwrap();
+        let mut response = open(&mut browser, "/admin/users.csv").await;
+        let mut file = response.chunk().await.unwrap().unwrap().to_vec();
+        at_rest(&desk).await;
+        sqlx::query(change).execute(&desk.app.database.pool).await.unwrap();
+        while let Ok(Some(chunk)) = response.chunk().await {
+            file.extend(chunk);
+        }
+        let (rows, whole) = read_what_there_is(&file);
+        assert!(rows < USERS && !whole, "{change}: {rows}");
     }
-    let (rows, whole) = read_what_there_is(&file);
-    assert!(rows < USERS && !whole, "{rows}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_exports_has_the_right_and_says_why() {
+    for path in ["/admin/users.csv", "/admin/audit.csv"] {
+        let (desk, mut browser) = desk_with(Role::Support).await;
+        fill(&desk, 10, "Somebody").await;
+        let exports = "SELECT count(*) FROM events WHERE kind IN ('users_exported', 'audit_exported')";
+        let page = path.trim_end_matches(".csv");
+        assert!(!browser.get(page).await.text.contains(path), "support sees no form");
+        let refused = file(&mut browser, path).await;
+        let refused = browser.send(refused).await;
+        assert_eq!(refused.status.as_u16(), 403, "{path}");
+        assert!(!refused.text.contains("@example.com"), "{path}: {}", refused.text);
+        // The statement that records the export asks for itself.
+        let pool = &desk.app.database.pool;
+        let look = Look { kind: "users_exported", user: None, search: &[], reason: Some("x") };
+        assert!(!record_look(pool, look, "staff@example.com", &Origin::default()).await.unwrap());
+
+        sqlx::query("UPDATE staff SET may_export = true").execute(pool).await.unwrap();
+        assert!(browser.get(page).await.text.contains(path), "the right brings the form");
+        let csrf = browser.csrf().await;
+        for (form, status) in [
+            (&[("csrf", &*csrf)][..], 400),
+            (&[("csrf", &csrf), ("reason", " ")], 400),
+            (&[("reason", "x")], 403),
+            (&[("csrf", "x"), ("reason", "x")], 403),
+        ] {
+            assert_eq!(browser.post(path, form).await.status.as_u16(), status, "{path} {form:?}");
+        }
+        assert_eq!(browser.get(path).await.status.as_u16(), 404, "{path}: a link fetches no file");
+        assert_eq!(desk.app.database.count(exports).await, 0, "{path}");
+        let allowed = file(&mut browser, path).await;
+        assert_eq!(browser.send(allowed).await.status.as_u16(), 200, "{path}");
+        assert_eq!(desk.app.database.count(exports).await, 1, "{path}");
+    }
 }

@@ -6,7 +6,7 @@ use reqwest::Method;
 use sqlx::PgPool;
 use vestibule::domain::staff::Role;
 
-use super::{desk_with, person};
+use super::{EXPORTS, desk_with, file, person};
 use crate::support::desk::{Browser, Desk};
 
 /// Adds users `user-1` to `user-<count>`, the later the newer.
@@ -42,7 +42,7 @@ async fn ask(browser: &mut Browser, query: &[(&str, &str)]) -> String {
 }
 
 async fn full_desk(count: i32) -> (Desk, Browser) {
-    let (desk, browser) = desk_with(Role::Support).await;
+    let (desk, browser) = desk_with(EXPORTS).await;
     fill(&desk.app.database.pool, count).await;
     (desk, browser)
 }
@@ -134,7 +134,7 @@ async fn whatever_stands_in_the_address_is_a_page() {
         let page = ask(&mut browser, &[(field, value)]).await;
         assert_eq!(listed(&page), [0; 0], "{field}={value:.20} is nobody");
         assert!(page.contains("Nobody is left by these filters"), "{field}");
-        let file = browser.request(Method::GET, "/admin/users.csv").query(&[(field, value)]);
+        let file = file(&mut browser, "/admin/users.csv").await.query(&[(field, value)]);
         assert_eq!(browser.send(file).await.status.as_u16(), 200, "{field}={value:.20} is an empty file");
     }
 }

@@ -14,8 +14,9 @@ mod sign_in;
 mod staff;
 mod users;
 
+use reqwest::{Method, RequestBuilder};
 use serde_json::json;
-use vestibule::domain::staff::Role;
+use vestibule::domain::staff::{Access, Role};
 
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
@@ -28,11 +29,21 @@ async fn person(desk: &Desk, parameters: &[(&str, &str)]) -> Answer {
     desk.app.post("idp", &json!({ "id_token": token.trim() })).await
 }
 
-async fn desk_with(role: Role) -> (Desk, Browser) {
+/// Support with the right to export.
+const EXPORTS: Access = Access { role: Role::Support, may_export: true, ends_at: None };
+
+/// The request for a file, as its form sends it.
+async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
+    let page = browser.get("/admin/staff").await.text;
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    browser.request(Method::POST, path).form(&[("csrf", csrf), ("reason", "asked by the auditor")])
+}
+
+async fn desk_with(access: impl Into<Access>) -> (Desk, Browser) {
     let desk = Desk::open().await;
     // Somebody has to be an admin; this one may be somebody else.
     desk.appoint("root@example.com", Role::Admin).await;
-    desk.appoint("staff@example.com", role).await;
+    desk.appoint("staff@example.com", access).await;
     let browser = desk.signed_in("staff@example.com").await;
     (desk, browser)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::json;
 
+use super::EXPORTS;
 use crate::support::desk::{Browser, Desk};
 use crate::support::people::{ADMIN, People, SUPPORT};
 
@@ -13,9 +14,13 @@ use crate::support::people::{ADMIN, People, SUPPORT};
 enum Least {
     Anyone,
     Support,
+    /// Support with the right to export.
+    Export,
     Admin,
 }
-use Least::{Admin, Anyone, Support};
+use Least::{Admin, Anyone, Export, Support};
+
+const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
 const ROUTES: [(&str, &str, Least); 29] = [
@@ -30,8 +35,8 @@ const ROUTES: [(&str, &str, Least); 29] = [
     ("GET", "/admin/users", Support),
     ("GET", "/admin/users/<id>", Support),
     ("GET", "/admin/audit", Support),
-    ("GET", "/admin/users.csv", Support),
-    ("GET", "/admin/audit.csv", Support),
+    ("POST", "/admin/users.csv", Export),
+    ("POST", "/admin/audit.csv", Export),
     ("GET", "/admin/deletions/<number>", Support),
     ("GET", "/admin/staff", Support),
     ("POST", "/admin/time-zone", Support),
@@ -54,7 +59,7 @@ const ROUTES: [(&str, &str, Least); 29] = [
 async fn state(desk: &Desk) -> String {
     let mut state = String::new();
     // Who somebody of staff is at the provider is written when they sign in.
-    for table in ["users", "identities", "(SELECT email, role, time_zone FROM staff)"] {
+    for table in ["users", "identities", "(SELECT email, role, may_export, ends_at, time_zone FROM staff)"] {
         let sql = format!("SELECT coalesce(string_agg(t::text, ' ' ORDER BY t::text), '') FROM {table} AS t");
         let rows: String =
             sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&desk.app.database.pool).await.unwrap();
@@ -68,6 +73,7 @@ async fn state(desk: &Desk) -> String {
 async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
+    desk.appoint(EXPORTER, EXPORTS).await;
     let mounted: BTreeSet<_> = desk
         .app
         .routes
@@ -88,7 +94,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
     let user = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;
 
     let before = state(&desk).await;
-    for viewer in [Anyone, Support, Admin] {
+    for viewer in [Anyone, Support, Export, Admin] {
         for (method, route, least) in ROUTES {
             let path = route
                 .replace("<id>", &people.ada)
@@ -98,6 +104,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
             let mut browser = match viewer {
                 Anyone => Browser::new(&desk.app.url),
                 Support => desk.signed_in(SUPPORT).await,
+                Export => desk.signed_in(EXPORTER).await,
                 Admin => desk.signed_in(ADMIN).await,
             };
             let method: Method = method.parse().unwrap();

@@ -1,11 +1,15 @@
 //! Who has access, and in which zone they read times.
 
-use vestibule::domain::staff::Role;
+use vestibule::admin::staff::access;
+use vestibule::admin::staff::store::Changed;
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::email::Email;
+use vestibule::domain::staff::{Access, Role};
 
 use super::{desk_with, person};
 use crate::support::desk::{Browser, Desk};
 
-async fn access(desk: &Desk) -> Vec<(String, String)> {
+async fn members(desk: &Desk) -> Vec<(String, String)> {
     sqlx::query_as("SELECT email, role FROM staff ORDER BY email")
         .fetch_all(&desk.app.database.pool)
         .await
@@ -34,7 +38,7 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
     assert_eq!(post(&mut browser, "/admin/staff/remove", &[("email", "grace@example.com")]).await, 303);
     // Whose role is gone is out with the next request.
     assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
-    assert_eq!(access(&desk).await.len(), 2);
+    assert_eq!(members(&desk).await.len(), 2);
     let audit = browser.get("/admin/audit?what=staff&actor=staff@example.com").await.text;
     for what in ["Gave somebody access", "Changed somebody", "access to these pages away"] {
         assert!(audit.contains(what), "{what}: {audit}");
@@ -48,7 +52,7 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_changes_their_own_access_nor_support_anyones() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
-    let before = access(&desk).await;
+    let before = members(&desk).await;
     for (path, fields) in [
         ("/admin/staff", &[("email", "staff@example.com"), ("role", "support")][..]),
         ("/admin/staff/remove", &[("email", "STAFF@example.com")]),
@@ -59,7 +63,7 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
     {
         assert_eq!(post(&mut browser, "/admin/staff", fields).await, 400);
     }
-    assert_eq!(access(&desk).await, before);
+    assert_eq!(members(&desk).await, before);
     let (desk, mut browser) = desk_with(Role::Support).await;
     for path in ["/admin/staff", "/admin/staff/remove"] {
         assert_eq!(
@@ -68,7 +72,7 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
         );
     }
     assert_eq!(
-        access(&desk).await,
+        members(&desk).await,
         before[..1]
             .iter()
             .cloned()
@@ -81,24 +85,17 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
 async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
-    let origin = vestibule::domain::actor::Origin::default();
-    let [ada, grace] = ["ada@example.com", "grace@example.com"]
-        .map(|email| vestibule::domain::email::Email::parse(email).unwrap());
+    let origin = Origin::default();
+    let [ada, grace] = ["ada@example.com", "grace@example.com"].map(|email| Email::parse(email).unwrap());
     for round in 0..1000 {
-        let by = vestibule::domain::actor::By {
-            actor: vestibule::domain::actor::Actor::Operator("the tests"),
-            reason: None,
-            origin: &origin,
-        };
+        let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
         for email in [&ada, &grace] {
-            vestibule::admin::staff::access::give(pool, email, Role::Admin, by).await.unwrap();
+            access::give(pool, email, Role::Admin, by).await.unwrap();
         }
-        let (first, second) = tokio::join!(
-            vestibule::admin::staff::access::take_away(pool, &ada, by),
-            vestibule::admin::staff::access::take_away(pool, &grace, by),
-        );
+        let (first, second) =
+            tokio::join!(access::take_away(pool, &ada, by), access::take_away(pool, &grace, by),);
         assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
-        assert_eq!(access(&desk).await.len(), 1, "round {round}");
+        assert_eq!(members(&desk).await.len(), 1, "round {round}");
     }
 }
 
@@ -130,16 +127,73 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let member = vestibule::admin::sign_in::store::all(pool).await.unwrap().remove(0);
     let look = async || {
         let look = vestibule::admin::access_log::DataAccess::Users { search: &[] };
-        vestibule::admin::access_log::record(
-            pool,
-            &member,
-            &look,
-            &vestibule::domain::actor::Origin::default(),
-        )
-        .await
+        vestibule::admin::access_log::record(pool, &member, &look, &Origin::default()).await
     };
     look().await.unwrap();
     sqlx::query("DELETE FROM staff").execute(pool).await.unwrap();
     assert_eq!(look().await.unwrap_err().to_string(), "no longer a member of staff");
     assert_eq!(desk.app.database.count("SELECT count(*) FROM events WHERE kind = 'users_viewed'").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_ends_by_itself_for_sessions_that_are_open_too() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let pool = &desk.app.database.pool;
+    let give =
+        [("email", "grace@example.com"), ("role", "support"), ("export", "yes"), ("until", "2099-12-31")];
+    for over in ["2020-01-01", "tomorrow"] {
+        let given = [&give[..3], &[("until", over)]].concat();
+        assert_eq!(post(&mut browser, "/admin/staff", &given).await, 409, "{over}");
+    }
+    assert_eq!(post(&mut browser, "/admin/staff", &give).await, 303);
+    let page = browser.get("/admin/staff").await.text;
+    assert!(page.contains("2100-01-01 00:00 UTC") && !page.contains("ended"), "{page}");
+    let audit = browser.get("/admin/audit?what=staff").await.text;
+    let about = "grace@example.com, support, may export, until 2100-01-01 00:00 UTC";
+    assert!(audit.contains(about), "{audit}");
+
+    let mut grace = desk.signed_in("grace@example.com").await;
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    sqlx::query("UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'")
+        .execute(pool)
+        .await
+        .unwrap();
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
+    let refused = Browser::new(&desk.app.url).sign_in("grace@example.com").await;
+    assert_eq!(refused.status.as_u16(), 403, "{}", refused.text);
+    assert!(browser.get("/admin/staff").await.text.contains("ended"));
+    // Access is replaced as a whole.
+    assert_eq!(post(&mut browser, "/admin/staff", &give[..2]).await, 303);
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    let rights: (bool, bool) =
+        sqlx::query_as("SELECT may_export, ends_at IS NULL FROM staff WHERE email = 'grace@example.com'")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+    assert_eq!(rights, (false, true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_admin_is_one_whose_access_does_not_end() {
+    let desk = Desk::open().await;
+    let pool = &desk.app.database.pool;
+    let origin = Origin::default();
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
+    let for_now = Access { ends_at: access::end("2099-12-31", None), ..Role::Admin.into() };
+    let [ada, grace] = ["ada@example.com", "grace@example.com"].map(|email| Email::parse(email).unwrap());
+    desk.appoint(ada.folded(), Role::Admin).await;
+    desk.appoint(grace.folded(), for_now).await;
+    let give = async |email, access: Access| access::give(pool, email, access, by).await.unwrap();
+    assert_eq!(give(&ada, for_now).await, Changed::LastAdmin);
+    assert_eq!(give(&ada, Role::Support.into()).await, Changed::LastAdmin);
+    assert_eq!(access::take_away(pool, &ada, by).await.unwrap(), Changed::LastAdmin);
+    assert_eq!(give(&grace, for_now).await, Changed::Already);
+    assert_eq!(access::take_away(pool, &grace, by).await.unwrap(), Changed::Done);
+    // Two who limit each other's access leave one without an end.
+    for round in 0..100 {
+        assert_ne!(give(&ada, Role::Admin.into()).await, Changed::LastAdmin);
+        assert_ne!(give(&grace, Role::Admin.into()).await, Changed::LastAdmin);
+        let (first, second) = tokio::join!(give(&ada, for_now), give(&grace, for_now));
+        assert_ne!(first, second, "round {round}");
+    }
 }

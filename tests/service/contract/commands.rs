@@ -64,6 +64,27 @@ async fn commands_that_serve_nobody_need_no_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operator_gives_access_with_a_right_to_export_and_an_end() {
+    let database = Database::create().await;
+    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", database.url.as_str())];
+    let staff = async |arguments: &[&str]| run(&settings, &[&["staff"], arguments].concat()).await;
+    let limited = ["add", "grace@example.com", "--export", "--until"];
+    for (day, remedy) in [("2020-01-01", "is not a day to come"), ("soon", "write one as 2026-12-31")] {
+        let output = staff(&[&limited[..], &[day]].concat()).await;
+        assert!(!output.status.success() && said(&output).contains(remedy), "{day}: {}", said(&output));
+    }
+    assert!(staff(&["add", "ada@example.com", "--role", "admin"]).await.status.success());
+    let output = staff(&[&limited[..], &["2099-12-31"]].concat()).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let listed = String::from_utf8(staff(&["list"]).await.stdout).unwrap();
+    let expected = "ada@example.com\tadmin\t\texport\t\n\
+                    grace@example.com\tsupport\t\texport\t2100-01-01T00:00:00Z\n";
+    assert_eq!(listed, expected);
+    let output = staff(&["add", "ada@example.com", "--role", "admin", "--until", "2099-12-31"]).await;
+    assert!(said(&output).contains("nobody else is an admin without an end"), "{}", said(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_development_instance_keeps_its_things_where_it_is_told_to() {
     let database = Database::create().await;
     let (directory, users) = (fresh("development"), fresh("users").with_extension("csv"));

@@ -89,7 +89,7 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     let origin = by().origin;
     let pool = &app.database.pool;
     access::add(pool, STAFF, Role::Support, by()).await.unwrap();
-    let look = Look { kind: "users_viewed", user: None, search: &[("q", ADDRESS)] };
+    let look = Look { kind: "users_viewed", user: None, search: &[("q", ADDRESS)], reason: None };
     assert!(record_look(pool, look, STAFF, origin).await.unwrap());
     let traces = "SELECT count(*) FROM events e WHERE strpos(e::text, 'from@') > 0";
     assert!(app.database.count(traces).await > 1);
