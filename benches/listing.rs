@@ -132,17 +132,23 @@ async fn searches(pool: &PgPool) {
         ("beginning of addresses", "maria.garcia"),
         ("beginning of names", "maría g"),
         ("nothing", "nobody has that"),
-        ("part of names", "lovelace"),
+        ("a word of names", "lovelace"),
+        ("words of names", "lovelace ada"),
+        ("a beginning of many words", "mar"),
+        ("part of names", "ovelac"),
         ("part of a few", &email[4..16]),
         ("part of most", "exampl"),
         ("part of some", "old-company"),
         ("%", "%"),
     ];
     for (name, text) in texts {
-        measure!(format!("search, {name}"), search(pool, text, &providers, &Filters::default(), PAGE));
+        measure!(format!("search, {name}"), search(pool, text, &providers, &Filters::default(), None, PAGE));
         for provider in ["google", "facebook"] {
             let filters = Filters { provider: Some(provider.into()), ..Filters::default() };
-            measure!(format!("search, {name}, {provider}"), search(pool, text, &providers, &filters, PAGE));
+            measure!(
+                format!("search, {name}, {provider}"),
+                search(pool, text, &providers, &filters, None, PAGE)
+            );
         }
     }
 }

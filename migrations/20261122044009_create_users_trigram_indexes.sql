@@ -1,5 +1,5 @@
--- For the search for parts of addresses and names, if the operator has installed the extension. Each new user costs
--- about twenty index entries, so they are optional; docs/operation.md describes how to create them later.
+-- For the search for parts of words, if the operator has installed the extension. Each new user costs about twenty index
+-- entries, so they are optional; docs/operation.md describes how to create them later.
 DO $$
 DECLARE
     operators text;
@@ -9,6 +9,6 @@ BEGIN
     WHERE e.extname = 'pg_trgm';
     IF operators IS NOT NULL THEN
         EXECUTE 'CREATE INDEX users_email_trigrams_idx ON users USING gin (email ' || operators || ')';
-        EXECUTE 'CREATE INDEX users_name_trigrams_idx ON users USING gin (lower(name) ' || operators || ')';
+        EXECUTE 'CREATE INDEX users_name_trigrams_idx ON users USING gin (folded(name) ' || operators || ')';
     END IF;
 END $$;

@@ -7,9 +7,10 @@ pub mod store;
 use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
 use strum::VariantArray;
+use uuid::Uuid;
 
 use self::query::{ListQuery, Parameters};
-use self::store::search::{Found, search};
+use self::store::search::{Found, Position, search};
 use self::store::{Cursor, ListedUser, Sort, Status, count};
 use super::csv::Csv;
 use super::failure::Failure;
@@ -30,9 +31,10 @@ pub(super) fn routes() -> Vec<Route> {
     routes![list, file]
 }
 
+/// A user in a list.
 #[derive(Serialize)]
-struct Listed {
-    person: Person,
+pub(super) struct Listed {
+    pub person: Person,
     last_seen_on: Option<String>,
 }
 
@@ -40,6 +42,13 @@ impl From<ListedUser> for Listed {
     fn from(user: ListedUser) -> Self {
         let last_seen_on = user.last_seen_on.map(|day| day.to_string());
         Self { person: user.into(), last_seen_on }
+    }
+}
+
+#[cfg(test)]
+impl Listed {
+    pub(super) fn sample(person: Person) -> Self {
+        Self { last_seen_on: person.email.as_ref().map(|_| "2026-07-01".to_owned()), person }
     }
 }
 
@@ -73,6 +82,8 @@ pub(super) struct Users {
     file: String,
     /// The e-mail address that was searched for, which refused attempts may have claimed.
     claimed: Option<String>,
+    /// The user who remains, if the text is the id of one who was merged.
+    remains: Option<Uuid>,
 }
 
 impl Users {
@@ -92,15 +103,16 @@ impl Users {
             after: None,
             file: asked.suffix(asked.sort(), None),
             claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
+            remains: None,
             asked,
         }
     }
 
-    fn with_links(mut self, first: bool, before: Option<&Cursor>, after: Option<&Cursor>) -> Self {
-        let address = |cursor| self.asked.suffix(self.asked.sort(), cursor);
+    fn with_links(mut self, first: bool, before: Option<String>, after: Option<String>) -> Self {
+        let address = |at: Option<&str>| self.asked.suffix(self.asked.sort(), at);
         let first = (!first).then(|| address(None));
-        let before = before.map(|cursor| address(Some(cursor)));
-        let after = after.map(|cursor| address(Some(cursor)));
+        let before = before.map(|at| address(Some(&at)));
+        let after = after.map(|at| address(Some(&at)));
         (self.first, self.before, self.after) = (first, before, after);
         self
     }
@@ -171,18 +183,14 @@ impl View for Users {
     #[cfg(test)]
     fn samples() -> Vec<Self> {
         use super::samples::{self, NASTY};
-        let listed = || {
-            [samples::person(false), samples::person(true), samples::nobody()].map(|person| Listed {
-                last_seen_on: person.email.as_ref().map(|_| "2026-07-01".to_owned()),
-                person,
-            })
-        };
+        let listed =
+            || [samples::person(false), samples::person(true), samples::nobody()].map(Listed::sample);
         let providers = || vec!["google".to_owned(), NASTY.to_owned()];
         let empty = |asked: ListQuery| Self::new(asked, providers(), Vec::new(), counted(true, 0));
         let full = |asked: ListQuery| {
             let page = Self { people: listed().into(), ..empty(asked) };
             let link = || Some("?at=x&q=\"".to_owned());
-            Self { first: link(), before: link(), after: link(), ..page }
+            Self { first: link(), before: link(), after: link(), remains: Some(Uuid::max()), ..page }
         };
         vec![
             empty(ListQuery::default()),
@@ -220,16 +228,20 @@ async fn list(
                 counted(false, count::estimate(pool, filters).await?.max(shown))
             };
             let view = Users::new(asked, providers, page.users, count);
-            view.with_links(first, page.before.as_ref(), page.after.as_ref())
+            let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
+            view.with_links(first, before, after)
         }
         (Ok(filters), text) => {
-            let Found { users, more } = search(pool, text, &providers, filters, PAGE).await?;
-            let count = if more {
-                format!("the first {PAGE} of more: type more of it to see fewer")
-            } else {
-                counted(true, users.len() as u64)
+            let start = query.at.and_then(Position::decode);
+            let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
+            let Found { users, after, remains } = found;
+            let count = match (&start, &after) {
+                (None, None) => counted(true, users.len() as u64),
+                (None, Some(_)) => format!("more than {PAGE} users"),
+                (Some(_), _) => "further users".into(),
             };
-            Users::new(asked, providers, users, count)
+            let view = Users { remains, ..Users::new(asked, providers, users, count) };
+            view.with_links(start.is_none(), None, after.as_ref().map(Position::encode))
         }
     };
     record(pool, &staff.member, &DataAccess::Users { search: &view.asked.searched() }, &origin.0).await?;

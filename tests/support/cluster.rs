@@ -91,6 +91,11 @@ impl Database {
         Self::from_template("template0").await
     }
 
+    /// A database without a schema, with those options of `CREATE DATABASE`.
+    pub async fn of_locale(options: &str) -> Self {
+        Self::from_template(&format!("template0 {options}")).await
+    }
+
     async fn from_template(template: &str) -> Self {
         let postgres = cluster().await;
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));

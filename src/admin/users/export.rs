@@ -2,11 +2,10 @@
 
 use sqlx::PgPool;
 
-use super::PAGE;
 use super::query::ListQuery;
 use crate::admin::csv::Rows;
 use crate::admin::fields::NothingMatches;
-use crate::admin::users::store::search::search;
+use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
 use crate::web::http::rfc3339::rfc3339;
@@ -21,8 +20,8 @@ pub(super) struct Export {
 }
 
 enum Next {
-    /// The results of a search, as many as a page shows.
-    Search { text: String, providers: Vec<String>, filters: Filters },
+    /// The results of a search from a position on.
+    Search { text: String, providers: Vec<String>, filters: Filters, start: Option<Position> },
     /// The list from a cursor on.
     List { filters: Filters, sort: Sort, start: Option<Cursor> },
     /// Nothing.
@@ -34,7 +33,7 @@ impl Export {
         let next = match asked.filters(zone) {
             Err(NothingMatches) => Next::End,
             Ok(filters) if asked.q.is_empty() => Next::List { filters, sort: asked.sort(), start: None },
-            Ok(filters) => Next::Search { text: asked.q.clone(), providers, filters },
+            Ok(filters) => Next::Search { text: asked.q.clone(), providers, filters, start: None },
         };
         Self { pool, next }
     }
@@ -48,8 +47,12 @@ impl Rows for Export {
     async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
         let users = match std::mem::replace(&mut self.next, Next::End) {
             Next::End => Vec::new(),
-            Next::Search { text, providers, filters } => {
-                search(&self.pool, &text, &providers, &filters, PAGE).await?.users
+            Next::Search { text, providers, filters, start } => {
+                let found = search(&self.pool, &text, &providers, &filters, start.as_ref(), BATCH).await?;
+                if found.after.is_some() {
+                    self.next = Next::Search { text, providers, filters, start: found.after };
+                }
+                found.users
             }
             Next::List { filters, sort, start } => {
                 let page = store::page(&self.pool, &filters, sort, start.as_ref(), BATCH).await?;

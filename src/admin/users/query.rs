@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use crate::admin::dates::{begin_of, end_of};
 use crate::admin::fields::{NothingMatches, read, tidy};
-use crate::admin::users::store::{Cursor, Days, Filters, Sort, Status, Times, day};
+use crate::admin::users::store::{Days, Filters, Sort, Status, Times, day};
 
 /// The filters as they are in the URL.
 #[derive(FromForm)]
@@ -74,12 +74,9 @@ impl ListQuery {
     }
 
     /// Returns the end of the list's URL with these filters, in this order and from this cursor on.
-    pub fn suffix(&self, sort: Sort, at: Option<&Cursor>) -> String {
+    pub fn suffix(&self, sort: Sort, at: Option<&str>) -> String {
         let mut query = self.fields_in(sort);
-        let at = at.map(Cursor::encode);
-        if let Some(at) = &at {
-            query.append_pair("at", at);
-        }
+        query.extend_pairs(at.map(|at| ("at", at)));
         let query = query.finish();
         if query.is_empty() { query } else { format!("?{query}") }
     }

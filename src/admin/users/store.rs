@@ -77,7 +77,7 @@ pub enum Sort {
     LastSeen,
     /// By e-mail address, then users without one.
     Email,
-    /// By name without regard to case, then users without one.
+    /// By name without regard to case and accents, then users without one.
     Name,
 }
 
@@ -88,7 +88,7 @@ impl Sort {
             Self::Newest | Self::Oldest => None,
             Self::LastSeen => Some("u.last_seen_on"),
             Self::Email => Some("u.email"),
-            Self::Name => Some("lower(u.name) COLLATE \"C\""),
+            Self::Name => Some(search::NAME),
         }
     }
 

@@ -81,6 +81,24 @@ async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn links_lead_through_the_results_of_a_search_and_to_a_file_of_them_all() {
+    let (_desk, mut browser) = full_desk(180).await;
+    let mut expected: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
+    expected.sort_by_key(|number| format!("{number}@"));
+    let path = "/admin/users?q=user&status=active";
+    let (mut next, mut found) = (Some(path.to_owned()), Vec::new());
+    while let Some(current) = next {
+        let page = browser.get(&current).await.text;
+        assert_eq!(link(&page, "first").is_none(), found.is_empty());
+        found.extend(listed(&page));
+        next = link(&page, "next");
+    }
+    assert_eq!(found, expected);
+    let file = browser.get("/admin/users.csv?q=user&status=active").await.text;
+    assert_eq!(file.lines().count(), 1 + expected.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_stands_in_the_address_is_a_page() {
     let (_desk, mut browser) = full_desk(60).await;
     let page = ask(&mut browser, &[("sort", "name")]).await;
@@ -204,7 +222,9 @@ async fn the_list_says_how_many_there_are_and_when_it_only_estimates() {
     assert!(page.contains("<caption>about 2,000 users (an estimate)</caption>"), "{page}");
     assert!(ask(&mut browser, &[("seen_from", "2000-01-01")]).await.contains("(an estimate)"));
     let page = ask(&mut browser, &[("q", "user-19")]).await;
-    assert!(page.contains("<caption>the first 50 of more: type more of it to see fewer"), "{page}");
+    assert!(page.contains("<caption>more than 50 users, the best match first"), "{page}");
+    let page = browser.get(&link(&page, "next").unwrap()).await.text;
+    assert!(page.contains("<caption>further users, the best match first"), "{page}");
     assert!(
         ask(&mut browser, &[("q", "user-199")]).await.contains("<caption>11 users, the best match first")
     );

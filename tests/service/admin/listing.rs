@@ -103,6 +103,11 @@ impl Person {
     }
 }
 
+/// One of the names as names are ordered.
+fn folded(name: &str) -> String {
+    name.to_lowercase().replace('ë', "e").replace('å', "a").replace('ö', "o")
+}
+
 /// Whom a list should hold, in order.
 fn expected(people: &[Person], filters: &Filters, sort: Sort) -> Vec<Uuid> {
     let mut people: Vec<_> = people.iter().filter(|person| person.passes(filters)).collect();
@@ -113,7 +118,7 @@ fn expected(people: &[Person], filters: &Filters, sort: Sort) -> Vec<Uuid> {
         Sort::LastSeen => people.sort_by_key(|person| Reverse((person.seen, person.id))),
         Sort::Email => people.sort_by_key(|person| (person.email.is_none(), person.email.clone())),
         Sort::Name => {
-            people.sort_by_key(|person| (person.name.is_none(), person.name.map(str::to_ascii_lowercase)));
+            people.sort_by_key(|person| (person.name.is_none(), person.name.map(folded)));
         }
     }
     people.into_iter().map(|person| person.id).collect()

@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use uuid::Uuid;
-use vestibule::admin::users::store::search::search;
-use vestibule::admin::users::store::{Filters, Status, providers};
+use vestibule::admin::users::store::search::{Position, search};
+use vestibule::admin::users::store::{Filters, Sort, Status, page, providers};
 use vestibule::store::migrations;
 
 use crate::support::cluster::Database;
@@ -33,13 +35,29 @@ async fn add(pool: &PgPool, email: Option<&str>, name: Option<&str>, subject: &s
     id
 }
 
+/// Makes the identity say what a provider knows of somebody, who has visited since.
+async fn describe(pool: &PgPool, user: Uuid, email: Option<&str>, name: Option<&str>) {
+    sqlx::query("UPDATE identities SET email = $2, name = $3 WHERE user_id = $1")
+        .bind(user)
+        .bind(email)
+        .bind(name)
+        .execute(pool)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE users SET last_seen_on = current_date WHERE id = $1")
+        .bind(user)
+        .execute(pool)
+        .await
+        .unwrap();
+}
+
 async fn find(pool: &PgPool, text: &str) -> Vec<Uuid> {
     find_among(pool, text, &Filters::default()).await
 }
 
 async fn find_among(pool: &PgPool, text: &str, filters: &Filters) -> Vec<Uuid> {
-    let found = search(pool, text, &providers(pool).await.unwrap(), filters, PAGE).await.unwrap();
-    assert!(!found.more, "{text}");
+    let found = search(pool, text, &providers(pool).await.unwrap(), filters, None, PAGE).await.unwrap();
+    assert_eq!(found.after, None, "{text}");
     found.users.into_iter().map(|user| user.id).collect()
 }
 
@@ -123,8 +141,8 @@ async fn a_search_keeps_to_the_filters_and_says_when_there_is_more() {
         let email = format!("ann{number:02}@example.com");
         ids.push(add(pool, Some(&email), Some("Ann"), &format!("subject-{number}")).await);
     }
-    let found = search(pool, "ann", &[], &Filters::default(), PAGE).await.unwrap();
-    assert!(found.more);
+    let found = search(pool, "ann", &[], &Filters::default(), None, PAGE).await.unwrap();
+    assert!(found.after.is_some());
     assert_eq!(found.users.iter().map(|user| user.id).collect::<Vec<_>>(), ids[..PAGE]);
 
     sqlx::query("UPDATE users SET disabled_at = now() WHERE id = $1")
@@ -151,15 +169,188 @@ async fn with_the_extension_parts_are_found_after_beginnings() {
         let middle = add(pool, Some("joann@example.com"), None, "1").await;
         let name = add(pool, Some("zoe@example.com"), Some("Zoe Annis"), "2").await;
         let beginning = add(pool, Some("ann@example.com"), Some("Joanna"), "3").await;
-        assert_eq!(find(pool, "ANN").await, [beginning, middle, name]);
+        assert_eq!(find(pool, "ANN").await, [beginning, name, middle]);
         assert_eq!(find(pool, "oanna").await, [beginning]);
         let active = Filters { status: Some(Status::Active), ..Filters::default() };
         let disabled = Filters { status: Some(Status::Disabled), ..Filters::default() };
-        assert_eq!(find_among(pool, "annis", &active).await, [name]);
-        assert_eq!(find_among(pool, "annis", &disabled).await, NOBODY);
+        assert_eq!(find_among(pool, "nnis", &active).await, [name]);
+        assert_eq!(find_among(pool, "nnis", &disabled).await, NOBODY);
+        assert_eq!(find(pool, "xample  NNIS oe").await, [name], "each word is somewhere");
+        assert_eq!(find(pool, "nnis joan").await, NOBODY, "and none is nowhere");
         assert_eq!(find(pool, "nn").await, NOBODY, "two letters are no trigram");
         assert_eq!(find(pool, "n@e").await, NOBODY, "nor are three characters that are not all letters");
         sqlx::query("DROP INDEX users_name_trigrams_idx").execute(pool).await.unwrap();
-        assert_eq!(find(pool, "annis").await, NOBODY, "half of the indexes are none");
+        assert_eq!(find(pool, "nnis").await, NOBODY, "half of the indexes are none");
     }
+}
+
+/// Databases of the locales that change how PostgreSQL itself compares letters: none, all of Unicode, and Turkish.
+async fn in_locales() -> Vec<Database> {
+    let mut databases = Vec::new();
+    for locale in ["C", "C.UTF-8"] {
+        databases.push(Database::of_locale(&format!("LOCALE '{locale}'")).await);
+    }
+    let icu = "SELECT count(*) FROM pg_collation
+               WHERE collname = 'tr-x-icu' AND current_setting('server_version_num')::int >= 150000";
+    if databases[0].count(icu).await > 0 {
+        databases.push(Database::of_locale("LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'tr'").await);
+    } else {
+        skip("PostgreSQL is older than 15 or has no ICU: no search has been tried in a Turkish database");
+    }
+    for database in &databases {
+        let mut connection = PgConnection::connect(&database.url).await.unwrap();
+        migrations::apply(&mut connection).await.unwrap();
+    }
+    databases
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_found_and_ordered_without_case_accents_and_blanks_in_any_locale() {
+    for database in in_locales().await {
+        let pool = &database.pool;
+        let mut users = Vec::new();
+        let names = [
+            "Ada  Lovelace",
+            "José  GARCÍA Márquez",
+            "MÜLLER, Jürgen",
+            "Łukasz Wójcik",
+            "Søren Ångström",
+            "İSMAİL Yılmaz",
+            "Ольга ИВАНОВА",
+            "Νίκος ΠΑΠΠΆΣ",
+            "Jean-Luc Strauß",
+            "Siobhán O’Brien",
+            "Nguyễn Thị Ánh",
+            "김 민준",
+        ];
+        for (number, name) in names.into_iter().enumerate() {
+            users.push(add(pool, None, Some(name), &format!("subject {number}")).await);
+        }
+        for (number, texts) in [
+            &["lovelace ada", "ADA   lovelace", "ada lovelace", "love ad", "Àda Lövelace"][..],
+            &["jose", "JOSE\u{301}", "marquez josé", "garcia", "josé garcía"],
+            &["müller", "muller", "Muller, JÜRGEN", "jurgen"],
+            &["lukasz", "ŁUKASZ", "wojcik łuk"],
+            &["soren", "SØREN", "angstrom", "a\u{30a}ngstrom soren"],
+            &["ismail", "ismaıl", "yilmaz", "YILMAZ ismail", "İsmail"],
+            &["ольга", "ОЛЬГА", "иванова ольга"],
+            &["νικος", "Παππάς", "παππασ νίκοσ"],
+            &["strauss", "luc", "jean luc", "STRAUSS jean"],
+            &["o'brien", "O\u{2bc}brien siobhan"],
+            &["nguyen anh", "Anh", "thi nguyễn"],
+            &["김", "민준", "민준 김"],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for text in texts {
+                assert_eq!(find(pool, text).await, [users[number]], "{text}");
+            }
+        }
+        for text in ["ada garcia", "lovelace adam", "ada lovelace lovelaces", "ace", "e", "- -"] {
+            assert_eq!(find(pool, text).await, NOBODY, "{text}");
+        }
+        let page = page(pool, &Filters::default(), Sort::Name, None, PAGE + 2).await.unwrap();
+        let listed: Vec<_> = page.users.iter().map(|user| user.name.clone().unwrap()).collect();
+        let order = [0, 5, 8, 1, 3, 2, 10, 9, 4, 7, 6, 11].map(|number| names[number]);
+        assert_eq!(listed, order, "as a reader expects, whatever the locale");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_is_found_by_what_any_provider_says_of_them() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let user = add(pool, Some("a.l@example.com"), Some("Countess"), "1").await;
+    describe(pool, user, Some("Ada.Lovelace@Elsewhere.example"), Some("Augusta Ada King")).await;
+    let other = add(pool, Some("grace@example.com"), None, "2").await;
+    describe(pool, other, Some("hopper@example.com"), None).await;
+    for text in ["ada.lovelace@elsewhere.EXAMPLE", "lovelace", "king augusta", "king lovelace", "count"] {
+        assert_eq!(find(pool, text).await, [user], "{text}");
+    }
+    assert_eq!(find(pool, "hopper@example.com").await, [other]);
+    assert_eq!(find(pool, "hopper king").await, NOBODY, "the words are of one person");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_search_put_together_hold_everybody_once_the_best_matches_first() {
+    let Some(database) = with_trigrams(false).await else { return };
+    let pool = &database.pool;
+    let mut best_first = vec![add(pool, None, Some("Zoe"), "ann").await];
+    for number in 0..9 {
+        let email = format!("ann{number}@example.com");
+        best_first.push(add(pool, Some(&email), Some("Ann"), &email).await);
+    }
+    for number in 0..9 {
+        best_first.push(add(pool, None, Some("Ann"), &format!("name {number}")).await);
+    }
+    let mut others = Vec::new();
+    for number in 0..9 {
+        let user = add(pool, None, Some("Zoe  Ánn"), &format!("word {number}")).await;
+        // A waiting user, and one whom a provider has described.
+        if number > 4 {
+            describe(pool, user, None, Some("zoe-ann")).await;
+        }
+        others.push(user);
+    }
+    best_first.extend(others.drain(..).rev());
+    for number in 0..9 {
+        others.push(add(pool, None, Some("Joann"), &format!("part {number}")).await);
+    }
+    best_first.extend(others.drain(..).rev());
+    let providers = providers(pool).await.unwrap();
+    for size in [1, 4, 9, 10, 36, 37, 50] {
+        let (mut found, mut start) = (Vec::new(), None);
+        loop {
+            let page =
+                search(pool, "ann", &providers, &Filters::default(), start.as_ref(), size).await.unwrap();
+            found.extend(page.users.iter().map(|user| user.id));
+            // As it comes back in an address.
+            let Some(after) = page.after.map(|after| Position::decode(&after.encode()).unwrap()) else {
+                break;
+            };
+            assert_eq!(page.users.len(), size);
+            start = Some(after);
+        }
+        assert_eq!(found, best_first, "by {size}");
+    }
+}
+
+#[test]
+fn a_forged_position_is_none() {
+    let id = Uuid::nil();
+    let encode = |json: String| URL_SAFE_NO_PAD.encode(json);
+    assert!(Position::decode(&encode(format!(r#"["name","ann","{id}"]"#))).is_some());
+    for forged in [
+        String::new(),
+        "x".repeat(1_000_000),
+        encode(format!(r#"["name",null,"{id}"]"#)),
+        encode(format!(r#"["words","ann","{id}"]"#)),
+        encode(format!(r#"["name","a\u0000b","{id}"]"#)),
+        encode(format!(r#"["name; DROP TABLE users","ann","{id}"]"#)),
+        encode(r#"["words",null,"1 OR 1=1"]"#.into()),
+    ] {
+        assert_eq!(Position::decode(&forged), None, "{forged:.60}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_restored_with_its_indexes() {
+    let database = Database::create().await;
+    add(&database.pool, Some("ada@example.com"), Some("Ádá Lovelace"), "1").await;
+    let mut connection = database.pool.acquire().await.unwrap();
+    // As `pg_restore` does, and PostgreSQL 17 itself in its maintenance.
+    sqlx::query("SET search_path = ''").execute(&mut *connection).await.unwrap();
+    for table in ["users", "identities"] {
+        let reindex = AssertSqlSafe(format!("REINDEX TABLE public.{table}"));
+        sqlx::query(reindex).execute(&mut *connection).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_another_encoding_is_refused() {
+    let database = Database::of_locale("ENCODING 'LATIN1' LOCALE 'C'").await;
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let error = migrations::apply(&mut connection).await.unwrap_err();
+    assert!(format!("{error:?}").contains("the encoding of the database is LATIN1"), "{error:?}");
 }

@@ -4,6 +4,7 @@ use reqwest::Method;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
+use crate::support::desk::Browser;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_found_by_any_of_what_staff_are_told() {
@@ -24,13 +25,15 @@ async fn a_person_is_found_by_any_of_what_staff_are_told() {
         &id,
         &id.to_uppercase(),
         "  ada ",
+        "lovelace",
+        "LOVELACE   ada",
     ] {
         let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
         let page = browser.send(request).await.text;
         assert!(page.contains("ada.lovelace@example.com") && !page.contains("grace@example.com"), "{query}");
     }
     let long = "x".repeat(10_000);
-    for query in ["%", "_", "'", "\\", "a%", ".*", "\u{0}", "subject-1", "lovelace", &long] {
+    for query in ["%", "_", "'", "\\", "a%", ".*", "\u{0}", "subject-1", "ovelace", &long] {
         let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
         let page = browser.send(request).await;
         assert_eq!(page.status.as_u16(), 200, "{query:.20}");
@@ -163,4 +166,67 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
     assert!(!own.contains("claimed ada@example.com"), "{own}");
     assert_eq!(others.matches("claimed ada@example.com").count(), 20);
     assert!(others.contains("/admin/audit?email=ada%40example%2Ecom"), "{others}");
+}
+
+/// Merges whoever goes into whoever stays, as staff do it.
+async fn merge(browser: &mut Browser, goes: &str, stays: &str) {
+    let path = format!("/admin/users/{goes}/merge");
+    let preview = browser.get(&format!("{path}?into={stays}")).await.text;
+    let value = |name: &str| {
+        let field = preview.split_once(&format!("name=\"{name}\"")).unwrap().1;
+        field.split_once("value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    let (csrf, seen) = (value("csrf"), value("seen"));
+    let form = [("csrf", csrf.as_str()), ("seen", &seen), ("into", stays), ("reason", "the same person")];
+    assert_eq!(browser.post(&path, &form).await.status.as_u16(), 303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let mut ids = Vec::new();
+    for name in ["ada", "grace", "mary"] {
+        let email = format!("{name}@example.com");
+        ids.push(person(&desk, &[("email", &email), ("sub", name)]).await.user_id());
+    }
+    let [first, second, third] = &ids[..] else { unreachable!() };
+    let line = |id: &str| format!("The user {id} was merged into");
+    for id in &ids {
+        assert!(
+            !browser.get(&format!("/admin/users?q={id}")).await.text.contains(&line(id)),
+            "nobody is yet"
+        );
+    }
+    merge(&mut browser, first, second).await;
+    merge(&mut browser, second, third).await;
+    for id in [first, second] {
+        let page = browser.get(&format!("/admin/users?q={id}")).await.text;
+        let remains = format!("{} <a href=\"/admin/users/{third}\">", line(id));
+        assert!(page.contains(&remains) && page.contains("mary@example.com"), "{page}");
+    }
+    let page = browser.get(&format!("/admin/users?q={third}")).await.text;
+    assert!(page.contains("mary@example.com") && !page.contains("was merged into"));
+    // Whoever went is found by what they signed in with, too.
+    for text in ["ada@example.com", "grace"] {
+        let page = browser.get(&format!("/admin/users?q={text}")).await.text;
+        assert!(page.contains("mary@example.com"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace"), ("sub", "1")]).await;
+    let other = person(&desk, &[("email", "al@example.com"), ("name", "Ada Lovelace"), ("sub", "2")]).await;
+    sqlx::query(
+        "UPDATE users SET created_at = '2024-02-29 12:00Z', last_seen_on = '2025-12-24' WHERE id = $1",
+    )
+    .bind(uuid::Uuid::parse_str(&other.user_id()).unwrap())
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let page = browser.get(&format!("/admin/users/{}/merge?q=lovelace+ada", ada.user_id())).await.text;
+    for text in ["2024-02-29", "2025-12-24", &format!("<code>{}</code>", other.user_id())] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::admin::failure::Failure;
 use crate::admin::page::{Page, View};
 use crate::admin::person::Person;
 use crate::admin::person::store;
+use crate::admin::users::Listed;
 use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
 use crate::store::identities;
@@ -28,7 +29,8 @@ struct Link {
 
 #[derive(Serialize)]
 struct Match {
-    person: Person,
+    #[serde(flatten)]
+    listed: Listed,
     links: Vec<Link>,
 }
 
@@ -56,7 +58,8 @@ impl View for Find {
         use crate::admin::samples::{self, NASTY};
         let find = |query: &str, people: Vec<Person>, more| {
             let link = || Link { href: "/admin/users".into(), text: NASTY.into() };
-            let matches = people.into_iter().map(|person| Match { person, links: vec![link(), link()] });
+            let matches = people.into_iter().map(Listed::sample);
+            let matches = matches.map(|listed| Match { listed, links: vec![link(), link()] });
             Self {
                 title: words::MERGE,
                 lead: "Find them.".into(),
@@ -101,15 +104,17 @@ pub(super) async fn find(
     let (mut users, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
-        let found = search(pool, &query, &visit.providers.names(), &Filters::default(), PAGE + 1).await?;
+        let filters = Filters::default();
+        let found = search(pool, &query, &visit.providers.names(), &filters, None, PAGE + 1).await?;
         record(pool, member, &DataAccess::Users { search: &[("q", &query)] }, &visit.origin.0).await?;
         users = found.users;
         users.retain(|other| other.id != user);
-        more = found.more || users.len() > PAGE;
+        more = found.after.is_some() || users.len() > PAGE;
         users.truncate(PAGE);
     }
     let link = |href, text| Link { href, text };
-    let matches = users.into_iter().map(Person::from).map(|other| {
+    let matches = users.into_iter().map(Listed::from).map(|listed| {
+        let other = &listed.person;
         let links = match moved {
             None => vec![
                 link(format!("{path}?into={}", other.id), format!("{} stays", other.called())),
@@ -117,7 +122,7 @@ pub(super) async fn find(
             ],
             Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
         };
-        Match { person: other, links }
+        Match { listed, links }
     });
     let matches = matches.collect();
     Ok(Page::new(&visit.staff.0, &Find { title, lead, person: user, name, path, query, matches, more }))

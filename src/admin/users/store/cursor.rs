@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
@@ -35,13 +36,11 @@ impl Cursor {
     /// Parses the text of [`Self::encode`].
     #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?).ok()?;
-        let cursor: Self = serde_json::from_slice(&bytes).ok()?;
+        let cursor: Self = decode(text)?;
         let sound = match (cursor.0, &cursor.3) {
             (Sort::Newest | Sort::Oldest, key) => key.is_none(),
             (Sort::LastSeen, Some(key)) => day(key).is_some(),
-            // PostgreSQL has no text with a NUL.
-            (Sort::Email | Sort::Name, Some(key)) => !key.contains('\0'),
+            (Sort::Email | Sort::Name, Some(key)) => is_text(key),
             (Sort::LastSeen | Sort::Email | Sort::Name, None) => true,
         };
         sound.then_some(cursor)
@@ -50,7 +49,7 @@ impl Cursor {
     /// Returns the text for URLs.
     #[must_use]
     pub fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+        encode(self)
     }
 
     pub(super) const fn sort(&self) -> Sort {
@@ -80,6 +79,22 @@ impl Cursor {
             (_, key) => sql.push_bind(key.clone()),
         };
     }
+}
+
+/// Parses the text of [`encode`].
+pub(super) fn decode<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let bytes = URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Returns the text of a position for URLs.
+pub(super) fn encode(position: &impl Serialize) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(position).unwrap_or_default())
+}
+
+/// Returns `true` if PostgreSQL has the text, as it has none with a NUL.
+pub(super) fn is_text(key: &str) -> bool {
+    !key.contains('\0')
 }
 
 #[cfg(test)]

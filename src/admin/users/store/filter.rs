@@ -23,6 +23,11 @@ impl<'a> Conditions<'a> {
         self.sql.push(")");
     }
 
+    /// Closes a condition in parentheses, and requires that it is not met.
+    pub(super) fn close_denied(&mut self) {
+        self.sql.push(") IS NOT TRUE");
+    }
+
     /// Begins a condition, and returns the query to append it to.
     pub(super) fn and(&mut self) -> &mut QueryBuilder<Postgres> {
         self.sql.push(if self.none_yet { " WHERE " } else { " AND " });

@@ -1,48 +1,92 @@
 //! Search for users by a text.
 
-use std::collections::BTreeSet;
-
-use sqlx::{PgPool, QueryBuilder};
+use serde::{Deserialize, Serialize};
+use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::{Conditions, Filters};
-use super::{COLUMNS, FEW, ListedUser, count};
+use super::{COLUMNS, FEW, ListedUser, count, cursor};
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
 
-/// Minimum number of consecutive letters or digits for a search within e-mail addresses and names. An index of trigrams
-/// finds nothing shorter.
+/// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
+/// shorter.
 const TRIGRAM: usize = 3;
+/// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
+const BEGINNING: usize = 3;
+/// The key of the index of names.
+pub(super) const NAME: &str = "folded(u.name) COLLATE \"C\"";
 
-/// The result of a search.
+/// A page of the results of a search.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The users, the best match first.
     pub users: Vec<ListedUser>,
-    /// True if there are more than these.
-    pub more: bool,
+    /// The position at which the next page begins; `None` on the last.
+    pub after: Option<Position>,
+    /// The user who remains, if the text is the id of one who was merged.
+    pub remains: Option<Uuid>,
 }
 
-/// The ways in which a text matches a user, the most certain first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A position in the results: the way in which the last user was found, their sort key, and their id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position(Way, Option<String>, Uuid);
+
+impl Position {
+    /// Parses the text of [`Self::encode`].
+    #[must_use]
+    pub fn decode(text: &str) -> Option<Self> {
+        cursor::decode(text).filter(|Self(way, key, _)| {
+            way.key().is_some() == key.is_some() && key.as_deref().is_none_or(cursor::is_text)
+        })
+    }
+
+    /// Returns the text for URLs.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        cursor::encode(self)
+    }
+}
+
+/// The ways in which a text matches a user, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Way {
-    Id,
+    /// It names the user: an id, an e-mail address or a subject.
+    Whole,
+    /// The user's e-mail address begins with it.
     Email,
-    Subject,
-    EmailPrefix,
-    NamePrefix,
-    EmailPart,
-    NamePart,
+    /// The user's name begins with it.
+    Name,
+    /// Each of its words begins a word of a name or of an e-mail address of the user.
+    Words,
+    /// Each of its words is in the user's e-mail address or name. This needs the optional indexes of trigrams.
+    Parts,
 }
 
-/// Matches that always have an index.
-const SURE: [Way; 5] = [Way::Id, Way::Email, Way::Subject, Way::EmailPrefix, Way::NamePrefix];
-/// Matches that need the optional indexes of trigrams.
-const PARTS: [Way; 2] = [Way::EmailPart, Way::NamePart];
+/// A text as it is compared with what the database holds.
+struct Text {
+    email: String,
+    name: String,
+    /// The words, if there are any (PostgreSQL, "tsquery").
+    words: Option<String>,
+    /// The patterns of the words, if indexes serve a search for them.
+    parts: Option<Vec<String>>,
+    /// The users whom the text names.
+    named: Vec<Uuid>,
+    remains: Option<Uuid>,
+}
 
-/// Returns up to `size` users whose id, e-mail address or subject is the text, or whose e-mail address or name begins
-/// with it. If these are fewer and the indexes of trigrams exist, users follow whose e-mail address or name contains
-/// it. Only subjects are case-sensitive. The text must not contain a NUL.
+#[derive(FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    user: ListedUser,
+    key: Option<String>,
+}
+
+/// Returns one page of up to `size` users who match the text: those whom it names, those whose e-mail address or name
+/// begins with it, and those who have all of its words in any order. Only subjects are compared with regard to case and
+/// accents. The text must not contain a NUL.
 ///
 /// # Errors
 /// See [`Error`].
@@ -51,117 +95,194 @@ pub async fn search(
     text: &str,
     providers: &[String],
     filters: &Filters,
+    start: Option<&Position>,
     size: usize,
 ) -> Result<Found, Error> {
     // An extra row tells if there are more.
-    let wanted = size + 1;
-    let mut users = find(pool, &SURE, text, providers, filters, wanted).await?;
-    if users.len() < wanted && parts_are_indexed(pool, text).await? {
-        let known: BTreeSet<Uuid> = users.iter().map(|user| user.id).collect();
-        let parts = find(pool, &PARTS, text, providers, filters, wanted).await?;
-        users.extend(parts.into_iter().filter(|user| !known.contains(&user.id)));
+    let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
+    let text = Text::read(pool, text, providers, wanted).await?;
+    let first = start.map_or(Way::Whole, |position| position.0);
+    for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
+        let start = start.filter(|position| position.0 == way);
+        if found.len() < wanted && text.serves(way, start) {
+            let mut query = text.statement(pool, way, filters, start, wanted - found.len()).await?;
+            let query = query.build_query_as::<Row>().persistent(false);
+            let rows = query.fetch_all(&mut *unprepared(pool).await?).await?;
+            found.extend(rows.into_iter().map(|row| (way, row)));
+        }
     }
-    let more = users.len() > size;
-    users.truncate(size);
-    Ok(Found { users, more })
+    let more = found.len() > size;
+    found.truncate(size);
+    let after = found.last().filter(|_| more);
+    Ok(Found {
+        after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
+        users: found.into_iter().map(|(_, row)| row.user).collect(),
+        remains: text.remains,
+    })
 }
 
-async fn find(
-    pool: &PgPool,
-    ways: &[Way],
-    text: &str,
-    providers: &[String],
-    filters: &Filters,
-    limit: usize,
-) -> Result<Vec<ListedUser>, Error> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut sql = QueryBuilder::new("WITH found AS (");
-    for (number, way) in ways.iter().enumerate() {
-        sql.push(if number > 0 { " UNION ALL " } else { "" });
-        sql.push("(SELECT u.id, ").push(*way as u8).push(" AS rank, ").push(way.key()).push(" AS key FROM ");
-        if !filters.is_empty() && way.finds_few(pool, text).await? {
-            // `OFFSET 0` keeps the planner from reading all users until enough matches pass the filters.
-            sql.push("(SELECT * FROM users u");
-            way.push(&mut Conditions::of(&mut sql), text, providers);
-            sql.push(" OFFSET 0) AS u");
-            filters.push(&mut Conditions::of(&mut sql));
-        } else {
-            sql.push("users u");
-            let mut when = Conditions::of(&mut sql);
-            way.push(&mut when, text, providers);
-            filters.push(&mut when);
-        }
-        sql.push(way.order()).push(" LIMIT ").push_bind(limit).push(")");
+impl Text {
+    async fn read(pool: &PgPool, text: &str, providers: &[String], limit: usize) -> Result<Self, Error> {
+        let email = text.to_ascii_lowercase();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let id = Uuid::parse_str(text).ok();
+        let query = sqlx::query_file!("src/admin/users/store/search.sql", text, id, email, providers, limit);
+        let row = query.fetch_one(pool).await?;
+        let ascii = row.knows_ascii_only;
+        let letter = move |c: char| if ascii { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() };
+        let has_trigram = row.folded.split(|c| !letter(c)).any(|word| word.chars().count() >= TRIGRAM);
+        Ok(Self {
+            words: words(&row.folded),
+            parts: (row.has_trigrams && has_trigram)
+                .then(|| row.folded.split_whitespace().map(containing).collect()),
+            email,
+            name: row.folded,
+            named: row.named,
+            remains: row.remains,
+        })
     }
-    sql.push("), best AS (SELECT DISTINCT ON (id) id, rank, key FROM found ORDER BY id, rank)");
-    sql.push(" SELECT ").push(COLUMNS).push(" FROM (SELECT * FROM best ORDER BY rank, key, id DESC LIMIT ");
-    sql.push_bind(limit).push(") AS b JOIN users u ON u.id = b.id ORDER BY b.rank, b.key, b.id DESC");
-    Ok(sql.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
-}
 
-impl Way {
-    /// Returns the sort key among users found in the same way. Users with equal keys come newest first.
-    const fn key(self) -> &'static str {
-        match self {
-            Self::EmailPrefix => "u.email",
-            Self::NamePrefix => "lower(u.name) COLLATE \"C\"",
-            _ => "NULL::text COLLATE \"C\"",
+    /// Returns `true` if users may be found in that way from the position on.
+    fn serves(&self, way: Way, start: Option<&Position>) -> bool {
+        match way {
+            Way::Whole => start.is_none() && !self.named.is_empty(),
+            Way::Email => true,
+            // The upper bound of an empty name is above all names.
+            Way::Name => !self.name.is_empty(),
+            Way::Words => self.words.is_some(),
+            Way::Parts => self.parts.is_some(),
         }
     }
 
-    const fn order(self) -> &'static str {
-        match self {
-            Self::Id | Self::Email | Self::Subject => "",
-            Self::EmailPrefix => " ORDER BY u.email",
-            Self::NamePrefix => " ORDER BY lower(u.name) COLLATE \"C\", u.id",
-            Self::EmailPart | Self::NamePart => " ORDER BY u.id DESC",
+    async fn statement(
+        &self,
+        pool: &PgPool,
+        way: Way,
+        filters: &Filters,
+        start: Option<&Position>,
+        limit: usize,
+    ) -> Result<QueryBuilder<Postgres>, Error> {
+        let mut sql = QueryBuilder::new("SELECT ");
+        sql.push(COLUMNS).push(", ").push(way.key().unwrap_or("NULL::text")).push(" AS key FROM ");
+        // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
+        let fenced = match way {
+            Way::Words => {
+                sql.push("(SELECT id FROM (");
+                self.push_having_words(&mut sql);
+                sql.push(") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u ");
+                sql.push("WHERE u.id = f.id OFFSET 0) AS u");
+                true
+            }
+            Way::Parts if !filters.is_empty() && self.has_few_parts(pool).await? => {
+                sql.push("(SELECT * FROM users u WHERE ");
+                self.push(&mut sql, way);
+                sql.push(" OFFSET 0) AS u");
+                true
+            }
+            _ => {
+                sql.push("users u");
+                false
+            }
+        };
+        let mut when = Conditions::of(&mut sql);
+        if !fenced {
+            self.push(when.and(), way);
+        }
+        filters.push(&mut when);
+        for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
+            self.push(when.and().push("("), better);
+            when.close_denied();
+        }
+        match (start, way.key()) {
+            (Some(Position(_, key, id)), Some(column)) => {
+                let sql = when.and().push("(").push(column).push(", u.id) > (");
+                sql.push_bind(key.clone()).push(", ").push_bind(*id).push(")");
+            }
+            (Some(Position(_, _, id)), None) => {
+                when.and().push("u.id < ").push_bind(*id);
+            }
+            (None, _) => (),
+        }
+        sql.push(" ORDER BY ");
+        match way {
+            Way::Whole => sql.push("array_position(").push_bind(self.named.clone()).push(", u.id)"),
+            Way::Email | Way::Name => sql.push(way.key().unwrap_or_default()).push(", u.id"),
+            Way::Words => sql.push("f.id DESC"),
+            Way::Parts => sql.push("u.id DESC"),
+        };
+        sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        Ok(sql)
+    }
+
+    /// Appends the condition that a user matches in that way.
+    fn push(&self, sql: &mut QueryBuilder<Postgres>, way: Way) {
+        match way {
+            Way::Whole => {
+                sql.push("u.id = ANY(").push_bind(self.named.clone()).push(")");
+            }
+            Way::Email => push_beginning(sql, "u.email", &self.email),
+            Way::Name => push_beginning(sql, NAME, &self.name),
+            Way::Words => {
+                sql.push("u.id IN (");
+                self.push_having_words(sql);
+                sql.push(")");
+            }
+            Way::Parts => {
+                for (number, part) in self.parts.iter().flatten().enumerate() {
+                    sql.push(if number > 0 { " AND " } else { "" });
+                    sql.push("(u.email LIKE ").push_bind(part.clone());
+                    sql.push(" OR folded(u.name) LIKE ").push_bind(part.clone()).push(")");
+                }
+            }
         }
     }
 
-    /// Returns `true` if this is a search for parts with so few matches that all can be fetched.
-    async fn finds_few(self, pool: &PgPool, text: &str) -> Result<bool, Error> {
-        if !PARTS.contains(&self) {
-            return Ok(false);
-        }
-        let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u");
-        self.push(&mut Conditions::of(&mut sql), text, &[]);
+    /// Appends the query for the ids of users who have all of the words.
+    fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
+        let have = "search_words(folded(name), folded(split_part(email, '@', 1))) @@ ";
+        sql.push("SELECT user_id AS id FROM identities WHERE ").push(have).push_bind(self.words.clone());
+        sql.push("::tsquery UNION SELECT id FROM users WHERE last_seen_on IS NULL AND ");
+        sql.push(have).push_bind(self.words.clone()).push("::tsquery");
+    }
+
+    /// Returns `true` if a search for parts has so few matches that all can be fetched.
+    async fn has_few_parts(&self, pool: &PgPool) -> Result<bool, Error> {
+        let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE ");
+        self.push(&mut sql, Way::Parts);
         let everybody = count::estimate(pool, &Filters::default()).await?;
         Ok(count::expected(pool, sql).await? <= FEW.min(everybody / 20))
     }
+}
 
-    fn push(self, when: &mut Conditions<'_>, text: &str, providers: &[String]) {
-        // E-mail addresses are stored in lower case. The database folds names, as their index does.
-        let email = text.to_ascii_lowercase();
+impl Way {
+    const ALL: [Self; 5] = [Self::Whole, Self::Email, Self::Name, Self::Words, Self::Parts];
+
+    /// Returns the sort key among users found in the same way. Without one, the newest come first.
+    const fn key(self) -> Option<&'static str> {
         match self {
-            Self::Id => when.and().push("u.id = ").push_bind(Uuid::parse_str(text).ok()),
-            Self::Email => when.and().push("u.email = ").push_bind(email),
-            Self::Subject => when
-                .and()
-                .push("u.id IN (SELECT i.user_id FROM identities i WHERE i.provider = ANY(")
-                .push_bind(providers.to_vec())
-                .push(") AND i.subject = ")
-                .push_bind(text.to_owned())
-                .push(")"),
-            Self::EmailPrefix => {
-                when.and().push("u.email >= ").push_bind(email.clone());
-                when.and().push("u.email < ").push_bind(after(&email))
-            }
-            Self::NamePrefix => {
-                let name = "lower(u.name) COLLATE \"C\"";
-                when.and().push(name).push(" >= lower(").push_bind(text.to_owned()).push(") COLLATE \"C\"");
-                when.and().push(name).push(" < lower(").push_bind(after(text)).push(") COLLATE \"C\"")
-            }
-            Self::EmailPart => when.and().push("u.email LIKE ").push_bind(containing(&email)),
-            Self::NamePart => {
-                when.and().push("lower(u.name) LIKE lower(").push_bind(containing(text)).push(")")
-            }
-        };
+            Self::Email => Some("u.email"),
+            Self::Name => Some(NAME),
+            Self::Whole | Self::Words | Self::Parts => None,
+        }
     }
 }
 
-/// Returns a text that sorts after everything that begins with `text`.
-fn after(text: &str) -> String {
-    format!("{text}{}", char::MAX)
+/// Appends the condition that a text begins with another, as a range of its index.
+fn push_beginning(sql: &mut QueryBuilder<Postgres>, column: &'static str, text: &str) {
+    sql.push(column).push(" >= ").push_bind(text.to_owned()).push(" AND ");
+    sql.push(column).push(" < ").push_bind(format!("{text}{}", char::MAX));
+}
+
+/// Returns the query for all words of a folded text, if it has any. Each may be the beginning of another word, unless all
+/// are so short that too many begin with them.
+fn words(folded: &str) -> Option<String> {
+    let words: Vec<_> = folded.split([' ', '.', '-', '_', '+']).filter(|word| !word.is_empty()).collect();
+    let beginnings = words.iter().any(|word| word.len() >= BEGINNING);
+    let quoted = words.iter().map(|word| {
+        let word = word.replace('\\', "\\\\").replace('\'', "''");
+        if beginnings { format!("'{word}':*") } else { format!("'{word}'") }
+    });
+    (!words.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" & "))
 }
 
 /// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern Matching").
@@ -175,24 +296,4 @@ fn containing(text: &str) -> String {
     }
     pattern.push('%');
     pattern
-}
-
-/// Returns `true` if a search for parts can use indexes: both exist and are valid, and the text has a trigram. If
-/// `LC_CTYPE` is C, the database knows only trigrams of ASCII letters.
-async fn parts_are_indexed(pool: &PgPool, text: &str) -> Result<bool, Error> {
-    let has =
-        |letter: fn(char) -> bool| text.split(|c| !letter(c)).any(|word| word.chars().count() >= TRIGRAM);
-    if !has(char::is_alphanumeric) {
-        return Ok(false);
-    }
-    let indexed = sqlx::query_scalar!(
-        r#"SELECT count(*) = 2 AND ($1 OR NOT EXISTS (
-               SELECT FROM pg_database WHERE datname = current_database() AND datctype IN ('C', 'POSIX')
-           )) AS "indexed!"
-           FROM pg_index
-           WHERE indrelid = 'users'::regclass AND indisvalid
-           AND indexrelid IN (to_regclass('users_email_trigrams_idx'), to_regclass('users_name_trigrams_idx'))"#,
-        has(|letter| letter.is_ascii_alphanumeric()),
-    );
-    Ok(indexed.fetch_one(pool).await?)
 }

@@ -1,0 +1,27 @@
+-- How names and e-mails are searched and ordered: without regard to case, accents and needless blanks. The functions ask
+-- neither the locale of the database (`LC_CTYPE`, which may be C) nor ICU, which a build of PostgreSQL may lack. So the
+-- same text is found everywhere, and no update of a system library makes an index wrong.
+-- Returns a text of at most 200 characters, which an index takes. Letters that Unicode does not take apart are listed:
+-- Latin ones, and the capitals of Greek, Cyrillic and Armenian.
+CREATE FUNCTION folded(written text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 200 AS $$
+BEGIN
+    IF octet_length(written) > char_length(written) THEN
+        written := translate(
+            regexp_replace(normalize(written, NFKD) COLLATE "C", '[\u0300-\u036f]+', '', 'g'),
+            'ØøŁłĐđÐðĦħŦŧıƏƐƆŊŒÞΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЄІҐЂЈЉЊЋЏЅӘҒҚҢӨҰҮҺ'
+            'ԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ’ʼ',
+            'oollddddhhttiəɛɔŋœþαβγδεζηθικλμνξοπρστυφχψωσабвгдежзийклмнопрстуфхцчшщъыьэюяєіґђјљњћџѕәғқңөұүһ'
+            'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ''''');
+        written := replace(replace(replace(replace(replace(
+            written, 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe');
+    END IF;
+    RETURN left(btrim(regexp_replace(lower(written COLLATE "C"), '\s+', ' ', 'g')), 200);
+END $$;
+-- Returns the words of a folded name and of the folded part of an e-mail before the @. It does not call `folded` itself,
+-- since a restored backup fills the indexes while no schema is searched for functions.
+CREATE FUNCTION search_words(name text, mailbox text) RETURNS tsvector
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 200 AS $$
+BEGIN
+    RETURN array_to_tsvector(array_remove(string_to_array(
+        translate(concat_ws(' ', name, mailbox), '.-_+', '    '), ' '), ''));
+END $$;
