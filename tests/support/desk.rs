@@ -129,9 +129,10 @@ impl Browser {
         self.client.request(method, url).header("Cookie", cookies.join("; "))
     }
 
-    /// Sends it and keeps what cookies come back.
+    /// Sends it and keeps what cookies come back. The places where a word may break are not part of what one reads.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
-        let answer = App::answer(request.send().await.unwrap()).await;
+        let mut answer = App::answer(request.send().await.unwrap()).await;
+        answer.text = answer.text.replace("<wbr>", "");
         for cookie in answer.headers.get_all("set-cookie") {
             let (name, value) = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
             if value.is_empty() {

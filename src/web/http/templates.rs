@@ -1,6 +1,7 @@
 //! The Tera templates. They are embedded, so a deployed binary needs no folder. Development reads them from the
 //! project's folder and reloads them after each change.
 
+pub mod breaks;
 pub mod when;
 
 use std::env;
@@ -61,6 +62,7 @@ fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
     }
     // Every name ends with the empty string, so every template escapes its values.
     tera.autoescape_on(vec![""]);
+    tera.register_filter("breaks", breaks::Breaks);
     tera.register_filter("when", when::When);
     Ok(())
 }
