@@ -8,6 +8,7 @@ pub mod changes;
 mod chart;
 mod csv;
 mod dates;
+mod device;
 mod event_view;
 mod failure;
 mod fields;

@@ -3,10 +3,11 @@
 pub mod store;
 
 use rocket::http::Status;
-use rocket::{Route, get, routes};
+use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::device;
 use super::event_view::EventView;
 use super::failure::Failure;
 use super::page::{Page, View};
@@ -16,6 +17,7 @@ use crate::admin::changes::decision::UserState;
 use crate::admin::changes::pages as changes;
 use crate::admin::guard::Staff;
 use crate::admin::users::store::ListedUser;
+use crate::config;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
@@ -108,10 +110,13 @@ impl From<IdentityRow> for Identity {
 
 #[derive(Serialize)]
 pub(super) struct Session {
+    id: Uuid,
     provider: String,
-    /// The device's name, or else the user agent.
+    /// The device's name and platform, as the app gave them.
     device: Option<String>,
     platform: Option<String>,
+    /// The user agent in words.
+    app: Option<String>,
     ip: Option<String>,
     created_at: String,
     last_used_at: String,
@@ -120,9 +125,11 @@ pub(super) struct Session {
 impl From<SessionRow> for Session {
     fn from(row: SessionRow) -> Self {
         Self {
+            id: row.id,
             provider: row.provider,
-            device: row.device_name.or(row.user_agent),
+            device: row.device_name,
             platform: row.device_platform,
+            app: row.user_agent.as_deref().map(device::in_words),
             ip: row.ip.map(|ip| ip.to_string()),
             created_at: rfc3339(row.created_at),
             last_used_at: rfc3339(row.last_used_at),
@@ -139,7 +146,7 @@ pub(super) struct PersonPage {
     /// Others' attempts with the user's e-mail address.
     attempts: Vec<EventView>,
     /// The message to show after an action.
-    done: Option<&'static str>,
+    done: Option<String>,
 }
 
 impl View for PersonPage {
@@ -164,9 +171,11 @@ impl View for PersonPage {
             created_at: samples::TIME.into(),
         };
         let session = |text: Option<&str>| Session {
+            id: Uuid::max(),
             provider: "google".into(),
             device: text.map(Into::into),
             platform: text.map(Into::into),
+            app: text.map(Into::into),
             ip: text.map(|_| "2001:db8::1".into()),
             created_at: samples::TIME.into(),
             last_used_at: samples::TIME.into(),
@@ -177,7 +186,7 @@ impl View for PersonPage {
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: EventView::samples(),
             attempts: EventView::samples(),
-            done: changes::done("merge"),
+            done: changes::done("disable", 900),
         };
         vec![bare, full(false), full(true)]
     }
@@ -189,6 +198,7 @@ async fn show(
     id: &str,
     done: Option<&str>,
     db: &Db,
+    settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
@@ -204,7 +214,7 @@ async fn show(
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: events.into_iter().map(|event| EventView::from(event).on_the_page_of(id)).collect(),
         attempts: attempts.into_iter().map(EventView::from).collect(),
-        done: done.and_then(changes::done),
+        done: done.and_then(|change| changes::done(change, settings.access_token_ttl)),
     };
     Ok(Page::new(&staff, &view))
 }

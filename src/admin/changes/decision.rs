@@ -88,7 +88,10 @@ pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
             let reachable = user.identities.len() > 1 || user.email_verified;
             return (!reachable).then_some(Refused::LastIdentity);
         }
-        Change::Move { .. } | Change::Enable { .. } | Change::EndSessions { .. } => false,
+        Change::Move { .. }
+        | Change::Enable { .. }
+        | Change::EndSessions { .. }
+        | Change::EndSession { .. } => false,
     };
     own_account.then_some(Refused::OwnAccount)
 }

@@ -38,6 +38,8 @@ pub enum Change<User = Uuid, Identity = Uuid> {
     Enable { user: User },
     /// Ends all sessions.
     EndSessions { user: User },
+    /// Ends one session.
+    EndSession { session: Uuid, user: User },
 }
 
 /// A change with its users and its identity as of one moment.
@@ -55,13 +57,17 @@ impl<User, Identity> Change<User, Identity> {
             Self::Disable { .. } => "disable",
             Self::Enable { .. } => "enable",
             Self::EndSessions { .. } => "end-sessions",
+            Self::EndSession { .. } => "end-session",
         }
     }
 
     /// Returns true if staff confirm the change in a preview.
     #[must_use]
     pub const fn is_previewed(&self) -> bool {
-        !matches!(self, Self::Disable { .. } | Self::Enable { .. } | Self::EndSessions { .. })
+        !matches!(
+            self,
+            Self::Disable { .. } | Self::Enable { .. } | Self::EndSessions { .. } | Self::EndSession { .. }
+        )
     }
 
     /// Returns the user whom the change is made to.
@@ -73,7 +79,8 @@ impl<User, Identity> Change<User, Identity> {
             | Self::Unlink { user, .. }
             | Self::Disable { user }
             | Self::Enable { user }
-            | Self::EndSessions { user } => user,
+            | Self::EndSessions { user }
+            | Self::EndSession { user, .. } => user,
         }
     }
 
@@ -105,6 +112,9 @@ impl Change {
             Self::Disable { user } => take(user).map(|user| Loaded::Disable { user }),
             Self::Enable { user } => take(user).map(|user| Loaded::Enable { user }),
             Self::EndSessions { user } => take(user).map(|user| Loaded::EndSessions { user }),
+            Self::EndSession { session, user } => {
+                take(user).map(|user| Loaded::EndSession { session, user })
+            }
             Self::Merge { from, into } => {
                 take(from).zip(take(into)).map(|(from, into)| Loaded::Merge { from, into })
             }
@@ -189,10 +199,17 @@ pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>
             retrying!(store::move_identity(pool, identity.id, from, to, by))
         }
         Change::Unlink { identity, user } => retrying!(store::unlink(pool, identity.id, user, by)),
-        Change::Disable { user } => retrying!(store::act(pool, user.id, "user_disabled", Role::Admin, by)),
-        Change::Enable { user } => retrying!(store::act(pool, user.id, "user_enabled", Role::Admin, by)),
+        Change::Disable { user } => {
+            retrying!(store::act(pool, user.id, None, "user_disabled", Role::Admin, by))
+        }
+        Change::Enable { user } => {
+            retrying!(store::act(pool, user.id, None, "user_enabled", Role::Admin, by))
+        }
         Change::EndSessions { user } => {
-            retrying!(store::act(pool, user.id, "sessions_ended", Role::Support, by))
+            retrying!(store::act(pool, user.id, None, "sessions_ended", Role::Support, by))
+        }
+        Change::EndSession { session, user } => {
+            retrying!(store::act(pool, user.id, Some(*session), "session_ended", Role::Support, by))
         }
     }
 }

@@ -140,11 +140,12 @@ pub(super) async fn unlink(
 pub(super) async fn act(
     pool: &PgPool,
     user: Uuid,
+    session: Option<Uuid>,
     event: &str,
     role: Role,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
-    change!("src/admin/changes/act.sql", pool, by, role, user, event, Uuid::now_v7())
+    change!("src/admin/changes/act.sql", pool, by, role, user, event, session, Uuid::now_v7())
 }
 
 /// A deletion, as its event tells it.

@@ -130,8 +130,8 @@ async fn two_users_are_found_shown_and_merged() {
     let found = plain(&browser.get(&format!("{merge}?q=GRACE")).await.text);
     let preview = format!("{merge}?into={into}");
     let reverse = format!("/admin/users/{into}/merge?into={from}");
-    assert!(found.contains(&format!("<a href=\"{preview}\">grace@example.com stays</a>")), "{found}");
-    assert!(found.contains(&format!("<a href=\"{reverse}\">ada@example.com stays</a>")), "{found}");
+    assert!(found.contains(&format!("<a href=\"{preview}\">Keep grace@example.com</a>")), "{found}");
+    assert!(found.contains(&format!("<a href=\"{reverse}\">Keep ada@example.com</a>")), "{found}");
     for nobody in ["ada@example.com", "nobody"] {
         let found = browser.get(&format!("{merge}?q={nobody}")).await.text;
         assert!(found.contains("Nobody else was found"), "{nobody}: {found}");
@@ -143,20 +143,20 @@ async fn two_users_are_found_shown_and_merged() {
     for sentence in [
         "The idp identity ada-1 (ada@example.com) signs in as grace@example.com from now on.",
         "The idp identity ada-2 (ada@example.com) signs in as grace@example.com from now on.",
-        "2 sessions of ada@example.com end: whoever uses them has to sign in again.",
-        "The address stays grace@example.com. ada@example.com is no user's address any more",
+        "2 sessions of ada@example.com end. For up to 15 more minutes, other services may accept access tokens that were already issued.",
+        "The e-mail address stays grace@example.com. No user has ada@example.com any more",
         "The name stays Grace; Ada is dropped.",
         &format!("The user {from} is deleted."),
     ] {
         assert!(told.contains(sentence), "{sentence}: {told}");
     }
-    assert!(!told.contains("Before you do it"), "{told}");
+    assert!(!told.contains("Before you confirm"), "{told}");
 
     let form = Form::of(&page).with("reason", "the same person, by phone");
     let done = form.send(&mut browser).await;
     assert_eq!(done.status.as_u16(), 303, "{}", done.text);
     let landed = plain(&browser.get(done.header("location").unwrap()).await.text);
-    assert!(landed.contains("role=\"status\">The users are one."), "{landed}");
+    assert!(landed.contains("role=\"status\">The two users are merged."), "{landed}");
     assert!(
         landed.contains(&format!("href=\"/admin/audit?user={from}\"")),
         "what happened before is a link away"
@@ -197,9 +197,9 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let told = text(&page);
     for sentence in [
         "The idp identity ada-2 (ada@example.com) signs in as grace@example.com from now on, no longer as ada@example.com.",
-        "1 session opened with it ends: whoever uses it has to sign in again.",
-        "The addresses of both users stay as they are.",
-        "The address ada@example.com stays where it is: another identity that has it signs in as ada@example.com, not as",
+        "One session opened with it ends. For up to",
+        "The e-mail addresses of both users stay as they are.",
+        "ada@example.com keeps the e-mail address ada@example.com. Another identity with this address signs in as",
     ] {
         assert!(told.contains(sentence), "{sentence}: {told}");
     }
@@ -227,9 +227,9 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), identity(&ada));
     let told = text(&browser.get(&format!("{path}?to={}", nobody.user_id())).await.text);
     for sentence in [
-        "It is the last identity of ada@example.com.",
-        "new@example.com is disabled: whoever signs in with the identity is refused.",
-        "The address new@example.com was never verified.",
+        "This is the last identity of ada@example.com.",
+        "new@example.com is disabled. Sign-ins with the identity will be refused.",
+        "The e-mail address new@example.com was never verified.",
     ] {
         assert!(told.contains(sentence), "{sentence}: {told}");
     }
@@ -247,7 +247,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
         told.contains("The idp identity ada-2 (ada@example.com) no longer signs in as ada@example.com."),
         "{told}"
     );
-    assert!(!told.contains("It is the last identity"), "{told}");
+    assert!(!told.contains("This is the last identity"), "{told}");
     let done = Form::of(&page).with("reason", "sold the phone").send(&mut browser).await;
     assert_eq!(done.status.as_u16(), 303, "{}", done.text);
     assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
@@ -257,7 +257,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
 
     let page = browser.get(&page_of(&ada)).await.text;
     assert!(
-        text(&page).contains("The only way back to this user is to sign in with the address ada@example.com"),
+        text(&page).contains("The only way back to this user is a sign-in with the e-mail address ada@example.com"),
         "{page}"
     );
     let done = Form::of(&page).with("reason", "x").send(&mut browser).await;
@@ -274,7 +274,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     let refused = browser.post(&page_of(&only), &[("csrf", &csrf), ("reason", "x")]).await;
     assert_eq!(refused.status.as_u16(), 409);
     for page in [page.text, refused.text] {
-        assert!(page.contains("no verified e-mail address leads back"), "{page}");
+        assert!(page.contains("the user has no verified e-mail address"), "{page}");
     }
     assert_eq!(everything(&desk).await, before);
 }
@@ -287,11 +287,11 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     let page = browser.get(&path).await.text;
     let told = text(&page);
     for sentence in [
-        "ada@example.com is removed for good",
-        "The idp identity ada-2 (ada@example.com) is unlinked. Whoever signs in with it afterwards is a new user.",
+        "ada@example.com is deleted permanently",
+        "The idp identity ada-2 (ada@example.com) is unlinked. The next sign-in with it creates a new user.",
         "2 sessions of ada@example.com end",
-        "It cannot be undone.",
-        "write nothing personal into it",
+        "You cannot undo this.",
+        "Write nothing personal into it",
     ] {
         assert!(told.contains(sentence), "{sentence}: {told}");
     }

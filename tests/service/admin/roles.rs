@@ -41,6 +41,7 @@ const ROUTES: [(&str, &str, Least); 29] = [
     ("GET", "/admin/staff", Support),
     ("POST", "/admin/time-zone", Support),
     ("POST", "/admin/users/<id>/end-sessions", Support),
+    ("POST", "/admin/users/<id>/sessions/<session>/end", Support),
     ("POST", "/admin/users/<id>/disable", Admin),
     ("POST", "/admin/users/<id>/enable", Admin),
     ("GET", "/admin/users/<user>/merge", Admin),
@@ -100,7 +101,8 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
                 .replace("<id>", &people.ada)
                 .replace("<user>", &people.ada)
                 .replace("<number>", &people.deletion)
-                .replace("<identity>", &identity.to_string());
+                .replace("<identity>", &identity.to_string())
+                .replace("<session>", &identity.to_string());
             let mut browser = match viewer {
                 Anyone => Browser::new(&desk.app.url),
                 Support => desk.signed_in(SUPPORT).await,

@@ -1,9 +1,13 @@
 //! Finding people, understanding what happened to them, and putting it right.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
+use serde_json::Value;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
+use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +136,42 @@ async fn actions_need_a_reason_the_role_and_a_form_of_ours_and_are_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn staff_end_one_session_and_no_other() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let phone = person(&desk, &[("email", "ada@example.com")]).await;
+    let laptop = person(&desk, &[("email", "ada@example.com")]).await;
+    let other = person(&desk, &[("email", "grace@example.com")]).await;
+    let session = |answer: &Answer| -> String {
+        let claims = answer.access_token().split('.').nth(1).unwrap().to_owned();
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+        claims["sid"].as_str().unwrap().to_owned()
+    };
+    let page = format!("/admin/users/{}", phone.user_id());
+    let end = format!("{page}/sessions/{}/end", session(&phone));
+    assert!(browser.get(&page).await.text.contains(&format!("action=\"{end}\"")));
+    let csrf = browser.csrf().await;
+    let sound = [("csrf", csrf.as_str()), ("reason", "lost the phone")];
+    // The session of somebody else is not this user's.
+    let elsewhere = format!("{page}/sessions/{}/end", session(&other));
+    assert_eq!(browser.post(&elsewhere, &sound).await.status.as_u16(), 409);
+    assert_eq!(browser.post(&end, &sound[..1]).await.status.as_u16(), 400, "there is no reason");
+    let done = browser.post(&end, &sound).await;
+    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    let landed = browser.get(done.header("location").unwrap()).await.text;
+    let told = "That session has ended. For up to 15 more minutes, other services may accept access tokens that were already issued.";
+    for expected in [told, "Reason: lost the phone", "by staff@example.com"] {
+        assert!(landed.contains(expected), "{expected}: {landed}");
+    }
+    for (answer, status) in [(&phone, 401), (&laptop, 200), (&other, 200)] {
+        assert_eq!(desk.app.refresh(&answer.refresh_token()).await.status.as_u16(), status);
+    }
+    let again = browser.post(&end, &sound).await;
+    assert!(again.status.as_u16() == 409 && again.text.contains("reload it"), "{}", again.text);
+    let ended = "SELECT count(*) FROM events WHERE kind = 'session_ended'";
+    assert_eq!(desk.app.database.count(ended).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_the_database_fails_is_still_a_page() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
@@ -161,7 +201,7 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
     .await
     .unwrap();
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    let (own, others) = page.split_once("What others tried with the address").expect("both are told");
+    let (own, others) = page.split_once("Attempts of others with this e-mail address").expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");
     assert!(!own.contains("claimed ada@example.com"), "{own}");
     assert_eq!(others.matches("claimed ada@example.com").count(), 20);

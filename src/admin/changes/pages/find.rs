@@ -117,8 +117,8 @@ pub(super) async fn find(
         let other = &listed.person;
         let links = match moved {
             None => vec![
-                link(format!("{path}?into={}", other.id), format!("{} stays", other.called())),
-                link(format!("/admin/users/{}/merge?into={user}", other.id), format!("{name} stays")),
+                link(format!("{path}?into={}", other.id), format!("Keep {}", other.called())),
+                link(format!("/admin/users/{}/merge?into={user}", other.id), format!("Keep {name}")),
             ],
             Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
         };

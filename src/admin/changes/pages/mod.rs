@@ -22,13 +22,14 @@ use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::page::{Page, View};
 use crate::admin::person::Person;
+use crate::config;
 use crate::domain::actor::{Actor, By};
 use crate::provider::Providers;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
-    let confirmed = routes![delete, merge, move_identity, unlink, disable, enable, end_sessions];
+    let confirmed = routes![delete, merge, move_identity, unlink, disable, enable, end_sessions, end_session];
     [routes![ask_delete, ask_merge, ask_move, ask_unlink, receipt::receipt], confirmed].concat()
 }
 
@@ -42,6 +43,9 @@ struct UserCard {
     /// The number of live sessions.
     sessions: i64,
 }
+
+const KEPT: &str = "Will be kept";
+const DELETED: &str = "Will be deleted";
 
 impl UserCard {
     fn new(part: &'static str, user: &UserState) -> Self {
@@ -86,7 +90,7 @@ impl View for PreviewPage {
     fn samples() -> Vec<Self> {
         use crate::admin::changes::decision::Refused;
         use crate::admin::samples::{NASTY, user, user_without_data};
-        let page = |change, refused| Self::new(&Preview { change, refused }).expect("it is previewed");
+        let page = |change, refused| Self::new(&Preview { change, refused }, 900).expect("it is previewed");
         let identity = || user(false).identities.remove(0);
         let changes = [
             Change::Delete { user: user(true) },
@@ -104,22 +108,25 @@ impl View for PreviewPage {
 }
 
 impl PreviewPage {
-    /// Creates the page of a preview, or `None` for a change that has none.
-    fn new(preview: &Preview) -> Option<Self> {
+    /// Creates the page of a preview, or `None` for a change that has none. Access tokens are valid for `ttl` seconds.
+    fn new(preview: &Preview, ttl: u32) -> Option<Self> {
         let change = &preview.change;
         let user = change.user();
         let identity = change.identity().map(|identity| identity.id);
         let card = UserCard::new;
         let (title, cards, button) = match change {
-            Change::Delete { user } => ("Delete a user", vec![card("Goes", user)], "Delete for good"),
+            Change::Delete { user } => ("Delete a user", vec![card(DELETED, user)], "Delete permanently"),
             Change::Merge { from, into } => {
-                (words::MERGE, vec![card("Stays", into), card("Goes", from)], "Merge")
+                (words::MERGE, vec![card(KEPT, into), card(DELETED, from)], "Merge")
             }
             Change::Move { from, to, .. } => {
-                (words::MOVE, vec![card("Has it now", from), card("Will have it", to)], "Move it")
+                (words::MOVE, vec![card("Loses the identity", from), card("Gets the identity", to)], "Move")
             }
-            Change::Unlink { user, .. } => ("Unlink an identity", vec![card("Loses it", user)], "Unlink it"),
-            Change::Disable { .. } | Change::Enable { .. } | Change::EndSessions { .. } => return None,
+            Change::Unlink { user, .. } => ("Unlink an identity", vec![card("Loses the identity", user)], "Unlink"),
+            Change::Disable { .. }
+            | Change::Enable { .. }
+            | Change::EndSessions { .. }
+            | Change::EndSession { .. } => return None,
         };
         let (reverse, other) = match change {
             Change::Merge { from, into } => {
@@ -128,7 +135,7 @@ impl PreviewPage {
             Change::Move { to, .. } => (None, Some(("to", to.id))),
             _ => (None, None),
         };
-        let effects = words::effects(change);
+        let effects = words::effects(change, ttl);
         Some(Self {
             title,
             person: user.id,
@@ -163,6 +170,8 @@ struct Visit<'r, G = AdminStaff> {
     db: &'r Db,
     providers: &'r Providers,
     origin: ClientOrigin,
+    /// The lifetime of access tokens, in seconds.
+    access_token_ttl: u32,
 }
 
 #[rocket::async_trait]
@@ -172,10 +181,12 @@ impl<'r, G: FromRequest<'r, Error = ()>> FromRequest<'r> for Visit<'r, G> {
     async fn from_request(request: &'r Request<'_>) -> Guarded<Self, ()> {
         let staff = try_outcome!(request.guard::<G>().await);
         let state = request.rocket().state::<Db>().zip(request.rocket().state::<Providers>());
-        let Some((db, providers)) = state else {
+        let settings = request.rocket().state::<config::Session>();
+        let Some(((db, providers), settings)) = state.zip(settings) else {
             return Guarded::Error((Status::InternalServerError, ()));
         };
-        Guarded::Success(Self { staff, db, providers, origin: ClientOrigin::of(request) })
+        let access_token_ttl = settings.access_token_ttl;
+        Guarded::Success(Self { staff, db, providers, origin: ClientOrigin::of(request), access_token_ttl })
     }
 }
 
@@ -183,7 +194,7 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
     /// Shows the preview of a change.
     async fn ask(&self, change: Change) -> Result<Page, Failure> {
         let preview = preview(self.db.pool(), change, &self.staff.as_ref().member.email).await?;
-        let page = preview.as_ref().and_then(PreviewPage::new).ok_or(Status::NotFound)?;
+        let page = preview.as_ref().and_then(|preview| PreviewPage::new(preview, self.access_token_ttl)).ok_or(Status::NotFound)?;
         self.show(&page).await
     }
 
@@ -206,10 +217,10 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
             Outcome::NotFound => Err(Status::NotFound.into()),
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
             Outcome::Refused(why) if !previewed => Err(Failure::Conflict(words::refused(why))),
-            Outcome::Changed if !previewed => Err(Failure::Conflict("The user has changed. Look again.")),
+            Outcome::Changed if !previewed => Err(Failure::Conflict("Something has changed since you opened the page. Go back, reload it and look again.")),
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = preview(self.db.pool(), change, actor.name()).await?;
-                let page = preview.as_ref().and_then(PreviewPage::new).ok_or(Status::NotFound)?;
+                let page = preview.as_ref().and_then(|preview| PreviewPage::new(preview, self.access_token_ttl)).ok_or(Status::NotFound)?;
                 let (stale, reason) = (page.refused.is_none(), form.get("reason").unwrap_or_default().into());
                 let page = self.show(&PreviewPage { stale, reason, ..page }).await?;
                 Ok(Either::Right(page.with(Status::Conflict)))
@@ -320,4 +331,14 @@ async fn enable(visit: Visit<'_>, id: &str, form: StaffForm) -> Result<Answer, F
 #[post("/users/<id>/end-sessions", data = "<form>")]
 async fn end_sessions(visit: Visit<'_, Staff>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
     visit.confirm(Change::EndSessions { user: self::id(id)? }, &form).await
+}
+
+#[post("/users/<id>/sessions/<session>/end", data = "<form>")]
+async fn end_session(
+    visit: Visit<'_, Staff>,
+    id: &str,
+    session: &str,
+    form: StaffForm,
+) -> Result<Answer, Failure> {
+    visit.confirm(Change::EndSession { session: self::id(session)?, user: self::id(id)? }, &form).await
 }

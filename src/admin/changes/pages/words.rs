@@ -6,17 +6,18 @@ use crate::admin::person::isolated;
 
 pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =
-    "Where one person has become two users. Find the other one, and choose which of them stays.";
+    "Use this when one person has two users. Find the other user, then choose which one is kept.";
 pub(super) const MOVE: &str = "Move an identity";
-const OWN_ACCOUNT: &str = "This is your own account: it has your address, verified. Nobody deletes or disables \
-                                      themselves here. Ask another admin.";
-const LAST_IDENTITY: &str = "It is the last identity, and no verified e-mail address leads back: nobody could sign in to this \
-                             user any more. Move it to the user whose it is, merge the two, or delete this one.";
+const OWN_ACCOUNT: &str = "This is your own account: it has your verified e-mail address. You cannot delete or disable \
+                           yourself here. Ask another admin.";
+const LAST_IDENTITY: &str = "This is the user's last identity, and the user has no verified e-mail address. Without it, \
+                             nobody could sign in as this user. Move the identity to the right user, merge the two \
+                             users, or delete this one.";
 pub(super) const NOTHING_PERSONAL: &str =
-    "The reason is kept after everything else is gone: write nothing personal into it.";
+    "The reason is kept after the user is deleted. Write nothing personal into it.";
 
 pub(super) fn move_lead(identity: &str, name: &str) -> String {
-    sentence(&format!("{identity} is linked to {name}. Find the user whose it is."))
+    sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
 }
 
 pub(super) const fn refused(why: Refused) -> &'static str {
@@ -26,17 +27,28 @@ pub(super) const fn refused(why: Refused) -> &'static str {
     }
 }
 
-/// Returns the message after the change of that name.
-pub(in crate::admin) fn done(change: &str) -> Option<&'static str> {
-    match change {
-        "merge" => Some("The users are one. Everything the other one signed in with is this one's now."),
-        "move" => Some("The identity is this user's now."),
-        "unlink" => Some("The identity is unlinked."),
-        "disable" => Some("The user is disabled and signed out everywhere."),
-        "enable" => Some("The user may sign in again."),
-        "end-sessions" => Some("The user is signed out everywhere."),
-        _ => None,
-    }
+/// Returns the message after the change of that name. Access tokens are valid for `ttl` seconds.
+pub(in crate::admin) fn done(change: &str, ttl: u32) -> Option<String> {
+    let lag = lag(ttl);
+    Some(match change {
+        "merge" => "The two users are merged. The identities of both now belong to this user.".into(),
+        "move" => "The identity now belongs to this user.".into(),
+        "unlink" => "The identity is unlinked.".into(),
+        "disable" => format!("The user is disabled and signed out everywhere. {lag}"),
+        "enable" => "The user can sign in again.".into(),
+        "end-sessions" => format!("The user is signed out everywhere. {lag}"),
+        "end-session" => format!("That session has ended. {lag}"),
+        _ => return None,
+    })
+}
+
+/// Describes how long access tokens outlive their session.
+fn lag(ttl: u32) -> String {
+    let time = match ttl.div_ceil(60) {
+        1 => "one more minute".to_owned(),
+        minutes => format!("up to {minutes} more minutes"),
+    };
+    format!("For {time}, other services may accept access tokens that were already issued.")
 }
 
 /// The effects of a change, in sentences.
@@ -44,17 +56,22 @@ pub(in crate::admin) fn done(change: &str) -> Option<&'static str> {
 pub(super) struct Effects {
     pub changes: Vec<String>,
     pub warnings: Vec<String>,
+    /// The lifetime of access tokens, in seconds.
+    ttl: u32,
 }
 
 /// Describes a change. Those without a preview are described on the user's page.
-pub(super) fn effects(change: &Loaded) -> Effects {
-    let mut effects = Effects::default();
+pub(super) fn effects(change: &Loaded, ttl: u32) -> Effects {
+    let mut effects = Effects { ttl, ..Effects::default() };
     match change {
         Change::Delete { user } => delete(&mut effects, user),
         Change::Merge { from, into } => merge(&mut effects, from, into),
         Change::Move { identity, from, to } => move_identity(&mut effects, identity, from, to),
         Change::Unlink { identity, user } => unlink(&mut effects, identity, user),
-        Change::Disable { .. } | Change::Enable { .. } | Change::EndSessions { .. } => {}
+        Change::Disable { .. }
+        | Change::Enable { .. }
+        | Change::EndSessions { .. }
+        | Change::EndSession { .. } => {}
     }
     effects
 }
@@ -68,12 +85,22 @@ impl Effects {
         self.warnings.push(sentence(text.as_ref()));
     }
 
-    /// Warns that the owner of an unverified e-mail address gets the user without the identities linked before.
+    /// Describes the sessions that end: `which` is for example "of Ada" or "opened with it".
+    fn ending(&self, count: i64, which: &str) -> String {
+        let lag = lag(self.ttl);
+        match count {
+            0 => format!("No session {which} is open, so nobody is signed out."),
+            1 => format!("One session {which} ends. {lag}"),
+            _ => format!("{count} sessions {which} end. {lag}"),
+        }
+    }
+
+    /// Warns that the owner of an unverified e-mail address takes it over.
     fn warn_if_unproven(&mut self, user: &UserState) {
-        if let Some(address) = user.email.as_ref().filter(|_| !user.email_verified) {
+        if let Some(email) = user.email.as_ref().filter(|_| !user.email_verified) {
             self.warn(format!(
-                "The address {address} was never verified. Whoever proves later that it is theirs gets this user, and \
-                 every identity that was linked before is removed."
+                "The e-mail address {email} was never verified. If somebody proves later that it is theirs, this user \
+                 loses it."
             ));
         }
     }
@@ -81,20 +108,20 @@ impl Effects {
 
 fn delete(effects: &mut Effects, user: &UserState) {
     let who = name(user);
-    effects.change(format!("{who} is removed for good: address, name, picture and all that follows."));
+    effects.change(format!("{who} is deleted permanently, with e-mail address, name and picture."));
     for linked in &user.identities {
         let identity = identity(linked);
-        effects.change(format!("{identity} is unlinked. Whoever signs in with it afterwards is a new user."));
+        effects.change(format!("{identity} is unlinked. The next sign-in with it creates a new user."));
     }
-    effects.change(ending(user.sessions(), &format!("of {who}")));
+    effects.change(effects.ending(user.sessions(), &format!("of {who}")));
     effects.change(
-        "The audit keeps what happened, and when, without addresses, places and devices. It keeps this deletion with \
-         your address and reason.",
+        "The audit log keeps what happened and when, but no e-mail addresses, IP addresses or devices of this user. It \
+         keeps this deletion, with your e-mail address and your reason.",
     );
-    effects.warn("It cannot be undone.");
+    effects.warn("You cannot undo this.");
     if user.disabled_at.is_some() {
         effects.warn(format!(
-            "{who} is disabled, which goes with them: the same person may come back as a new user."
+            "{who} is disabled now. After the deletion, the same person can come back as a new user."
         ));
     }
 }
@@ -105,23 +132,22 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         effects.change(format!("{} signs in as {stays} from now on.", identity(linked)));
     }
     if from.identities.is_empty() {
-        effects.change(format!("{goes} has no identity, so nobody gains a way to sign in."));
+        effects.change(format!("{goes} has no identity, so there is nothing to move."));
     }
-    effects.change(ending(from.sessions(), &format!("of {goes}")));
+    effects.change(effects.ending(from.sessions(), &format!("of {goes}")));
     match (&into.email, &from.email) {
-        (None, Some(address)) => {
+        (None, Some(email)) => {
             let verified = if from.email_verified { "verified" } else { "not verified" };
-            effects.change(format!("{stays} takes the address {address}, {verified}."));
+            effects.change(format!("{stays} gets the e-mail address {email} ({verified})."));
         }
         (Some(kept), Some(lost)) => effects.change(format!(
-            "The address stays {kept}. {lost} is no user's address any more: an unknown identity that has it makes a \
-             new user."
+            "The e-mail address stays {kept}. No user has {lost} any more: a new identity with it creates a new user."
         )),
         _ => {}
     }
     for (what, own, theirs) in [("name", &into.name, &from.name), ("picture", &into.picture, &from.picture)] {
         match (own.as_deref().map(isolated), theirs.as_deref().map(isolated)) {
-            (None, Some(taken)) => effects.change(format!("{stays} takes the {what} {taken}.")),
+            (None, Some(taken)) => effects.change(format!("{stays} gets the {what} {taken}.")),
             (Some(kept), Some(lost)) if kept != lost => {
                 effects.change(format!("The {what} stays {kept}; {lost} is dropped."));
             }
@@ -129,16 +155,15 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         }
     }
     effects.change(format!(
-        "The user {} is deleted. What happened to them stays in the audit under that id; services that know it have to \
-         learn {}.",
+        "The user {} is deleted. Its history stays in the audit log under that ID. Services that store this ID must \
+         replace it with {}.",
         from.id, into.id
     ));
     if into.disabled_at.is_some() {
-        effects
-            .warn(format!("{stays} is disabled and stays so: what signs in as {goes} now will be refused."));
+        effects.warn(format!("{stays} is disabled and stays disabled. Nobody can sign in as {goes} any more."));
     } else if from.disabled_at.is_some() {
-        effects.warn(format!("{goes} is disabled, so {stays} will be, too."));
-        effects.warn(ending(into.sessions(), &format!("of {stays}")));
+        effects.warn(format!("{goes} is disabled, so {stays} will be disabled, too."));
+        effects.warn(effects.ending(into.sessions(), &format!("of {stays}")));
     }
     effects.warn_if_unproven(if into.email.is_some() { into } else { from });
 }
@@ -146,33 +171,34 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
 fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState, to: &UserState) {
     let (loses, gains) = (name(from), name(to));
     effects.change(format!("{} signs in as {gains} from now on, no longer as {loses}.", identity(moved)));
-    effects.change(ending(moved.sessions, "opened with it"));
-    effects.change("The addresses of both users stay as they are.");
+    effects.change(effects.ending(moved.sessions, "opened with it"));
+    effects.change("The e-mail addresses of both users stay as they are.");
     if to.email.is_none() {
         effects.change(format!(
-            "The next time that somebody signs in with it, {gains} takes its address, if the provider vouches for it and \
-             nobody else has it."
+            "At the next sign-in with it, {gains} gets its e-mail address, if the provider has verified the address and \
+             no other user has it."
         ));
     }
     let last = from.identities.len() == 1;
     match from.email.as_deref() {
         Some(own) if last => effects.warn(format!(
-            "It is the last identity of {loses}. That user is left to whoever signs in with the address {own} at a \
-             provider that vouches for it. If it is the same person, merge the two instead."
+            "This is the last identity of {loses}. After the move, the next person who proves the e-mail address {own} \
+             gets that user. If both users are one person, merge them instead."
         )),
         None if last => effects.warn(format!(
-            "It is the last identity of {loses}, and no address leads back: nobody can sign in to that user any more. \
-             Merge the two, or delete that one afterwards."
+            "This is the last identity of {loses}, which has no e-mail address. After the move, nobody can sign in as \
+             that user. Merge the two users instead, or delete that one afterwards."
         )),
         Some(own) if moved.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(own)) => {
             effects.warn(format!(
-                "The address {own} stays where it is: another identity that has it signs in as {loses}, not as {gains}."
+                "{loses} keeps the e-mail address {own}. Another identity with this address signs in as {loses}, not as \
+                 {gains}."
             ));
         }
         _ => {}
     }
     if to.disabled_at.is_some() {
-        effects.warn(format!("{gains} is disabled: whoever signs in with the identity is refused."));
+        effects.warn(format!("{gains} is disabled. Sign-ins with the identity will be refused."));
     }
     effects.warn_if_unproven(to);
 }
@@ -181,16 +207,16 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
     let who = name(user);
     effects.change(format!("{} no longer signs in as {who}.", identity(gone)));
     effects.change(
-        "Whoever signs in with it afterwards is met as any unknown identity: linked to the user who has its address, \
-         verified, or else a new user.",
+        "The next sign-in with it counts as new: it is linked to the user who has its verified e-mail address, or it \
+         creates a new user.",
     );
-    effects.change(ending(gone.sessions, "opened with it"));
-    if let Some(address) = &user.email {
-        effects.change(format!("The address of {who} stays {address}."));
+    effects.change(effects.ending(gone.sessions, "opened with it"));
+    if let Some(email) = &user.email {
+        effects.change(format!("{who} keeps the e-mail address {email}."));
         if user.identities.len() == 1 {
             effects.warn(format!(
-                "It is the last identity. The only way back to this user is to sign in with the address {address} at a \
-                 provider that vouches for it."
+                "This is the last identity. The only way back to this user is a sign-in with the e-mail address {email} \
+                 at a provider that has verified it."
             ));
         }
     }
@@ -210,16 +236,6 @@ fn identity(identity: &LinkedIdentity) -> String {
 pub(super) fn called(provider: &str, subject: &str, email: Option<&str>) -> String {
     let email = email.map(|email| format!(" ({email})")).unwrap_or_default();
     format!("the {provider} identity {subject}{email}")
-}
-
-/// Describes the sessions that end: `which` is for example "of Ada" or "opened with it".
-fn ending(count: i64, which: &str) -> String {
-    let after = "Services that only check signatures take an access token until it expires.";
-    match count {
-        0 => format!("No session {which} is open, so nobody is signed out."),
-        1 => format!("1 session {which} ends: whoever uses it has to sign in again. {after}"),
-        _ => format!("{count} sessions {which} end: whoever uses them has to sign in again. {after}"),
-    }
 }
 
 /// Capitalises a leading "the". A leading name keeps its spelling.
