@@ -1,6 +1,7 @@
 //! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
 
 pub mod access_log;
+mod advice;
 mod assets;
 pub mod audit;
 mod catcher;

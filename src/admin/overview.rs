@@ -1,6 +1,6 @@
 //! The overview of recent sign-ins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
@@ -8,18 +8,20 @@ use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
+use super::advice::Advice;
 use super::chart::{Chart, Column};
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::Staff;
 use crate::clock;
-use crate::provider::{Breaker, CallStats, Providers};
+use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
-use crate::web::problem::ErrorCode;
 
 /// The outcomes of a sign-in, in the order of the charts' series.
-const OUTCOMES: [&str; 4] = ["signed in", "created", "linked", "refused"];
+const OUTCOMES: [&str; 5] = ["signed in", "created", "linked", "refused", "no answer"];
+/// The reason of a sign-in that failed since the provider gave no answer. It says nothing about the token.
+const UNAVAILABLE: &str = "provider_unavailable";
 /// The hours in the first chart and the days in the second.
 const HOURS: i64 = 48;
 const DAYS: i64 = 30;
@@ -46,7 +48,7 @@ struct ProviderHealth {
     name: String,
     succeeded: i64,
     refused: i64,
-    /// Refused sign-ins that were the provider's fault.
+    /// The sign-ins that the provider gave no usable answer to. They count as neither of the others.
     unavailable: i64,
     /// The state of its endpoint, if this instance has one.
     now: Option<Now>,
@@ -55,22 +57,34 @@ struct ProviderHealth {
 /// The state of a provider's endpoint, as this instance sees it.
 #[derive(Debug, Serialize)]
 struct Now {
-    /// True if it is called: a failing endpoint is left alone.
-    well: bool,
-    breaker: &'static str,
-    /// The median and the 95th percentile of the calls since the start, in milliseconds.
-    median: Option<u64>,
-    slow: Option<u64>,
+    /// `healthy`, `failing`, or `off` for a provider that is switched off.
+    state: &'static str,
+    /// The median and the 95th percentile of the calls since the start, in words.
+    latency: Option<String>,
 }
 
-impl From<&CallStats> for Now {
-    fn from(stats: &CallStats) -> Self {
-        Self {
-            well: stats.breaker == Breaker::Closed,
-            breaker: stats.breaker.into(),
-            median: stats.percentile(50),
-            slow: stats.percentile(95),
-        }
+impl Now {
+    fn new(stats: &CallStats, enabled: bool) -> Self {
+        let state = match stats.breaker {
+            _ if !enabled => "off",
+            Breaker::Closed => "healthy",
+            Breaker::Open | Breaker::HalfOpen => "failing",
+        };
+        let longest = BOUNDS[BOUNDS.len() - 1];
+        let latency = match (stats.percentile(50), stats.percentile(95)) {
+            (Some(half), Some(most)) if half == most => Some(format!("95 % of the calls within {most} ms")),
+            (Some(half), Some(most)) => {
+                Some(format!("half of the calls within {half} ms, 95 % within {most} ms"))
+            }
+            (Some(half), None) => {
+                Some(format!("half of the calls within {half} ms, some above {longest} ms"))
+            }
+            (None, _) if stats.latency.iter().any(|calls| *calls > 0) => {
+                Some(format!("most calls above {longest} ms"))
+            }
+            (None, _) => None,
+        };
+        Self { state, latency }
     }
 }
 
@@ -99,38 +113,46 @@ impl View for Overview {
             row("signed_in", "", 3),
             row("sign_in_refused", "token_expired", 2),
             row("sign_in_refused", super::samples::NASTY, 1),
+            row("sign_in_refused", UNAVAILABLE, 1),
         ];
         let now: Timestamp = "2026-06-21T12:34:56Z".parse().unwrap();
         let stats = |breaker| CallStats { breaker, ..CallStats::default() };
         let providers = BTreeMap::from([
-            ("google", CallStats { latency: [1; 12], ..stats(Breaker::Closed) }),
-            ("line", stats(Breaker::Open)),
-            (super::samples::NASTY, stats(Breaker::HalfOpen)),
+            ("facebook", (stats(Breaker::Closed), false)),
+            ("google", (CallStats { latency: [1; 12], ..stats(Breaker::Closed) }, true)),
+            ("line", (stats(Breaker::Open), true)),
+            (super::samples::NASTY, (stats(Breaker::HalfOpen), true)),
         ]);
         [&rows[..], &[]].map(|rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC))).into()
     }
 }
 
-fn outcome(kind: &str) -> Option<usize> {
-    ["signed_in", "user_created", "identity_linked", "sign_in_refused"]
-        .iter()
-        .position(|known| *known == kind)
+/// Returns the index of the event's outcome in [`OUTCOMES`].
+fn outcome(row: &CountRow) -> Option<usize> {
+    match row.kind.as_str() {
+        "signed_in" => Some(0),
+        "user_created" => Some(1),
+        "identity_linked" => Some(2),
+        "sign_in_refused" if row.reason == UNAVAILABLE => Some(4),
+        "sign_in_refused" => Some(3),
+        _ => None,
+    }
 }
 
 impl Overview {
-    fn new(rows: &[CountRow], providers: &BTreeMap<&str, CallStats>, now: &Zoned) -> Self {
+    fn new(rows: &[CountRow], providers: &BTreeMap<&str, (CallStats, bool)>, now: &Zoned) -> Self {
         let lately = now.timestamp().as_second() - LATELY * 86_400;
-        let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 4]>::new(), BTreeMap::<_, [u64; 4]>::new());
+        let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 5]>::new(), BTreeMap::<_, [u64; 5]>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
-        for (name, stats) in providers {
-            let now = Some(stats.into());
+        for (name, (stats, enabled)) in providers {
+            let now = Some(Now::new(stats, *enabled));
             health
                 .insert(name, ProviderHealth { name: (*name).to_owned(), now, ..ProviderHealth::default() });
         }
         for row in rows {
             let begin = row.hour.unix_timestamp();
-            let (Some(outcome), Ok(at)) = (outcome(&row.kind), Timestamp::from_second(begin)) else {
+            let (Some(outcome), Ok(at)) = (outcome(row), Timestamp::from_second(begin)) else {
                 continue;
             };
             let count = u64::try_from(row.count).unwrap_or(0);
@@ -141,12 +163,13 @@ impl Overview {
             }
             let provider = health.entry(&row.provider).or_default();
             provider.name.clone_from(&row.provider);
-            if row.kind == "sign_in_refused" {
-                *reasons.entry(&row.reason).or_default() += row.count;
-                provider.refused += row.count;
-                provider.unavailable += if row.reason == "provider_unavailable" { row.count } else { 0 };
-            } else {
-                provider.succeeded += row.count;
+            match OUTCOMES[outcome] {
+                "no answer" => provider.unavailable += row.count,
+                "refused" => {
+                    *reasons.entry(&row.reason).or_default() += row.count;
+                    provider.refused += row.count;
+                }
+                _ => provider.succeeded += row.count,
             }
         }
         let this_hour = now.timestamp().as_second().div_euclid(3600) * 3600;
@@ -171,8 +194,7 @@ impl Overview {
         let mut refusals: Vec<_> = reasons
             .into_iter()
             .map(|(error, count)| {
-                let entry = ErrorCode::all().map(ErrorCode::entry).find(|entry| entry.error == error);
-                let title = entry.map_or(error, |entry| entry.title).to_owned();
+                let title = Advice::about(error).map_or(error, |advice| advice.title).to_owned();
                 Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
             })
             .collect();
@@ -194,5 +216,8 @@ async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result
         Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
     let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let rows = since(db.pool(), from - Duration::days(DAYS)).await?;
-    Ok(Page::new(&staff, &Overview::new(&rows, &providers.call_stats(), &now)))
+    let enabled: BTreeSet<_> = providers.enabled().map(|provider| provider.settings.name.as_str()).collect();
+    let stats = providers.call_stats().into_iter();
+    let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
+    Ok(Page::new(&staff, &Overview::new(&rows, &stats, &now)))
 }

@@ -3,6 +3,7 @@
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
+use crate::support::desk::Desk;
 
 /// The row of a table that begins with that text, without its markup.
 fn row(page: &str, begin: &str) -> String {
@@ -54,7 +55,31 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
             row(&page, "reason=link%5Frequired")
         );
         let idp = row(&page, "data-label=\"Provider\">idp");
-        assert!(idp.starts_with("3 3 0 well ("), "{idp}");
-        assert_eq!(row(&page, "data-label=\"Provider\">second"), "0 0 0 well");
+        assert!(idp.starts_with("3 3 0 Healthy ") && idp.ends_with(" ms"), "{idp}");
+        assert_eq!(row(&page, "data-label=\"Provider\">second"), "0 0 0 Healthy");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_healthy() {
+    let desk = Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
+    desk.appoint("staff@example.com", Role::Support).await;
+    let mut browser = desk.signed_in("staff@example.com").await;
+    sqlx::query(
+        "INSERT INTO event_counts (hour, kind, reason, provider, count)
+         SELECT date_trunc('hour', now(), 'UTC') - interval '5 hours', 'sign_in_refused', reason, 'idp', count
+         FROM (VALUES ('provider_unavailable', 7), ('token_expired', 1), ('link_required', 2)) AS reasons (reason, count)",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let page = browser.get("/admin").await.text;
+    let idp = row(&page, "data-label=\"Provider\">idp");
+    assert!(idp.starts_with("0 3 7 Healthy"), "{idp}");
+    assert_eq!(row(&page, "data-label=\"Provider\">discovered"), "0 0 0 Switched off");
+    for outcome in ["7 no answer", "3 refused"] {
+        assert_eq!(page.matches(&format!(": {outcome}</title>")).count(), 2, "{outcome}: {page}");
+    }
+    let shares = row(&page, "reason=token%5Fexpired");
+    assert!(shares.ends_with("1 33 %"), "{shares}");
 }

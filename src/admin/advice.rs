@@ -1,0 +1,159 @@
+//! Advice to staff about refused sign-ins: what happened, what to tell the user, and what to pass on to whom. The
+//! catalogue of problems speaks to developers instead.
+
+use serde::Serialize;
+
+use crate::domain::refusal::Reason;
+
+/// Advice about one reason.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Advice {
+    /// The reason in a few words.
+    pub title: &'static str,
+    pub cause: &'static str,
+    /// A sentence for the user.
+    pub tell: &'static str,
+    /// Who has to know more, and what.
+    pub pass_on: Option<(&'static str, &'static str)>,
+}
+
+/// The people behind the service, as staff know them.
+const DEVELOPER: &str = "the app’s developers";
+const OPERATOR: &str = "the operator";
+const ADMIN: &str = "an admin";
+
+/// The fields of an [`Advice`] in order.
+type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
+
+/// The reasons beside those of [`Reason`].
+const OTHERS: [&str; 2] = ["provider_unavailable", "identity_already_linked"];
+
+impl Advice {
+    /// Returns the names of all reasons that there is advice about.
+    pub fn reasons() -> impl Iterator<Item = &'static str> {
+        Reason::ALL.into_iter().map(Reason::name).chain(OTHERS)
+    }
+
+    /// Returns the advice about a reason, by its name in events.
+    pub fn about(reason: &str) -> Option<Self> {
+        let (title, cause, tell, pass_on) = match reason {
+            "provider_unavailable" => (
+                "Provider gave no answer",
+                "The provider gave no answer in time, or an unusable one. The user did nothing wrong.",
+                "Try again in a few minutes.",
+                Some((OPERATOR, "if it does not stop: the provider, the time and the request ID.")),
+            ),
+            "identity_already_linked" => (
+                "Identity of another user",
+                "The identity already belongs to another user.",
+                "Sign in with that identity to reach your other user.",
+                Some((ADMIN, "if both users are the same person: the two can be merged.")),
+            ),
+            reason => Reason::from_name(reason).map(Self::refused)?,
+        };
+        Some(Self { title, cause, tell, pass_on })
+    }
+
+    const fn refused(reason: Reason) -> Texts {
+        match reason {
+            Reason::InvalidToken => (
+                "Token not valid",
+                "The provider does not accept the token that the app sent, or the token is incomplete.",
+                "Close the app, open it again, and sign in.",
+                Some((DEVELOPER, "if it happens again: the provider and the request ID.")),
+            ),
+            Reason::TokenExpired => (
+                "Token expired",
+                "The token was too old when it arrived. The sign-in took too long, or the clock of the device is wrong.",
+                "Set date and time of your device to automatic, then sign in again.",
+                Some((DEVELOPER, "if it happens to many users: the app may send an old token.")),
+            ),
+            Reason::IssuerMismatch => (
+                "Token of another issuer",
+                "The token comes from an issuer that is not accepted for this provider.",
+                "This way to sign in does not work at the moment. If you have another one, use that.",
+                Some((OPERATOR, "the provider and the issuer that was received.")),
+            ),
+            Reason::AudienceMismatch => (
+                "Token for another app",
+                "The token was made for another app: its client ID is not accepted for this provider.",
+                "Install the latest version of the app from the app store, then sign in again.",
+                Some((
+                    OPERATOR,
+                    "the provider and the client ID that was received. If it belongs to one of our apps, it is missing from the settings.",
+                )),
+            ),
+            Reason::NonceMismatch => (
+                "Nonce differs",
+                "The token does not fit this attempt to sign in: its one-time value (nonce) differs.",
+                "Close the app, open it again, and sign in.",
+                Some((DEVELOPER, "if it happens again: the provider, the device and the request ID.")),
+            ),
+            Reason::DomainNotAllowed => (
+                "Organisation not allowed",
+                "Only accounts of certain organisations may sign in with this provider. This account belongs to none of them.",
+                "Sign in with the account of your organisation.",
+                Some((OPERATOR, "if the organisation should be allowed: its domain.")),
+            ),
+            Reason::UserDisabled => (
+                "User disabled",
+                "Staff have disabled this user. The reason is in the user’s history.",
+                "Your account is disabled.",
+                Some((ADMIN, "if the user may come back: an admin can enable the user.")),
+            ),
+            Reason::UserNotFound => (
+                "No such user",
+                "The app let in existing users only, and nobody has signed in with this identity before.",
+                "Sign in the way you did before, or sign up first.",
+                None,
+            ),
+            Reason::IdentityConflict => (
+                "Another account has the e-mail",
+                "Another account of the same provider already uses this e-mail address. The address may have a new owner.",
+                "Sign in with the account that you used before.",
+                Some((
+                    ADMIN,
+                    "if that account is lost: once an admin has unlinked it, the new one can sign in.",
+                )),
+            ),
+            Reason::LinkRequired => (
+                "E-mail in use by another user",
+                "A user with this e-mail address exists, and this sign-in does not prove that the address is theirs.",
+                "Sign in the way you did before. Then add the new way to sign in within the app.",
+                None,
+            ),
+            Reason::EmailNotVerified => (
+                "E-mail not verified",
+                "The provider has not verified this e-mail address.",
+                "Confirm your e-mail address at the provider, then sign in again.",
+                None,
+            ),
+            Reason::EmailMissing => (
+                "No e-mail from the provider",
+                "The provider gave no e-mail address, and one is required.",
+                "Sign in again, and allow the app to see your e-mail address.",
+                Some((DEVELOPER, "if the user was not asked: the app has to request the e-mail address.")),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_advice_in_words_for_people() {
+        for reason in Advice::reasons() {
+            let advice = Advice::about(reason).unwrap_or_else(|| panic!("there is no advice about {reason}"));
+            let passed_on = advice.pass_on.map_or("x.", |(_, what)| what);
+            for text in [advice.cause, advice.tell, passed_on] {
+                assert!(
+                    text.ends_with('.') && !text.contains('`') && !text.contains('_'),
+                    "{reason}: {text}"
+                );
+            }
+        }
+        assert!(Advice::about("x").is_none());
+    }
+}
