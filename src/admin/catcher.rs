@@ -49,16 +49,16 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
     }
     let (title, text) = match status.code {
         400 | 422 => {
-            ("That did not work", "The request is incomplete or out of date. Go back and try again.")
+            ("That did not work", "The form is incomplete or out of date. Go back, reload the page and try again.")
         }
         403 => (
             "Not allowed",
             "Your role does not allow this, or the form is out of date. Go back, reload the page and try again.",
         ),
-        404 | 405 => ("Nothing here", "There is no such page or person. They may have been deleted."),
-        429 => ("Too often", "Wait a minute, then try again."),
-        503 => ("Not now", "The database or the identity provider does not answer. Try again in a moment."),
-        _ => ("Something went wrong", "It is a mistake of the service. Report the number below."),
+        404 | 405 => ("Nothing here", "This page or user does not exist. The user may have been deleted or merged."),
+        429 => ("Too many requests", "Wait a minute, then try again."),
+        503 => ("Not now", "The database or the identity provider does not answer. Try again in a minute."),
+        _ => ("Something went wrong", "The service made a mistake. Tell the operator the request ID below."),
     };
     let kind = match status.code {
         404 | 405 => ErrorCode::NotFound,

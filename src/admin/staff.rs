@@ -22,8 +22,9 @@ use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 
-const ONESELF: &str = "Nobody changes their own access. Ask another admin to do it.";
-const LAST_ADMIN: &str = "Somebody has to be an admin without an end. Make another member one first.";
+const ONESELF: &str = "You cannot change your own access. Ask another admin.";
+const LAST_ADMIN: &str =
+    "This is the last admin whose access does not end. Make another member an admin without an end first.";
 const NO_DAY: &str = "Access ends at the end of a day that is not over. Choose such a day, or none.";
 
 pub(super) fn routes() -> Vec<Route> {
@@ -99,9 +100,9 @@ fn zones() -> Vec<String> {
 
 fn done(name: Option<&str>) -> Option<&'static str> {
     match name? {
-        "given" => Some("Done. Access begins with the next sign-in."),
-        "taken" => Some("Done. Their sessions have ended."),
-        "zone" => Some("Times are shown in that zone from now on."),
+        "given" => Some("Access is given. It begins with the next sign-in."),
+        "taken" => Some("Access is revoked, and the member is signed out."),
+        "zone" => Some("Times are now shown in that zone."),
         _ => None,
     }
 }

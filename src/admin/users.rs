@@ -122,7 +122,7 @@ const fn status_label(status: Status) -> &'static str {
     match status {
         Status::Active => "active",
         Status::Disabled => "disabled",
-        Status::Unverified => "address not verified",
+        Status::Unverified => "e-mail not verified",
     }
 }
 
@@ -131,7 +131,7 @@ const fn sort_label(sort: Sort) -> &'static str {
         Sort::Newest => "newest first",
         Sort::Oldest => "oldest first",
         Sort::LastSeen => "last seen first",
-        Sort::Email => "by address",
+        Sort::Email => "by e-mail",
         Sort::Name => "by name",
     }
 }
@@ -150,12 +150,12 @@ fn columns(asked: &ListQuery) -> Vec<Column> {
         }
     };
     vec![
-        column("Address", &[(Sort::Email, "ascending")]),
+        column("E-mail", &[(Sort::Email, "ascending")]),
         column("Name", &[(Sort::Name, "ascending")]),
         column("Providers", &[]),
         column("Created", &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")]),
         column("Last seen", &[(Sort::LastSeen, "descending")]),
-        column("State", &[]),
+        column("Status", &[]),
     ]
 }
 

@@ -34,7 +34,7 @@ async fn a_window_runs_scripts_only_where_they_are_on() {
 async fn staff_find_a_person_sign_her_out_and_leave() {
     for scripts in BOTH {
         let Some((window, _desk, people)) = begin(scripts).await else { return };
-        window.fill("Find somebody by e-mail address, name, id or subject", "Ada Love").await;
+        window.fill("Find a user by e-mail address, name, ID or subject", "Ada Love").await;
         window.press("Search").await;
         window.see(", the best match first").await;
         assert!(!window.text().await.contains("mallory@example.com"));
@@ -43,13 +43,14 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
         assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
         window.see("Ada’s phone (Android 16)").await;
 
-        let why = "Why sign this person out everywhere?";
-        window.act(why, "", "Sign this person out everywhere").await;
+        let why = "Reason for signing out";
+        window.act(why, "", "Sign this user out everywhere").await;
         assert!(window.text().await.contains("Ada’s phone (Android 16)"), "the browser asks for a reason");
-        window.act(why, "Lost the phone", "Sign this person out everywhere").await;
-        window.see("Nowhere at the moment.").await;
+        window.act(why, "Lost the phone", "Sign this user out everywhere").await;
+        window.see("up to 15 more minutes").await;
         window.see("Reason: Lost the phone").await;
 
+        window.unfold("Your account: staff@example.com").await;
         window.press("Sign out").await;
         window.arrive("Sign in").await;
         window.client.back().await.unwrap();
@@ -67,16 +68,16 @@ async fn staff_merge_two_users_and_delete_a_third() {
         window.arrive("Merge two users").await;
         window.fill(SEARCH, "ada.lovelace@").await;
         window.press("Search").await;
-        window.follow("ada.lovelace@example.com stays").await;
-        window.see("mallory@example.com is disabled, so ada.lovelace@example.com will be, too.").await;
-        window.act("Why?", "One person", "Merge").await;
-        window.see("The users are one.").await;
+        window.follow("Keep ada.lovelace@example.com").await;
+        window.see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.").await;
+        window.act("Reason", "One person", "Merge").await;
+        window.see("The two users are merged.").await;
         assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
 
         window.follow("Delete …").await;
         window.arrive("Delete a user").await;
-        window.act("Why?", "Asked for it", "Delete for good").await;
-        window.arrive("Audit").await;
+        window.act("Reason", "Asked for it", "Delete permanently").await;
+        window.arrive("Audit log").await;
         window.see("Asked for it").await;
         window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
         window.arrive("Nothing here").await;
@@ -92,20 +93,20 @@ async fn an_admin_lets_a_colleague_in_and_out_again() {
         window.arrive("Staff").await;
         window.fill("E-mail address", "grace@example.com").await;
         window.choose("Role", "support").await;
-        let give = "//h3[.='Give access, or another role']/ancestor::form";
+        let give = "//h3[.='Give access or change a role']/ancestor::form";
         window.fill_in(give, "Reason", "New colleague").await;
         window.press("Give access").await;
-        window.see("Access begins with the next sign-in.").await;
+        window.see("It begins with the next sign-in.").await;
 
         let colleague = Window::open(scripts).await.unwrap();
         colleague.sign_in(&format!("{}/admin/audit", desk.app.url), "grace@example.com").await;
-        colleague.arrive("Audit").await;
+        colleague.arrive("Audit log").await;
 
         window.choose("Member", "grace@example.com").await;
-        let take = "//h3[.='Take access away']/ancestor::form";
+        let take = "//h3[.='Revoke access']/ancestor::form";
         window.fill_in(take, "Reason", "Left us").await;
-        window.press("Take access away").await;
-        window.see("Their sessions have ended.").await;
+        window.press("Revoke access").await;
+        window.see("the member is signed out.").await;
         colleague.client.refresh().await.unwrap();
         colleague.arrive("Sign in").await;
         colleague.close().await;
@@ -123,8 +124,8 @@ async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
         window.see(unchosen).await;
         window.follow("Staff").await;
         window.choose("Show times in", "Asia/Tokyo").await;
-        window.press("Use it").await;
-        window.see("Times are shown in that zone from now on.").await;
+        window.press("Save").await;
+        window.see("Times are now shown in that zone.").await;
         window.client.goto(&page).await.unwrap();
         window.see("JST").await;
         assert!(!window.text().await.contains(unchosen));
@@ -168,7 +169,7 @@ async fn staff_take_the_list_of_users_home_as_a_file() {
         window.devtools("Browser.setDownloadBehavior", download).await;
         window.follow("Users").await;
         window.arrive("Users").await;
-        window.follow("All of them as a file (CSV)").await;
+        window.follow("Export as CSV").await;
         // Chromium keeps the name with an empty file until the whole one takes its place.
         let began = std::time::Instant::now();
         let text = loop {

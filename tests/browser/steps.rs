@@ -21,6 +21,11 @@ impl Window {
         self.element(&format!("//a[normalize-space()='{name}']")).await.click().await.unwrap();
     }
 
+    /// Opens what is folded away under that name.
+    pub async fn unfold(&self, name: &str) {
+        self.element(&format!("//summary[@aria-label='{name}']")).await.click().await.unwrap();
+    }
+
     /// Types into the field of that label.
     pub async fn fill(&self, label: &str, text: &str) {
         self.fill_in("", label, text).await;
