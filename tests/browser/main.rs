@@ -17,6 +17,7 @@ mod chromium;
 mod every_page;
 mod journeys;
 mod keyboard;
+mod measures;
 mod steps;
 mod tools;
 mod valid;
