@@ -12,7 +12,7 @@ use super::event_view::EventView;
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
-use crate::admin::audit::store as events;
+use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::decision::UserState;
 use crate::admin::changes::pages as changes;
 use crate::admin::guard::Staff;
@@ -137,9 +137,28 @@ impl From<SessionRow> for Session {
     }
 }
 
+/// The sign-ins of a user, as far as the page reads their events.
+#[derive(Serialize)]
+struct SignIns {
+    last: String,
+    count: usize,
+    /// True if there may be older ones.
+    more: bool,
+}
+
+impl SignIns {
+    fn among(events: &[EventRow]) -> Option<Self> {
+        let signed_in = ["signed_in", "user_created", "identity_linked"];
+        let mut sign_ins = events.iter().filter(|event| signed_in.contains(&event.kind.as_str()));
+        let last = rfc3339(sign_ins.next()?.created_at);
+        Some(Self { last, count: 1 + sign_ins.count(), more: i64::try_from(events.len()) == Ok(EVENTS) })
+    }
+}
+
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
+    sign_ins: Option<SignIns>,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     events: Vec<EventView>,
@@ -157,6 +176,7 @@ impl View for PersonPage {
         use super::samples;
         let bare = Self {
             person: samples::nobody(),
+            sign_ins: None,
             identities: Vec::new(),
             sessions: Vec::new(),
             events: Vec::new(),
@@ -182,6 +202,7 @@ impl View for PersonPage {
         };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
+            sign_ins: Some(SignIns { last: samples::TIME.into(), count: if disabled { 1 } else { 2 }, more: disabled }),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: EventView::samples(),
@@ -210,6 +231,7 @@ async fn show(
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
     let view = PersonPage {
         person: user.into(),
+        sign_ins: SignIns::among(&events),
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: events.into_iter().map(|event| EventView::from(event).on_the_page_of(id)).collect(),
