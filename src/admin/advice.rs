@@ -41,13 +41,13 @@ impl Advice {
                 "Provider gave no answer",
                 "The provider gave no answer in time, or an unusable one. The user did nothing wrong.",
                 "Try again in a few minutes.",
-                Some((OPERATOR, "if it does not stop: the provider, the time and the request ID.")),
+                Some((OPERATOR, "the provider, the time and the request ID, if it does not stop.")),
             ),
             "identity_already_linked" => (
                 "Identity of another user",
                 "The identity already belongs to another user.",
                 "Sign in with that identity to reach your other user.",
-                Some((ADMIN, "if both users are the same person: the two can be merged.")),
+                Some((ADMIN, "both users, if they are the same person. An admin can merge them.")),
             ),
             reason => Reason::from_name(reason).map(Self::refused)?,
         };
@@ -60,13 +60,16 @@ impl Advice {
                 "Token not valid",
                 "The provider does not accept the token that the app sent, or the token is incomplete.",
                 "Close the app, open it again, and sign in.",
-                Some((DEVELOPER, "if it happens again: the provider and the request ID.")),
+                Some((DEVELOPER, "the provider and the request ID, if it happens again.")),
             ),
             Reason::TokenExpired => (
                 "Token expired",
                 "The token was too old when it arrived. The sign-in took too long, or the clock of the device is wrong.",
                 "Set date and time of your device to automatic, then sign in again.",
-                Some((DEVELOPER, "if it happens to many users: the app may send an old token.")),
+                Some((
+                    DEVELOPER,
+                    "the provider and the time, if it happens to many users. The app may send an old token.",
+                )),
             ),
             Reason::IssuerMismatch => (
                 "Token of another issuer",
@@ -87,19 +90,19 @@ impl Advice {
                 "Nonce differs",
                 "The token does not fit this attempt to sign in: its one-time value (nonce) differs.",
                 "Close the app, open it again, and sign in.",
-                Some((DEVELOPER, "if it happens again: the provider, the device and the request ID.")),
+                Some((DEVELOPER, "the provider, the device and the request ID, if it happens again.")),
             ),
             Reason::DomainNotAllowed => (
                 "Organisation not allowed",
                 "Only accounts of certain organisations may sign in with this provider. This account belongs to none of them.",
                 "Sign in with the account of your organisation.",
-                Some((OPERATOR, "if the organisation should be allowed: its domain.")),
+                Some((OPERATOR, "the domain of the organisation, if it should be allowed.")),
             ),
             Reason::UserDisabled => (
                 "User disabled",
                 "Staff have disabled this user. The reason is in the user’s history.",
                 "Your account is disabled.",
-                Some((ADMIN, "if the user may come back: an admin can enable the user.")),
+                Some((ADMIN, "the user, if they may come back. An admin can enable them.")),
             ),
             Reason::UserNotFound => (
                 "No such user",
@@ -113,7 +116,7 @@ impl Advice {
                 "Sign in with the account that you used before.",
                 Some((
                     ADMIN,
-                    "if that account is lost: once an admin has unlinked it, the new one can sign in.",
+                    "the user, if that account is lost. Once an admin has unlinked it, the new one can sign in.",
                 )),
             ),
             Reason::LinkRequired => (
@@ -132,7 +135,10 @@ impl Advice {
                 "No e-mail from the provider",
                 "The provider gave no e-mail address, and one is required.",
                 "Sign in again, and allow the app to see your e-mail address.",
-                Some((DEVELOPER, "if the user was not asked: the app has to request the e-mail address.")),
+                Some((
+                    DEVELOPER,
+                    "the provider, if the user was not asked. The app has to request the e-mail address.",
+                )),
             ),
         }
     }

@@ -9,6 +9,7 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::store::{EventCategory, EventRow, Filter, page};
+use super::advice::Advice;
 use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
@@ -22,13 +23,12 @@ use crate::store::Error;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
-use crate::web::problem::ErrorCode;
 
 /// The number of events on a page.
 const PAGE: usize = 100;
 /// The number of events that an export reads at a time.
 const BATCH: usize = 2_000;
-const HEADING: [&str; 14] = [
+const HEADING: [&str; 17] = [
     "id",
     "at",
     "kind",
@@ -43,6 +43,9 @@ const HEADING: [&str; 14] = [
     "ip",
     "request_id",
     "search",
+    "received_audience",
+    "received_issuer",
+    "user_agent",
 ];
 pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
@@ -110,12 +113,12 @@ const fn name(what: EventCategory) -> &'static str {
 /// Returns the choice's label in the form.
 const fn label(what: EventCategory) -> &'static str {
     match what {
-        EventCategory::Everything => "Everything but looks",
+        EventCategory::Everything => "All except views",
         EventCategory::Refused => "Refused sign-ins and links",
-        EventCategory::SignIns => "What users did",
-        EventCategory::Security => "What may be an attack",
-        EventCategory::Staff => "What staff did",
-        EventCategory::Looks => "What staff looked at",
+        EventCategory::SignIns => "Actions of users",
+        EventCategory::Security => "Possible attacks",
+        EventCategory::Staff => "Actions of staff",
+        EventCategory::Looks => "Views by staff",
     }
 }
 
@@ -160,6 +163,8 @@ impl Asked {
 #[derive(Serialize)]
 pub(super) struct Audit {
     asked: Asked,
+    /// True if a field beside the e-mail address is filled in.
+    filtered: bool,
     whats: Vec<Choice>,
     reasons: Vec<Choice>,
     events: Vec<EventView>,
@@ -172,10 +177,12 @@ pub(super) struct Audit {
 impl Audit {
     fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>) -> Self {
         let whats = EventCategory::ALL.map(|what| Choice { value: name(what), label: label(what) });
-        let reasons = ErrorCode::all().map(ErrorCode::entry);
-        let reasons = reasons.map(|entry| Choice { value: entry.error, label: entry.title });
+        let reasons =
+            Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
+        let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
         let query = asked.query();
-        Self { asked, whats: whats.into(), reasons: reasons.collect(), events, next, query }
+        let filtered = asked.fields().iter().any(|(name, _)| *name != "email");
+        Self { asked, filtered, whats: whats.into(), reasons: reasons.collect(), events, next, query }
     }
 }
 
@@ -279,6 +286,9 @@ fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
             event.ip.unwrap_or_default(),
             event.request_id.unwrap_or_default(),
             event.search.unwrap_or_default(),
+            event.audience.unwrap_or_default(),
+            event.issuer.unwrap_or_default(),
+            event.user_agent.unwrap_or_default(),
         ]
     };
     events.into_iter().map(row).collect()

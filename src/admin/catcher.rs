@@ -48,14 +48,17 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
         return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
     }
     let (title, text) = match status.code {
-        400 | 422 => {
-            ("That did not work", "The form is incomplete or out of date. Go back, reload the page and try again.")
-        }
+        400 | 422 => (
+            "That did not work",
+            "The form is incomplete or out of date. Go back, reload the page and try again.",
+        ),
         403 => (
             "Not allowed",
             "Your role does not allow this, or the form is out of date. Go back, reload the page and try again.",
         ),
-        404 | 405 => ("Nothing here", "This page or user does not exist. The user may have been deleted or merged."),
+        404 | 405 => {
+            ("Nothing here", "This page or user does not exist. The user may have been deleted or merged.")
+        }
         429 => ("Too many requests", "Wait a minute, then try again."),
         503 => ("Not now", "The database or the identity provider does not answer. Try again in a minute."),
         _ => ("Something went wrong", "The service made a mistake. Tell the operator the request ID below."),

@@ -1,26 +1,34 @@
 //! Events in words for staff.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::advice::Advice;
+use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
 use crate::web::http::rfc3339::rfc3339;
-use crate::web::problem::ErrorCode;
+
+/// Kinds of events that are sign-ins.
+pub(super) const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 
 /// An event as the pages show it.
 #[derive(Serialize)]
 pub(super) struct EventView {
     at: String,
     what: String,
-    /// The catalogue's cause and remedy of a refusal.
-    cause: Option<&'static str>,
-    remedy: Option<&'static str>,
+    /// Advice about a refusal.
+    advice: Option<Advice>,
+    /// What a refused token claimed: its label and its value.
+    received: Option<(&'static str, String)>,
     provider: Option<String>,
     email: Option<String>,
     user: Option<Whom>,
     ip: Option<String>,
+    device: Option<Device>,
     actor: Option<String>,
     /// The member of staff whose access changed, the size of an import, or the merged user's e-mail address.
     about: Option<String>,
@@ -41,6 +49,14 @@ struct Whom {
     /// False for a user who was deleted or merged into another one, and has no page.
     exists: bool,
     name: Option<String>,
+}
+
+/// The device that caused an event.
+#[derive(Serialize)]
+struct Device {
+    words: String,
+    /// True at the first sign-in from it, if the user has signed in from others before.
+    new: bool,
 }
 
 /// Another user, with a link if there is a page to see.
@@ -84,6 +100,28 @@ fn searched(fields: &str) -> Option<String> {
 }
 
 impl EventView {
+    /// Returns the views of all events of a user, newest first, and marks the sign-ins from new devices.
+    pub(super) fn of_history(events: Vec<EventRow>, complete: bool) -> Vec<Self> {
+        let mut known = BTreeSet::new();
+        let mut views: Vec<_> = events
+            .into_iter()
+            .rev()
+            .map(|event| {
+                let signs_in = SIGN_INS.contains(&event.kind.as_str());
+                let mut view = Self::from(event);
+                if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
+                    // A new version of an app or a system is no new device.
+                    let words = device.words.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+                    let first = known.is_empty();
+                    device.new = known.insert(words) && !first;
+                }
+                view
+            })
+            .collect();
+        views.reverse();
+        views
+    }
+
     /// Returns the view for the page of a user, which does not repeat whom the event concerns.
     pub(super) fn on_the_page_of(mut self, user: Uuid) -> Self {
         self.user = self.user.filter(|whom| whom.id != user);
@@ -93,21 +131,24 @@ impl EventView {
 
 impl From<EventRow> for EventView {
     fn from(event: EventRow) -> Self {
-        let entry = event
-            .reason
-            .as_deref()
-            .and_then(|reason| ErrorCode::all().map(ErrorCode::entry).find(|e| e.error == reason));
+        let (what, other) = (what(&event).to_owned(), Other::of(&event));
+        let received = match event.reason.as_deref() {
+            Some("audience_mismatch") => event.audience.map(|audience| ("client ID", audience)),
+            Some("issuer_mismatch") => event.issuer.map(|issuer| ("issuer", issuer)),
+            _ => None,
+        };
         Self {
             at: rfc3339(event.created_at),
-            what: what(&event).to_owned(),
-            other: Other::of(&event),
+            what,
+            other,
             receipt: (event.kind == "user_deleted").then(|| receipt::path(event.id)),
-            cause: entry.map(|entry| entry.cause),
-            remedy: entry.map(|entry| entry.remedy),
+            advice: event.reason.as_deref().and_then(Advice::about),
+            received,
             provider: event.provider,
             email: event.email,
             user: event.user_id.map(|id| Whom { id, exists: event.user_exists, name: event.user_name }),
             ip: event.ip,
+            device: event.user_agent.map(|agent| Device { words: device::in_words(&agent), new: false }),
             actor: event.actor,
             about: event.about,
             reason: event.remark,
@@ -123,24 +164,22 @@ pub(super) fn what(event: &EventRow) -> &str {
     let by_staff = event.actor.is_some();
     match event.kind.as_str() {
         "user_created" if reason == Some("email_proven") => {
-            "Signed in for the first time, and took over an e-mail address that another user claimed without proof"
+            "Signed in for the first time, and took over an e-mail address that another user had not verified"
         }
         "user_created" => "Signed in for the first time",
         "signed_in" => "Signed in",
-        "identity_linked" if reason == Some("same_provider") => {
-            "A second account of the same provider was linked"
-        }
-        "identity_linked" => "An identity was linked",
-        "identity_unlinked" => "An identity was unlinked",
-        "sign_in_refused" => "A sign-in was refused",
-        "link_refused" => "Linking an identity was refused",
+        "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
+        "identity_linked" => "Identity linked",
+        "identity_unlinked" => "Identity unlinked",
+        "sign_in_refused" => "Sign-in refused",
+        "link_refused" => "Linking refused",
         "refresh_token_replayed" => {
-            "A refresh token was used twice; the session was ended, for it may have been stolen"
+            "A refresh token was used twice, so it may be stolen: the session has ended"
         }
         "refresh_token_reissued" => {
-            "A refresh was repeated after a lost answer; the refresh token that was never used is void"
+            "An answer was lost, so a refresh was repeated: the unused refresh token is void"
         }
-        "email_lost" => "Lost an e-mail address that was never proved to a new user who proved it",
+        "email_lost" => "Lost an unverified e-mail address to a new user who has verified it",
         "signed_out" => "Signed out",
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",
@@ -152,24 +191,25 @@ pub(super) fn what(event: &EventRow) -> &str {
         "user_disabled" => "Disabled by staff",
         "user_enabled" => "Enabled by staff",
         "sessions_ended" => "Signed out everywhere by staff",
-        "users_imported" => "Imported users from a file",
-        "user_viewed" => "Looked at the user",
-        "users_viewed" => "Looked at the list of users",
-        "users_exported" => "Exported the list of users",
-        "audit_viewed" => "Looked at the audit",
-        "audit_exported" => "Exported the audit",
-        "staff_added" => "Gave somebody access to these pages",
-        "staff_role_changed" => "Changed somebody's access to these pages",
-        "staff_removed" => "Took somebody's access to these pages away",
-        "staff_signed_in" => "A member of staff signed in",
-        "staff_identity_reset" => "Let the next sign-in decide which account is somebody's",
+        "session_ended" => "One session ended by staff",
+        "users_imported" => "Imported users",
+        "user_viewed" => "Viewed user",
+        "users_viewed" => "Viewed list of users",
+        "users_exported" => "Exported list of users",
+        "audit_viewed" => "Viewed audit log",
+        "audit_exported" => "Exported audit log",
+        "staff_added" => "Gave access to the staff pages",
+        "staff_role_changed" => "Changed access to the staff pages",
+        "staff_removed" => "Revoked access to the staff pages",
+        "staff_signed_in" => "Signed in to the staff pages",
+        "staff_identity_reset" => "Reset the account of a member: the next one to sign in is theirs",
         "staff_refused" if reason == Some("another_identity") => {
-            "Another account with the address of a member of staff tried to open these pages"
+            "Staff sign-in refused: another account with the e-mail address of a member"
         }
         "staff_refused" if reason == Some("not_authoritative") => {
-            "Somebody whose address Google has only verified once tried to open these pages"
+            "Staff sign-in refused: Google has verified the e-mail address only once"
         }
-        "staff_refused" => "Somebody who is not staff tried to open these pages",
+        "staff_refused" => "Staff sign-in refused: not a member of staff",
         other => other,
     }
 }
@@ -180,17 +220,17 @@ impl EventView {
     pub(super) fn samples() -> Vec<Self> {
         use super::samples::{NASTY, TIME};
         let text = || Some(NASTY.to_owned());
-        let refusal = ErrorCode::all().map(ErrorCode::entry).next();
         let whom = |exists, name| Some(Whom { id: Uuid::max(), exists, name });
         let bare = || Self {
             at: TIME.into(),
             what: NASTY.into(),
-            cause: None,
-            remedy: None,
+            advice: None,
+            received: None,
             provider: None,
             email: None,
             user: None,
             ip: None,
+            device: None,
             actor: None,
             about: None,
             other: None,
@@ -202,12 +242,13 @@ impl EventView {
         let full = Self {
             at: TIME.into(),
             what: NASTY.into(),
-            cause: refusal.map(|entry| entry.cause),
-            remedy: refusal.map(|entry| entry.remedy),
+            advice: Advice::about("audience_mismatch"),
+            received: Some(("client ID", NASTY.into())),
             provider: text(),
             email: text(),
             user: whom(true, text()),
             ip: text(),
+            device: Some(Device { words: NASTY.into(), new: true }),
             actor: text(),
             about: text(),
             other: Some(Other {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::device;
-use super::event_view::EventView;
+use super::event_view::{EventView, SIGN_INS};
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
@@ -146,12 +146,16 @@ struct SignIns {
     more: bool,
 }
 
+/// Returns true if these are all events of a user.
+fn is_complete(events: &[EventRow]) -> bool {
+    i64::try_from(events.len()).is_ok_and(|count| count < EVENTS)
+}
+
 impl SignIns {
     fn among(events: &[EventRow]) -> Option<Self> {
-        let signed_in = ["signed_in", "user_created", "identity_linked"];
-        let mut sign_ins = events.iter().filter(|event| signed_in.contains(&event.kind.as_str()));
+        let mut sign_ins = events.iter().filter(|event| SIGN_INS.contains(&event.kind.as_str()));
         let last = rfc3339(sign_ins.next()?.created_at);
-        Some(Self { last, count: 1 + sign_ins.count(), more: i64::try_from(events.len()) == Ok(EVENTS) })
+        Some(Self { last, count: 1 + sign_ins.count(), more: !is_complete(events) })
     }
 }
 
@@ -202,7 +206,11 @@ impl View for PersonPage {
         };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
-            sign_ins: Some(SignIns { last: samples::TIME.into(), count: if disabled { 1 } else { 2 }, more: disabled }),
+            sign_ins: Some(SignIns {
+                last: samples::TIME.into(),
+                count: if disabled { 1 } else { 2 },
+                more: disabled,
+            }),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: EventView::samples(),
@@ -229,12 +237,14 @@ async fn show(
     let events = events::of_user(db.pool(), id, EVENTS).await?;
     let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
+    let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
+    let history = EventView::of_history(events, complete);
     let view = PersonPage {
         person: user.into(),
-        sign_ins: SignIns::among(&events),
+        sign_ins,
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
-        events: events.into_iter().map(|event| EventView::from(event).on_the_page_of(id)).collect(),
+        events: history.into_iter().map(|event| event.on_the_page_of(id)).collect(),
         attempts: attempts.into_iter().map(EventView::from).collect(),
         done: done.and_then(|change| changes::done(change, settings.access_token_ttl)),
     };

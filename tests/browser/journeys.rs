@@ -69,7 +69,9 @@ async fn staff_merge_two_users_and_delete_a_third() {
         window.fill(SEARCH, "ada.lovelace@").await;
         window.press("Search").await;
         window.follow("Keep ada.lovelace@example.com").await;
-        window.see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.").await;
+        window
+            .see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.")
+            .await;
         window.act("Reason", "One person", "Merge").await;
         window.see("The two users are merged.").await;
         assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));

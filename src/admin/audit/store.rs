@@ -25,6 +25,7 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
                      (e.detail->>'users') || ' users',
                      (e.detail->>'identities') || ' identities'), '') AS about,
     e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id,
+    e.user_agent, e.detail->>'claimed_audience' AS audience, e.detail->>'claimed_issuer' AS issuer,
     u.id IS NOT NULL AS user_exists, coalesce(u.email, u.name) AS user_name,
     EXISTS (SELECT FROM users o WHERE o.id = coalesce(e.detail->>'to', e.detail->>'into', e.detail->>'from')::uuid)
         AS other_exists";
@@ -48,6 +49,12 @@ pub struct EventRow {
     pub user_id: Option<Uuid>,
     /// IP address of the client.
     pub ip: Option<String>,
+    /// `User-Agent` header of the client.
+    pub user_agent: Option<String>,
+    /// `aud` that a refused token claimed.
+    pub audience: Option<String>,
+    /// `iss` that a refused token claimed.
+    pub issuer: Option<String>,
     /// Member of staff or operator who caused it.
     pub actor: Option<String>,
     /// The member of staff whose access changed, with the new access; the size of an import; or the e-mail address of a

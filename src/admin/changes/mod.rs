@@ -112,9 +112,7 @@ impl Change {
             Self::Disable { user } => take(user).map(|user| Loaded::Disable { user }),
             Self::Enable { user } => take(user).map(|user| Loaded::Enable { user }),
             Self::EndSessions { user } => take(user).map(|user| Loaded::EndSessions { user }),
-            Self::EndSession { session, user } => {
-                take(user).map(|user| Loaded::EndSession { session, user })
-            }
+            Self::EndSession { session, user } => take(user).map(|user| Loaded::EndSession { session, user }),
             Self::Merge { from, into } => {
                 take(from).zip(take(into)).map(|(from, into)| Loaded::Merge { from, into })
             }

@@ -257,7 +257,8 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
 
     let page = browser.get(&page_of(&ada)).await.text;
     assert!(
-        text(&page).contains("The only way back to this user is a sign-in with the e-mail address ada@example.com"),
+        text(&page)
+            .contains("The only way back to this user is a sign-in with the e-mail address ada@example.com"),
         "{page}"
     );
     let done = Form::of(&page).with("reason", "x").send(&mut browser).await;

@@ -29,7 +29,7 @@ async fn found(browser: &mut Browser, query: &[(&str, &str)]) -> Vec<String> {
 }
 
 const FIRST: &str = "Signed in for the first time";
-const REFUSED: &str = "A sign-in was refused";
+const REFUSED: &str = "Sign-in refused";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_filter_leaves_what_it_says_and_nothing_else() {
@@ -41,7 +41,7 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
     let form = [("csrf", csrf.as_str()), ("reason", "asked by phone")];
     browser.post(&format!("/admin/users/{}/end-sessions", ada.user_id()), &form).await;
     let ended = "Signed out everywhere by staff";
-    let signed_in = "A member of staff signed in";
+    let signed_in = "Signed in to the staff pages";
     let (id, none): (_, &[&str]) = (ada.user_id(), &[]);
     for (query, expected) in [
         (&[("what", "refused")][..], &[REFUSED][..]),
@@ -90,7 +90,7 @@ async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() 
         let mut seen = Vec::new();
         while let Some(current) = path {
             let page = browser.get(&current).await.text;
-            let numbers = page.split("request <code>number-").skip(1);
+            let numbers = page.split("Request ID <code>number-").skip(1);
             seen.extend(numbers.filter_map(|rest| rest.split('<').next()?.parse::<u32>().ok()));
             path = page
                 .split("href=\"")
@@ -109,7 +109,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
     browser.get("/admin/users?q=ada").await;
     browser.get("/admin/audit?email=ada@example.com").await;
     let looks = found(&mut browser, &[("what", "looks")]).await;
-    assert_eq!(looks, ["Looked at the audit", "Looked at the list of users", "Looked at the user"]);
+    assert_eq!(looks, ["Viewed audit log", "Viewed list of users", "Viewed user"]);
     let page = browser.get("/admin/audit?what=looks").await.text;
     for text in
         ["by staff@example.com", "Asked for: ada", "Asked for: email: ada@example.com", "from 127.0.0.1"]
@@ -117,7 +117,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
         assert!(page.contains(text), "{text}: {page}");
     }
     // A look is no news on the person's own page.
-    assert!(!browser.get(&format!("/admin/users/{}", ada.user_id())).await.text.contains("Looked at"));
+    assert!(!browser.get(&format!("/admin/users/{}", ada.user_id())).await.text.contains("Viewed user"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +145,7 @@ async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_on
         let none = browser.send(request).await.text;
         assert_eq!(none.trim_end().lines().count(), 1, "{none}");
     }
-    assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported the audit"; 3]);
+    assert_eq!(found(&mut browser, &[("what", "looks")]).await, ["Exported audit log"; 3]);
     let page = browser.get("/admin/audit?what=looks").await.text;
     assert!(
         page.contains("Asked for: what: refused") && page.contains("Reason: asked by the auditor"),

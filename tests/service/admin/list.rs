@@ -241,7 +241,7 @@ async fn who_is_not_found_may_be_among_the_refused() {
     let path = path.split('"').next().unwrap();
     for _ in 0..600 {
         // Refusals are written off the caller's path.
-        if browser.get(path).await.text.contains("A sign-in was refused") {
+        if browser.get(path).await.text.contains("Sign-in refused") {
             assert!(
                 !ask(&mut browser, &[("q", "ada")]).await.contains("/admin/audit?"),
                 "no address, no link"

@@ -237,7 +237,11 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
         let request = flood.request(Method::POST, "/admin/sign-in").header("X-Forwarded-For", "192.0.2.1");
         let answer = flood.send(request).await;
         statuses.push(answer.status.as_u16());
-        assert!(answer.status.as_u16() == 303 || answer.text.contains("Too many requests"), "{}", answer.text);
+        assert!(
+            answer.status.as_u16() == 303 || answer.text.contains("Too many requests"),
+            "{}",
+            answer.text
+        );
     }
     assert_eq!(
         (statuses[..3].to_vec(), statuses[3..].iter().all(|status| *status == 429)),
@@ -277,7 +281,7 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     let page = ada.get("/admin/staff").await.text;
     assert!(page.contains("company-account") && !page.contains("private-account"), "{page}");
     let audit = ada.get("/admin/audit?what=security").await.text;
-    assert!(audit.contains("Another account with the address of a member of staff"), "{audit}");
+    assert!(audit.contains("another account with the e-mail address of a member"), "{audit}");
 
     let origin = Origin::default();
     let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
@@ -333,7 +337,7 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
     assert!(refused.text.contains("does not run the mailbox"), "{}", refused.text);
     let mut browser = desk.signed_in("ada@gmail.com").await;
     let audit = browser.get("/admin/audit?what=security").await.text;
-    assert!(audit.contains("Google has only verified once"), "{audit}");
+    assert!(audit.contains("Google has verified the e-mail address only once"), "{audit}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

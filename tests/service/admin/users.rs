@@ -84,13 +84,80 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     let paths = [format!("/admin/users/{}", ada.user_id()), "/admin/audit?email=ADA%40example.com".into()];
     for path in paths {
         let page = browser.get(&path).await.text;
-        assert!(page.contains("A sign-in was refused"), "{path}");
-        assert!(page.contains("verification of the address is not sufficient for linking"), "{path}");
-        assert!(page.contains("claimed ada@example.com, not verified"), "{path}");
+        assert!(page.contains("Sign-in refused</strong>: E-mail in use by another user"), "{path}");
+        assert!(page.contains("Tell the user: “Sign in the way you did before."), "{path}");
+        let claimed = "E-mail in the token (sign-in failed, so this was not checked): ada@example.com";
+        assert!(page.contains(claimed), "{path}");
     }
     for path in ["/admin/users/x", "/admin/users/00000000-0000-7000-8000-000000000000", "/admin/nothing"] {
         assert_eq!(browser.get(path).await.status.as_u16(), 404, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    sqlx::query(
+        "INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
+         VALUES ('ffffffff-0000-7000-8000-000000000001', 'sign_in_refused', 'audience_mismatch', 'idp',
+                 'ada@example.com', '{\"claimed_audience\": \"<b>.other.example\"}', 'Example/4.2 (iPhone; iOS 19.1)'),
+                ('ffffffff-0000-7000-8000-000000000002', 'sign_in_refused', 'issuer_mismatch', 'idp',
+                 'ada@example.com', '{\"claimed_issuer\": \"https://issuer.example\"}', NULL)",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    for path in [format!("/admin/users/{}", ada.user_id()), "/admin/audit?what=refused".into()] {
+        let page = browser.get(&path).await.text.replace("&#x2F;", "/");
+        for expected in [
+            "Received client ID: <code>&lt;b&gt;.other.example</code>",
+            "Received issuer: <code>https://issuer.example</code>",
+            "Pass on to the operator: the provider and the client ID that was received.",
+            "Example 4.2 on iPhone, iOS 19.1",
+        ] {
+            assert!(page.contains(expected), "{path}: {expected}: {page}");
+        }
+        assert!(!page.contains('`'), "{path}: {page}");
+    }
+    let file = browser.get("/admin/audit.csv?what=refused").await.text;
+    for expected in ["received_audience", "<b>.other.example", "https://issuer.example", "Example/4.2"] {
+        assert!(file.contains(expected), "{expected}: {file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_from_a_new_device_is_marked_and_a_new_version_is_not() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let agents = [
+        "Example/4.1 (iPhone; iOS 19.0)",
+        "Example/4.2 (iPhone; iOS 19.1)",
+        "Example/4.2 (Pixel 9; Android 16)",
+    ];
+    for (number, agent) in agents.iter().enumerate() {
+        sqlx::query(
+            "INSERT INTO events (id, kind, provider, user_id, user_agent)
+             VALUES (('ffffffff-0000-7000-8000-' || lpad($1::text, 12, '0'))::uuid, 'signed_in', 'idp', $2::text::uuid, $3)",
+        )
+        .bind(i32::try_from(number).unwrap())
+        .bind(ada.user_id())
+        .bind(agent)
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    }
+    sqlx::query("UPDATE events SET user_agent = $1 WHERE kind = 'user_created'")
+        .bind(agents[0])
+        .execute(&desk.app.database.pool)
+        .await
+        .unwrap();
+    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
+    let events: Vec<_> =
+        page.split("<li>").skip(1).map(|event| event.split("</li>").next().unwrap()).collect();
+    let marked = events.iter().map(|event| event.contains("new device")).collect::<Vec<_>>();
+    assert_eq!(marked, [true, false, false, false], "{page}");
+    assert!(page.contains("(4 sign-ins stored)"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,10 +268,11 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
     .await
     .unwrap();
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    let (own, others) = page.split_once("Attempts of others with this e-mail address").expect("both are told");
+    let (own, others) =
+        page.split_once("Attempts of others with this e-mail address").expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");
-    assert!(!own.contains("claimed ada@example.com"), "{own}");
-    assert_eq!(others.matches("claimed ada@example.com").count(), 20);
+    assert!(!own.contains("E-mail in the token"), "{own}");
+    assert_eq!(others.matches("not checked): ada@example.com").count(), 20);
     assert!(others.contains("/admin/audit?email=ada%40example%2Ecom"), "{others}");
 }
 

@@ -122,7 +122,9 @@ impl PreviewPage {
             Change::Move { from, to, .. } => {
                 (words::MOVE, vec![card("Loses the identity", from), card("Gets the identity", to)], "Move")
             }
-            Change::Unlink { user, .. } => ("Unlink an identity", vec![card("Loses the identity", user)], "Unlink"),
+            Change::Unlink { user, .. } => {
+                ("Unlink an identity", vec![card("Loses the identity", user)], "Unlink")
+            }
             Change::Disable { .. }
             | Change::Enable { .. }
             | Change::EndSessions { .. }
@@ -194,7 +196,10 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
     /// Shows the preview of a change.
     async fn ask(&self, change: Change) -> Result<Page, Failure> {
         let preview = preview(self.db.pool(), change, &self.staff.as_ref().member.email).await?;
-        let page = preview.as_ref().and_then(|preview| PreviewPage::new(preview, self.access_token_ttl)).ok_or(Status::NotFound)?;
+        let page = preview
+            .as_ref()
+            .and_then(|preview| PreviewPage::new(preview, self.access_token_ttl))
+            .ok_or(Status::NotFound)?;
         self.show(&page).await
     }
 
@@ -217,10 +222,15 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
             Outcome::NotFound => Err(Status::NotFound.into()),
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
             Outcome::Refused(why) if !previewed => Err(Failure::Conflict(words::refused(why))),
-            Outcome::Changed if !previewed => Err(Failure::Conflict("Something has changed since you opened the page. Go back, reload it and look again.")),
+            Outcome::Changed if !previewed => Err(Failure::Conflict(
+                "Something has changed since you opened the page. Go back, reload it and look again.",
+            )),
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = preview(self.db.pool(), change, actor.name()).await?;
-                let page = preview.as_ref().and_then(|preview| PreviewPage::new(preview, self.access_token_ttl)).ok_or(Status::NotFound)?;
+                let page = preview
+                    .as_ref()
+                    .and_then(|preview| PreviewPage::new(preview, self.access_token_ttl))
+                    .ok_or(Status::NotFound)?;
                 let (stale, reason) = (page.refused.is_none(), form.get("reason").unwrap_or_default().into());
                 let page = self.show(&PreviewPage { stale, reason, ..page }).await?;
                 Ok(Either::Right(page.with(Status::Conflict)))

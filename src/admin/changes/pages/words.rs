@@ -160,7 +160,8 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         from.id, into.id
     ));
     if into.disabled_at.is_some() {
-        effects.warn(format!("{stays} is disabled and stays disabled. Nobody can sign in as {goes} any more."));
+        effects
+            .warn(format!("{stays} is disabled and stays disabled. Nobody can sign in as {goes} any more."));
     } else if from.disabled_at.is_some() {
         effects.warn(format!("{goes} is disabled, so {stays} will be disabled, too."));
         effects.warn(effects.ending(into.sessions(), &format!("of {stays}")));
