@@ -236,7 +236,7 @@ async fn who_is_not_found_may_be_among_the_refused() {
     let refused = person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
     assert_eq!(refused.error(), "audience_mismatch");
     let page = ask(&mut browser, &[("q", "Ada@Example.com")]).await;
-    assert!(page.contains("Nobody matches “Ada@Example.com”"), "{page}");
+    assert!(page.contains("No user matches “Ada@Example.com”"), "{page}");
     let path = page.split("href=\"").find(|rest| rest.starts_with("/admin/audit?")).unwrap();
     let path = path.split('"').next().unwrap();
     for _ in 0..600 {

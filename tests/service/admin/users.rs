@@ -96,7 +96,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     sqlx::query(
         "INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
@@ -120,7 +120,8 @@ async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
         }
         assert!(!page.contains('`'), "{path}: {page}");
     }
-    let file = browser.get("/admin/audit.csv?what=refused").await.text;
+    let request = super::file(&mut browser, "/admin/audit.csv?what=refused").await;
+    let file = browser.send(request).await.text;
     for expected in ["received_audience", "<b>.other.example", "https://issuer.example", "Example/4.2"] {
         assert!(file.contains(expected), "{expected}: {file}");
     }
