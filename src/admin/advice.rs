@@ -2,6 +2,7 @@
 //! catalogue of problems speaks to developers instead.
 
 use serde::Serialize;
+use strum::VariantArray;
 
 use crate::domain::refusal::Reason;
 
@@ -31,7 +32,7 @@ const OTHERS: [&str; 2] = ["provider_unavailable", "identity_already_linked"];
 impl Advice {
     /// Returns the names of all reasons that there is advice about.
     pub fn reasons() -> impl Iterator<Item = &'static str> {
-        Reason::ALL.into_iter().map(Reason::name).chain(OTHERS)
+        Reason::VARIANTS.iter().map(|reason| (*reason).into()).chain(OTHERS)
     }
 
     /// Returns the advice about a reason, by its name in events.
@@ -49,7 +50,7 @@ impl Advice {
                 "Sign in with that identity to reach your other user.",
                 Some((ADMIN, "both users, if they are the same person. An admin can merge them.")),
             ),
-            reason => Reason::from_name(reason).map(Self::refused)?,
+            reason => reason.parse().map(Self::refused).ok()?,
         };
         Some(Self { title, cause, tell, pass_on })
     }

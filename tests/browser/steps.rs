@@ -23,7 +23,11 @@ impl Window {
 
     /// Opens what is folded away under that name.
     pub async fn unfold(&self, name: &str) {
-        self.element(&format!("//summary[@aria-label='{name}' or normalize-space()='{name}']")).await.click().await.unwrap();
+        self.element(&format!("//summary[@aria-label='{name}' or normalize-space()='{name}']"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Types into the field of that label.

@@ -23,7 +23,7 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 29] = [
+const ROUTES: [(&str, &str, Least); 30] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
