@@ -757,7 +757,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Name of the identity provider, as configured: lower case.
+                 * @description The provider's name as in the path of the sign-in, not the id of an identity.
                  * @example google
                  */
                 identity: string;

@@ -45,7 +45,11 @@ test("the client is at most six kilobytes, compressed, and imports nothing", (co
 });
 
 test("the types are those of the running service's description; `npm run types` makes them anew", async () => {
-  assert.equal(readFileSync(join(CLIENT, "src/schema.ts"), "utf8"), await run("types.mjs", service.url));
+  const kept = readFileSync(join(CLIENT, "src/schema.ts"), "utf8").split("\n");
+  const made = (await run("types.mjs", service.url)).split("\n");
+  const other = made.findIndex((line, at) => line !== kept[at]);
+  assert.equal(kept[other], made[other]);
+  assert.equal(kept.length, made.length);
 });
 
 test("every block of TypeScript in the guides compiles", async () => {

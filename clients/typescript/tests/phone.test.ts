@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-import { type AuthState, type Lock, memoryStorage } from "../src/index.js";
+import { type AuthState, type Lock, memoryStorage, type TokenStorage } from "../src/index.js";
 import { fileStorage } from "./file.js";
 import { CLIENT, eventually, Service } from "./service.js";
 import {
@@ -415,6 +415,22 @@ test("an instance on one storage follows another that signs out, and one that si
   assert.equal(await whoAmI(fourth), grace);
 });
 
+/** A storage whose next write waits at a gate, once it is closed. */
+function gated(storage: TokenStorage): { storage: TokenStorage; close(): void; arrived: Promise<void>; open(): void } {
+  let [closed, arrive, open] = [false, () => {}, () => {}];
+  const arrived = new Promise<void>((resolve) => (arrive = resolve));
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const set = async (text: string) => {
+    if (closed) {
+      closed = false;
+      arrive();
+      await opened;
+    }
+    await storage.set(text);
+  };
+  return { storage: { ...storage, set }, close: () => void (closed = true), arrived, open };
+}
+
 for (const wins of ["a sign-out", "another user's sign-in"]) {
   test(`${wins} wins over the answer to a refresh that another process is storing at that moment`, async () => {
     const storage = memoryStorage();
@@ -424,31 +440,49 @@ for (const wins of ["a sign-out", "another user's sign-in"]) {
       turn = done.catch(() => {});
       return done;
     };
-    const mine = phone({ storage, lock });
-    await signIn(mine);
-    let [storing, release] = [() => {}, () => {}];
-    const arrived = new Promise<void>((resolve) => (storing = resolve));
-    const until = new Promise<void>((resolve) => (release = resolve));
-    const set = async (text: string) => {
-      storing();
-      await until;
-      await storage.set(text);
+    let begun = () => {};
+    const set = (text: string) => storage.set(text).then(() => begun());
+    const asking: Lock = (name, work) => {
+      begun();
+      return lock(name, work);
     };
-    const other = phone({ storage: { ...storage, set }, lock });
+    const mine = phone({ storage: { ...storage, set }, lock: asking });
+    await signIn(mine);
+    const gate = gated(storage);
+    gate.close();
+    const other = phone({ storage: gate.storage, lock });
     const refreshed = other.client.accessToken();
-    await arrived;
-    const before = network.count("/api/v1/auth/");
+    await gate.arrived;
+    // It asks for the lock, or has written already.
+    const going = new Promise<void>((resolve) => (begun = resolve));
     const done = wins === "a sign-out" ? mine.client.signOut() : signIn(mine);
-    await eventually("the service has answered", async () =>
-      network.count("/api/v1/auth/") > before ? true : undefined,
-    );
-    release();
+    await going;
+    gate.open();
     await refreshed;
     const grace = await done;
     assert.equal((await stored(mine))?.user.id, grace ?? undefined);
     assert.equal(state(mine).status, grace ? "signed_in" : "signed_out");
   });
 }
+
+test("a sign-out wins over the answer to a refresh that is being stored at that moment", async () => {
+  const gate = gated(memoryStorage());
+  const mine = phone({ storage: gate.storage, lock: (_, work) => work() });
+  await signIn(mine);
+  quarterOfAnHour(mine);
+  gate.close();
+  const token = refused(mine.client.accessToken(), "superseded");
+  await gate.arrived;
+  const before = network.count("/api/v1/auth/logout");
+  const out = mine.client.signOut();
+  assert.equal(state(mine).status, "signed_out");
+  await eventually("the service is told", async () =>
+    network.count("/api/v1/auth/logout") > before ? true : undefined,
+  );
+  gate.open();
+  await Promise.all([token, out]);
+  assert.equal(await stored(mine), undefined);
+});
 
 test("the end of the session before does not disturb a sign-in that is under way", async () => {
   const mine = phone();
