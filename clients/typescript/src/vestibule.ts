@@ -101,6 +101,8 @@ export function createVestibule(options: Options): Vestibule {
   const save = (next: Stored): Promise<void> =>
     next.reason === "user_deleted" ? storage.remove() : storage.set(JSON.stringify(next));
 
+  const none = (reason: SignedOutReason): Stored => ({ reason, ...(lastUser ? { user_id: lastUser } : {}) });
+
   /** Stores what `change` makes of a session. What another instance has stored instead stays, and is returned. */
   const replace = (id: string, change: (kept: Kept) => Stored): Promise<Stored | undefined> =>
     queued(async () => {
@@ -170,7 +172,7 @@ export function createVestibule(options: Options): Vestibule {
       const stored = await load();
       if (!unread && stored.session?.id !== left?.id) return left;
       lastUser ??= stored.session?.user.id ?? stored.user_id;
-      await save({ reason, ...(lastUser && { user_id: lastUser }) });
+      await save(none(reason));
       return left ?? stored.session;
     });
   };
@@ -340,6 +342,8 @@ export function createVestibule(options: Options): Vestibule {
         last();
       } catch (error) {
         void tell(next, "local");
+        // It may be stored already.
+        await replace(next.id, () => (session ? { session } : none("signed_out"))).catch(() => {});
         throw error;
       }
       const left = session;
@@ -360,7 +364,7 @@ export function createVestibule(options: Options): Vestibule {
       const finish = async (left = known) => {
         if (!left) return;
         // Another process may have stored the answer to a refresh meanwhile.
-        const again = locked(() => replace(left.id, ({ user }) => ({ reason: "signed_out", user_id: user.id })));
+        const again = locked(() => replace(left.id, () => none("signed_out")));
         await Promise.all([again, tell(left, scope)]);
       };
       await (known ? Promise.all([forgotten, finish()]) : forgotten.then(finish));
