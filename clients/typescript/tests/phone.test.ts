@@ -484,6 +484,24 @@ test("a sign-out wins over the answer to a refresh that is being stored at that 
   assert.equal(await stored(mine), undefined);
 });
 
+for (const before of ["nobody", "somebody"]) {
+  test(`a sign-in that fails while it is being stored leaves ${before} signed in, as before`, async () => {
+    const gate = gated(memoryStorage());
+    const mine = phone({ storage: gate.storage, lock: (_, work) => work() });
+    const user = before === "somebody" ? await signIn(mine) : undefined;
+    gate.close();
+    const signingIn = refused(signIn(mine), "superseded");
+    await gate.arrived;
+    // Another attempt, which is refused, or a sign-out.
+    const next = user ? refused(mine.client.signIn("idp", "none"), "invalid_request") : mine.client.signOut();
+    gate.open();
+    await Promise.all([signingIn, next]);
+    assert.equal((await stored(mine))?.user.id, user);
+    assert.equal(state(mine).status, user ? "signed_in" : "signed_out");
+    if (user) assert.equal(await whoAmI(mine), user);
+  });
+}
+
 test("the end of the session before does not disturb a sign-in that is under way", async () => {
   const mine = phone();
   const email = somebody();
