@@ -25,8 +25,18 @@ const START: [(&str, &[&str]); 9] = [
     ("opentelemetry_otlp::ExporterBuildError", &[]),
 ];
 /// What a path of the repository begins with.
-const FOLDERS: [&str; 10] =
-    ["src/", "tests/", "docs/", "migrations/", "templates/", "static/", "benches/", "deploy/", "clients/", ".ci/"];
+const FOLDERS: [&str; 10] = [
+    "src/",
+    "tests/",
+    "docs/",
+    "migrations/",
+    "templates/",
+    "static/",
+    "benches/",
+    "deploy/",
+    "clients/",
+    ".ci/",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -65,7 +65,7 @@ struct Now {
 
 impl Now {
     fn new(stats: &CallStats, enabled: bool) -> Self {
-        let state = match stats.breaker {
+        let health = match stats.breaker {
             _ if !enabled => "off",
             Breaker::Closed => "healthy",
             Breaker::Open | Breaker::HalfOpen => "failing",
@@ -84,7 +84,7 @@ impl Now {
             }
             (None, _) => None,
         };
-        Self { state, latency }
+        Self { state: health, latency }
     }
 }
 
