@@ -4,6 +4,7 @@ use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strum::VariantNames;
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
@@ -14,7 +15,6 @@ use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::{Access, Role};
-use crate::web::http::rfc3339::rfc3339;
 
 const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";
 
@@ -91,7 +91,7 @@ pub(super) fn run(command: Command) -> Result {
                     let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
                     let (access, identity) = (member.access, identity.unwrap_or_default());
                     let export = if access.exports() { "export" } else { "" };
-                    let end = access.ends_at.map(rfc3339).unwrap_or_default();
+                    let end = access.ends_at.and_then(|end| end.format(&Rfc3339).ok()).unwrap_or_default();
                     println!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);
                 }
             }

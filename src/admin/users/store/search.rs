@@ -106,8 +106,8 @@ pub async fn search(
         let start = start.filter(|position| position.0 == way);
         if found.len() < wanted && text.serves(way, start) {
             let mut query = text.statement(pool, way, filters, start, wanted - found.len()).await?;
-            let query = query.build_query_as::<Row>().persistent(false);
-            let rows = query.fetch_all(&mut *unprepared(pool).await?).await?;
+            let query = query.build_query_as::<Row>();
+            let rows = query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?;
             found.extend(rows.into_iter().map(|row| (way, row)));
         }
     }
