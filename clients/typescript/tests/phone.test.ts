@@ -415,6 +415,23 @@ test("an instance on one storage follows another that signs out, and one that si
   assert.equal(await whoAmI(fourth), grace);
 });
 
+test("a refresh that ends after another instance has signed out is thrown away", async () => {
+  const [storage, lock]: [TokenStorage, Lock] = [memoryStorage(), (_, work) => work()];
+  const one = phone({ storage, lock });
+  await signIn(one);
+  const other = phone({ storage, lock });
+  await whoAmI(other);
+  quarterOfAnHour(one);
+  const answer = network.hold(REFRESH);
+  const late = refused(one.client.accessToken(), "signed_out");
+  await answer.answered;
+  await other.client.signOut();
+  answer.release();
+  await late;
+  assert.deepEqual(state(one), { status: "signed_out", reason: "signed_out" });
+  assert.equal(await stored(one), undefined);
+});
+
 /** A storage whose next write waits at a gate, once it is closed. */
 function gated(storage: TokenStorage): { storage: TokenStorage; close(): void; arrived: Promise<void>; open(): void } {
   let [closed, arrive, open] = [false, () => {}, () => {}];
