@@ -1,0 +1,169 @@
+// The guides' code, as it stands there: a test compares it.
+
+package guides
+
+import guides.GoogleIdTokenCredential.Companion.TYPE_GOOGLE_ID_TOKEN_CREDENTIAL
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import vestibule.AuthState
+import vestibule.Device
+import vestibule.ErrorName.*
+import vestibule.Lock
+import vestibule.Reauthentication
+import vestibule.TokenStorage
+import vestibule.Vestibule
+import vestibule.VestibuleException
+import java.io.File
+import java.io.FileNotFoundException
+import java.io.FileOutputStream
+import java.io.RandomAccessFile
+import java.security.GeneralSecurityException
+import java.security.KeyStore
+import java.security.SecureRandom
+import javax.crypto.Cipher
+import javax.crypto.KeyGenerator
+import javax.crypto.SecretKey
+import javax.crypto.spec.GCMParameterSpec
+
+class App : Application() {
+    /** One client for the whole app. */
+    val vestibule by lazy { Vestibule("https://id.example.com", KeystoreStorage(this)) }
+}
+
+/** A file that no backup has, encrypted with a key that does not leave the device. */
+class KeystoreStorage(context: Context) : TokenStorage {
+    private val file = File(context.noBackupFilesDir, "vestibule")
+
+    private fun key(): SecretKey {
+        val keys = KeyStore.getInstance("AndroidKeyStore").apply { load(null) }
+        (keys.getKey("vestibule", null) as SecretKey?)?.let { return it }
+        val purposes = KeyProperties.PURPOSE_ENCRYPT or KeyProperties.PURPOSE_DECRYPT
+        val spec = KeyGenParameterSpec.Builder("vestibule", purposes)
+            .setBlockModes(KeyProperties.BLOCK_MODE_GCM)
+            .setEncryptionPaddings(KeyProperties.ENCRYPTION_PADDING_NONE)
+            .build()
+        return KeyGenerator.getInstance("AES", "AndroidKeyStore").apply { init(spec) }.generateKey()
+    }
+
+    private fun cipher() = Cipher.getInstance("AES/GCM/NoPadding")
+
+    override suspend fun get(): String? = try {
+        val bytes = file.readBytes()
+        val cipher = cipher().apply { init(Cipher.DECRYPT_MODE, key(), GCMParameterSpec(128, bytes, 0, 12)) }
+        cipher.doFinal(bytes, 12, bytes.size - 12).decodeToString()
+    } catch (_: FileNotFoundException) {
+        null
+    } catch (_: GeneralSecurityException) {
+        null                                              // the key is gone: sign in again
+    }
+
+    override suspend fun set(text: String) {
+        val cipher = cipher().apply { init(Cipher.ENCRYPT_MODE, key()) }
+        val next = File("$file.next")
+        FileOutputStream(next).use {
+            it.write(cipher.iv + cipher.doFinal(text.encodeToByteArray()))
+            it.fd.sync()
+        }
+        check(next.renameTo(file))
+    }
+
+    override suspend fun remove() {
+        file.delete()
+    }
+}
+
+suspend fun follow(vestibule: Vestibule) = vestibule.state.collect { state ->
+    when (state) {
+        is AuthState.Restoring -> show("splash")
+        is AuthState.SignedOut -> show("sign-in", state.reason)
+        is AuthState.SignedIn -> {
+            // Somebody else had this phone, or staff merged two accounts of one person.
+            state.userChanged?.let { forgetData(it.from) }
+            show("home")
+        }
+    }
+}
+
+suspend fun signIn(activity: Activity, vestibule: Vestibule) {
+    val nonce = newNonce()
+    vestibule.signIn("idp", idToken(activity, nonce), nonce, device = Device(platform = "android"))
+}
+
+suspend fun idToken(activity: Activity, nonce: String): String {
+    suspend fun ask(onlyKnown: Boolean) = CredentialManager.create(activity).getCredential(
+        activity,
+        GetCredentialRequest.Builder().addCredentialOption(
+            GetGoogleIdOption.Builder()
+                .setServerClientId(WEB_CLIENT_ID)             // never the Android one
+                .setFilterByAuthorizedAccounts(onlyKnown)
+                .setNonce(nonce)
+                .build(),
+        ).build(),
+    )
+    // First those who used the app before, then every account on the device.
+    val credential = try { ask(true) } catch (e: NoCredentialException) { ask(false) }.credential
+    check(credential is CustomCredential && credential.type == TYPE_GOOGLE_ID_TOKEN_CREDENTIAL)
+    return GoogleIdTokenCredential.createFrom(credential.data).idToken
+}
+
+fun newNonce(): String =
+    ByteArray(32).also { SecureRandom().nextBytes(it) }.joinToString("") { "%02x".format(it) }
+
+/** Returns what to show, or nothing. */
+fun sentence(thrown: VestibuleException): String? = when (thrown.error) {
+    SIGNED_OUT,                                // the state says why
+    SUPERSEDED -> null                         // the person signed out, or in as somebody else, meanwhile
+    NETWORK, TIMEOUT, SERVICE_UNAVAILABLE, RATE_LIMITED ->
+        thrown.retryAfter?.let { "Please try again in $it seconds." } ?: "Please try again."
+    PROVIDER_UNAVAILABLE -> "This way to sign in does not answer at the moment. Try another one."
+    USER_DISABLED -> "This account is disabled. Please write to support."
+    USER_NOT_FOUND -> "There is no account yet. Sign up?"          // only with `create = false`
+    LINK_REQUIRED -> "There is an account with this address. Sign in as you did before."
+    IDENTITY_CONFLICT -> "This address belongs to another account. Please write to support."
+    IDENTITY_ALREADY_LINKED -> "This belongs to another account here. Nothing has changed."
+    LAST_IDENTITY -> "Add another way to sign in first."
+    EMAIL_NOT_VERIFIED -> "Please confirm your address with your provider first."
+    EMAIL_MISSING -> "We need your address."
+    DOMAIN_NOT_ALLOWED -> "Please use the account of your organisation."
+    else -> "Something went wrong (${thrown.requestId ?: thrown.error.wire})."
+}
+
+fun api(vestibule: Vestibule): OkHttpClient = OkHttpClient.Builder().addInterceptor(vestibule.interceptor).build()
+
+suspend fun account(vestibule: Vestibule) {
+    val me = vestibule.me()
+    val linked = vestibule.link("apple", freshIdToken())
+    vestibule.unlink(linked.id)
+    for (session in vestibule.sessions()) if (!session.current) vestibule.endSession(session.id)
+    vestibule.signOut()                               // this device
+    vestibule.signOut(Vestibule.Scope.OTHERS)         // all others
+    println(me.identities.size)
+}
+
+suspend fun deleteAccount(activity: Activity, vestibule: Vestibule) = try {
+    vestibule.deleteAccount()
+} catch (e: VestibuleException) {
+    if (e.error != REAUTHENTICATION_REQUIRED) throw e
+    val nonce = newNonce()
+    vestibule.deleteAccount(Reauthentication("idp", idToken(activity, nonce), nonce))
+}
+
+suspend fun begin(storage: TokenStorage) {
+    val vestibule = Vestibule("https://id.example.com", storage)
+    vestibule.onAuthStateChange { state ->
+        when (state) {
+            is AuthState.Restoring -> show("splash")
+            is AuthState.SignedIn -> show("home")
+            is AuthState.SignedOut -> show("sign-in", state.reason)
+        }
+    }
+    vestibule.signIn("google", freshIdToken())
+    val http = OkHttpClient.Builder().addInterceptor(vestibule.interceptor).build()
+    http.newCall(Request.Builder().url("https://api.example.com/orders").build()).execute()
+}
+
+class FileLock(private val file: File) : Lock {
+    override suspend fun hold(name: String, work: suspend () -> Unit) {
+        RandomAccessFile(file, "rw").channel.use { channel -> channel.lock().use { work() } }
+    }
+}
