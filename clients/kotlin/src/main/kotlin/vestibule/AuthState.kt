@@ -49,8 +49,8 @@ public sealed interface AuthState {
      * Somebody is signed in.
      *
      * @property user The user, as the service described them last.
-     * @property offline True if the last attempt to refresh brought no answer. The session goes on; the next request tries
-     *   again.
+     * @property offline True if the last attempt to refresh brought no answer. The session goes on; the next request
+     *   tries again.
      * @property userChanged The user whom this storage belonged to before this sign-in, if another.
      */
     public data class SignedIn(

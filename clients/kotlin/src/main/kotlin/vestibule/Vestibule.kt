@@ -20,7 +20,6 @@ import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
 import kotlinx.coroutines.withTimeoutOrNull
-import kotlinx.serialization.SerializationException
 import okhttp3.Call
 import okhttp3.Callback
 import okhttp3.Dispatcher
@@ -93,12 +92,12 @@ public class Vestibule(
     @Volatile
     private var generation = 0
 
+    /** The state now, and those that follow. */
+    public val state: StateFlow<AuthState> = current.asStateFlow()
+
     init {
         scope.launch { runCatching { restore() } }
     }
-
-    /** The state now, and those that follow. */
-    public val state: StateFlow<AuthState> = current.asStateFlow()
 
     /**
      * Calls [listener] with the state, and with each that follows, until the returned object is closed. A listener that
@@ -150,7 +149,7 @@ public class Vestibule(
         enter(next)
         access = Access(credential.accessToken, Period(since, credential.expiresIn - MARGIN))
         if (left != null) scope.launch { tell(left) }
-        answer
+        answer.copy(identity = answer.identity.copy(current = true))
     }
 
     /** The sessions that a sign-out ends. */
@@ -449,7 +448,7 @@ public class Vestibule(
     /** Reads JSON. One that is cut off is a lost answer, and fails like one. */
     private fun <T> read(decode: () -> T): T = try {
         decode()
-    } catch (e: SerializationException) {
+    } catch (e: IllegalArgumentException) {
         throw lost(e)
     }
 

@@ -72,14 +72,16 @@ class KeystoreStorage(context: Context) : TokenStorage {
     }
 }
 
-suspend fun follow(vestibule: Vestibule) = vestibule.state.collect { state ->
-    when (state) {
-        is AuthState.Restoring -> show("splash")
-        is AuthState.SignedOut -> show("sign-in", state.reason)
-        is AuthState.SignedIn -> {
-            // Somebody else had this phone, or staff merged two accounts of one person.
-            state.userChanged?.let { forgetData(it.from) }
-            show("home")
+suspend fun follow(vestibule: Vestibule) {
+    vestibule.state.collect { state ->
+        when (state) {
+            is AuthState.Restoring -> show("splash")
+            is AuthState.SignedOut -> show("sign-in", state.reason)
+            is AuthState.SignedIn -> {
+                // Somebody else had this phone, or staff merged two accounts of one person.
+                state.userChanged?.let { forgetData(it.from) }
+                show("home")
+            }
         }
     }
 }

@@ -72,7 +72,7 @@ class GetGoogleIdOption {
 
 class GoogleIdTokenCredential(val idToken: String) {
     companion object {
-        const val TYPE_GOOGLE_ID_TOKEN_CREDENTIAL = "com.google.android.libraries.identity.googleid.TYPE_GOOGLE_ID_TOKEN_CREDENTIAL"
+        const val TYPE_GOOGLE_ID_TOKEN_CREDENTIAL = "TYPE_GOOGLE_ID_TOKEN_CREDENTIAL"
         fun createFrom(data: Map<String, Any>): GoogleIdTokenCredential = TODO("$data")
     }
 }

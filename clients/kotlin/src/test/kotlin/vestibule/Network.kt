@@ -87,7 +87,8 @@ class Network(@Volatile var target: String = "") : Closeable {
         val answer = Socket("127.0.0.1", URI(target).port).use { onward ->
             val kept = headers.filter { !it.startsWith("Connection:", true) && !it.startsWith("Host:", true) }
             val head = listOf(request, "Host: ${URI(target).authority}", "Connection: close") + kept
-            onward.getOutputStream().write(head.joinToString("") { "$it\r\n" }.toByteArray() + "\r\n".toByteArray() + body)
+            val text = (head + "\r\n").joinToString("\r\n")
+            onward.getOutputStream().write(text.toByteArray() + body)
             onward.getInputStream().readAllBytes()
         }
         when (fault) {

@@ -8,12 +8,14 @@ import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
+import okhttp3.Call
+import okhttp3.Callback
 import okhttp3.OkHttpClient
 import okhttp3.Request
+import okhttp3.RequestBody
 import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
-import okhttp3.Callback
-import okhttp3.Call
+import okio.BufferedSink
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
 import org.junit.jupiter.api.Assertions.assertNotEquals
@@ -57,7 +59,7 @@ class PhoneTest {
 
     @ParameterizedTest
     @ValueSource(strings = ["at once", "an hour later"])
-    fun `an app that is killed between a refresh and storing its answer is signed in when it starts`(later: String) = trying {
+    fun `an app that is killed before it stores a refresh is signed in when it starts`(later: String) = trying {
         val (file, user) = ended()
         val before = File(file).readText()
         val held = network.hold(REFRESH)
@@ -86,11 +88,12 @@ class PhoneTest {
 
     @Test
     fun `calls of the app's own OkHttp client share one refresh, however many wait for it`() = trying {
-        val mine = Phone()
+        val shared = OkHttpClient()
+        val mine = Phone(http = shared)
         mine.signIn()
         mine.quarterOfAnHour()
         val before = network.count(REFRESH)
-        val http = OkHttpClient.Builder().addInterceptor(mine.client.interceptor).build()
+        val http = shared.newBuilder().addInterceptor(mine.client.interceptor).build()
         val codes = List(20) { CompletableDeferred<Int>() }
         for (code in codes) {
             http.newCall(mine.me).enqueue(object : Callback {
@@ -109,7 +112,7 @@ class PhoneTest {
 
     @ParameterizedTest
     @ValueSource(booleans = [true, false])
-    fun `two processes that resume on one storage both stay signed in, and with a lock refresh one by one`(lock: Boolean) = trying {
+    fun `two processes on one storage stay signed in, and with a lock refresh one by one`(lock: Boolean) = trying {
         val (file) = ended()
         val before = network.passed.size
         val args = if (lock) arrayOf(file, "$file.lock") else arrayOf(file)
@@ -163,7 +166,7 @@ class PhoneTest {
     }
 
     @Test
-    fun `after thirty days offline the person is told that the session has expired, and the phone says whose it was`() = trying {
+    fun `after thirty days offline the session has expired, and the phone says whose it was`() = trying {
         val before = Phone()
         val email = somebody()
         val user = before.signIn(email)
@@ -219,7 +222,7 @@ class PhoneTest {
 
     @ParameterizedTest
     @ValueSource(strings = ["open", "closed"])
-    fun `a user who is merged signs in again as the other one, and the state says that the user has changed`(app: String) = trying {
+    fun `a user who is merged signs in as the other one, and the state says so`(app: String) = trying {
         val before = Phone()
         val email = somebody()
         val from = before.signIn(email)
@@ -386,7 +389,7 @@ class PhoneTest {
     }
 
     @Test
-    fun `another user who signs in while the one before still is, takes over, and the session before is ended`() = trying {
+    fun `another user who signs in over the one before takes over, and the session before is ended`() = trying {
         val mine = Phone()
         mine.signIn()
         val hers = mine.client.accessToken()
@@ -428,24 +431,47 @@ class PhoneTest {
 
     @ParameterizedTest
     @ValueSource(strings = ["a sign-out", "another user's sign-in"])
-    fun `a sign-out or sign-in wins over the answer to a refresh that another process is storing at that moment`(wins: String) = trying {
+    fun `it wins over a refresh whose answer another process is storing at that moment`(wins: String) = trying {
         val mutex = Mutex()
-        val lock = Lock { _, work -> mutex.withLock { work() } }
-        val mine = Phone(lock = lock)
+        val asked = AtomicInteger()
+        val lock = Lock { _, work ->
+            asked.incrementAndGet()
+            mutex.withLock { work() }
+        }
+        val memory = MemoryStorage()
+        val mine = Phone(memory, lock)
         mine.signIn()
-        val storage = TroubledStorage(mine.storage)
-        val gate = Gate(held = false).also { storage.gate = it }
+        val storage = TroubledStorage(memory)
+        val gate = Gate().also(storage.writing::set)
         val other = Phone(storage, lock)
         val refreshed = async { other.client.accessToken() }
         gate.arrived.await()
-        val before = network.count("/api/v1/auth/")
+        val before = memory.get()
         val done = async { if (wins == "a sign-out") null.also { mine.client.signOut() } else mine.signIn() }
-        until("the service has answered") { network.count("/api/v1/auth/") > before }
-        gate.writing.complete(Unit)
+        until("it asks for the lock, or has written already") { asked.get() > 2 || memory.get() != before }
+        gate.open.complete(Unit)
         refreshed.await()
         val grace = done.await()
         assertEquals(grace, mine.stored()?.user?.id)
         assertEquals(grace != null, mine.state is AuthState.SignedIn)
+    }
+
+    @Test
+    fun `a sign-out wins over the answer to a refresh that is being stored at that moment`() = trying {
+        val storage = TroubledStorage()
+        val mine = Phone(storage)
+        mine.signIn()
+        mine.quarterOfAnHour()
+        val gate = Gate().also(storage.writing::set)
+        val token = async { refused(ErrorName.SUPERSEDED) { mine.client.accessToken() } }
+        gate.arrived.await()
+        val before = network.count(LOGOUT)
+        val out = async { mine.client.signOut() }
+        until("the service is told") { network.count(LOGOUT) > before }
+        assertEquals(signedOut(SignedOutReason.SIGNED_OUT), mine.state)
+        gate.open.complete(Unit)
+        awaitAll(token, out)
+        assertNull(mine.stored())
     }
 
     @Test
@@ -492,12 +518,11 @@ class PhoneTest {
         before.signIn()
         val token = before.client.accessToken()
         val storage = TroubledStorage(before.storage)
-        val gate = Gate(held = true).also { storage.gate = it }
-        gate.writing.complete(Unit)
+        val gate = Gate().also(storage.reading::set)
         val mine = Phone(storage)
         val out = async { mine.client.signOut() }
         mine.client.state.first { it == signedOut(SignedOutReason.SIGNED_OUT) }
-        gate.reading.complete(Unit)
+        gate.open.complete(Unit)
         out.await()
         assertNull(mine.stored())
         assertEquals(signedOut(SignedOutReason.SIGNED_OUT), mine.state)
@@ -586,6 +611,17 @@ class PhoneTest {
         requests.clear()
         assertEquals(401, mine.client.fetch(order).use { it.code }, "the second one is the caller's to read")
         assertEquals(2, requests.size)
+        val stream = object : RequestBody() {
+            override fun contentType() = null
+
+            override fun isOneShot() = true
+
+            override fun writeTo(sink: BufferedSink) {
+                sink.writeUtf8("{}")
+            }
+        }
+        assertEquals(401, mine.client.fetch(order.newBuilder().post(stream).build()).use { it.code })
+        assertEquals(3, requests.size, "a stream is not sent twice")
         assertTrue(mine.state is AuthState.SignedIn)
         server.stop(0)
     }

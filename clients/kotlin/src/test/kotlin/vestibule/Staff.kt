@@ -28,7 +28,7 @@ class Staff private constructor(private val url: String) {
     /** Fills in and sends the form on a page whose address ends so. */
     private fun submit(page: String, action: String) {
         val html = plainText(request(page).body())
-        val forms = Regex("""<form[^>]* action="([^"]*)"[^>]*>(.*?)</form>""", RegexOption.DOT_MATCHES_ALL).findAll(html)
+        val forms = Regex("""<form[^>]* action="([^"]*)"[^>]*>((?s:.*?))</form>""").findAll(html)
         val form = forms.find { it.groupValues[1].substringBefore("?").endsWith("/$action") }
         val (_, address, content) = checkNotNull(form) { "$page has a form for $action: $html" }.groupValues
         val fields = Regex("<input[^>]*>").findAll(content).mapNotNull { input ->

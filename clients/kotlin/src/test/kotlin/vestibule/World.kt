@@ -10,9 +10,11 @@ import okhttp3.Request
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.fail
 import java.io.File
+import java.io.IOException
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.AtomicReference
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.minutes
 import kotlin.time.Duration.Companion.seconds
@@ -115,33 +117,32 @@ fun pass(user: String, duration: Duration) {
 /** Whether the service takes an access token. */
 fun works(token: String) = get(service.url + ME, "Authorization", "Bearer $token").statusCode() == 200
 
-/** A storage whose next writing fails, or waits, while it is told to. */
+/** A storage that is full while it is told to be, and whose next use waits at a gate. */
 class TroubledStorage(private val beneath: TokenStorage = MemoryStorage()) : TokenStorage by beneath {
     @Volatile
     var full = false
-
-    @Volatile
-    var gate: Gate? = null
+    val reading = AtomicReference<Gate>()
+    val writing = AtomicReference<Gate>()
 
     override suspend fun get(): String? {
-        gate?.reading?.await()
+        reading.getAndSet(null)?.pass()
         return beneath.get()
     }
 
     override suspend fun set(text: String) {
-        if (full) throw java.io.IOException("no space left")
-        gate?.run {
-            arrived.complete(Unit)
-            writing.await()
-        }
+        if (full) throw IOException("no space left")
+        writing.getAndSet(null)?.pass()
         beneath.set(text)
     }
 }
 
-/** What holds back the uses of a storage. */
-class Gate(held: Boolean) {
+class Gate {
     val arrived = CompletableDeferred<Unit>()
-    val writing = CompletableDeferred<Unit>()
-    val reading = CompletableDeferred<Unit>().apply { if (!held) complete(Unit) }
+    val open = CompletableDeferred<Unit>()
+
+    suspend fun pass() {
+        arrived.complete(Unit)
+        open.await()
+    }
 }
 
