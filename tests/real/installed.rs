@@ -55,6 +55,14 @@ pub fn npm(folder: &str) -> Option<Command> {
     Some(command)
 }
 
+/// Maven without the network, for a folder that was built before.
+pub fn maven(folder: &str) -> Option<Command> {
+    there(project(folder).join("target/test-classes"))?;
+    let mut command = Command::new("timeout");
+    command.arg("600").arg(program("mvn")?).args(["-q", "-B", "-o"]).current_dir(project(folder));
+    Some(command)
+}
+
 /// Python, with the packages.
 pub fn python() -> Option<PathBuf> {
     there(environment().join("bin/python"))

@@ -21,6 +21,7 @@ mod clients;
 mod generated;
 mod installed;
 mod keycloak;
+mod kotlin_client;
 mod oidc_provider;
 mod person;
 mod service;
