@@ -62,7 +62,8 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&root().join("docs"), "md");
-    let others = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "clients/typescript/README.md"];
+    let clients = ["clients/typescript/README.md", "clients/kotlin/README.md"];
+    let others = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].into_iter().chain(clients);
     pages.extend(others.map(|page| root().join(page)));
     pages
 }
