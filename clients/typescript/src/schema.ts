@@ -184,26 +184,27 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A credential. */
+        /** @description An access token and a refresh token. */
         Credential: {
-            /** @description For `Authorization: Bearer …`, here and at every other service. It is a JWT, but apps should not read it. */
+            /** @description The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque. */
             access_token: string;
             /**
              * Format: date-time
-             * @description The same moment by the service's clock. An app whose device may have the wrong time goes by `expires_in`.
+             * @description The time at which the access token expires, by the service's clock. An app uses `expires_in`, since the device's
+             *     clock may be wrong.
              */
             expires_at: string;
             /**
              * Format: int32
-             * @description Seconds from now until the access token expires.
+             * @description The seconds until the access token expires.
              */
             expires_in: number;
             /**
              * Format: int32
-             * @description Seconds from now until the refresh token expires unless it is used.
+             * @description The seconds until the refresh token expires.
              */
             refresh_expires_in: number;
-            /** @description For the next refresh, once. It replaces the one before: keep only this one, out of reach of other apps. */
+            /** @description The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it. */
             refresh_token: string;
             token_type: components["schemas"]["TokenType"];
         };
@@ -222,7 +223,7 @@ export interface components {
             platform?: string | null;
         };
         /**
-         * @description The only grant. The first credential comes from a sign-in.
+         * @description The only supported grant type. The first refresh token comes from a sign-in.
          * @enum {string}
          */
         GrantType: "refresh_token";
@@ -231,20 +232,20 @@ export interface components {
             /** @description The identities, oldest first. */
             identities: components["schemas"]["Identity"][];
         };
-        /** @description An account at an identity provider with which a user signs in. */
+        /** @description An account at an identity provider that is linked to a user. */
         Identity: {
             /**
              * Format: date-time
-             * @description The time at which it was linked.
+             * @description The time at which the identity was linked.
              */
             created_at: string;
             /** @description True for the identity that this session was opened with. Unlinking it ends the session. */
             current: boolean;
-            /** @description The account's latest e-mail address at the provider. */
+            /** @description The account's e-mail address at the last sign-in. */
             email: string | null;
             /**
              * Format: uuid
-             * @description The identity's id, for unlinking it.
+             * @description The identity's id.
              */
             id: string;
             /** @description The provider's name, as in the path of the sign-in. */
@@ -270,7 +271,7 @@ export interface components {
         LinkRequest: {
             /** @description The token as the provider's SDK returned it. */
             id_token: string;
-            /** @description The raw nonce that the SDK was given, if any; at most 512 bytes. */
+            /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
             reauthentication?: components["schemas"]["ReauthenticationRequest"] | null;
         };
@@ -282,9 +283,8 @@ export interface components {
         /**
          * @description The metadata of the authorization server (RFC 8414 §2).
          *
-         *     There is no authorization endpoint, and so no response type. `response_types_supported` is required of servers
-         *     with such an endpoint, but a member without elements must be left out (§3.2). Clients are public: a token is
-         *     their only credential.
+         *     `response_types_supported` is missing, because there is no authorization endpoint and §3.2 forbids empty members.
+         *     Clients are public, so they do not authenticate.
          */
         Metadata: {
             grant_types_supported: string[];
@@ -325,25 +325,25 @@ export interface components {
         Outcome: "created" | "linked" | "signed_in";
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description The check that failed, for developers. It never repeats the request's content. */
+            /** @description The check that failed, for developers. It contains no data from the request. */
             detail: string;
             /**
-             * @description What is wrong, for programs: decide by this, and by `status` for a name that you do not know.
+             * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
             error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
-            /** @description The id of the request in the service's log; the same as `X-Request-Id`. */
+            /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**
              * Format: int32
              * @description The HTTP status.
              */
             status: number;
-            /** @description A short summary, the same for every error of this name. */
+            /** @description A short summary, which is the same for every occurrence of this error. */
             title: string;
             /**
              * Format: uri-reference
-             * @description The URL of a page about this error, relative to the service: its cause and its remedy.
+             * @description The URL of a page with the cause and the remedy of this error, relative to the service's origin.
              */
             type: string;
         };
@@ -370,25 +370,25 @@ export interface components {
             /** @description The providers that are switched on: the default one, then the others by name. */
             providers: components["schemas"]["Provider"][];
         };
-        /** @description The state of the service and of its dependencies: `ok`, or the error. */
+        /** @description The state of the service and of its dependencies: `ok`, or the reason why not. */
         Readiness: {
             database: string;
             keys: string;
             migrations: string;
             service: string;
         };
-        /** @description A fresh token of one of the user's identities, for a session that is not fresh. */
+        /** @description A new token of one of the user's identities, for a session that was opened too long ago. */
         ReauthenticationRequest: {
             /** @description The token that the provider's SDK has just returned. */
             id_token: string;
-            /** @description The raw nonce that the SDK was given, if any; at most 512 bytes. */
+            /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
-            /** @description The name of the identity's provider, as configured: lower case. */
+            /** @description The configured name of the identity provider, in lower case. */
             provider: string;
         };
         /** @description A refresh request. */
         RefreshRequest: {
-            /** @description The refresh token of the latest answer. */
+            /** @description The refresh token of the latest response. */
             refresh_token: string;
         };
         /** @description A request to unlink an identity or to delete the account. */
@@ -397,7 +397,7 @@ export interface components {
         };
         /** @description A token to revoke (RFC 7009 §2.1). */
         RevocationRequest: {
-            /** @description Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1). */
+            /** @description Ignored, because clients are not registered (RFC 6749 §3.2.1). */
             client_id?: string | null;
             /** @description A refresh token or an access token. */
             token: string;
@@ -408,7 +408,7 @@ export interface components {
         Session: {
             /**
              * Format: date-time
-             * @description The time at which it was opened.
+             * @description The time at which the session was opened.
              */
             created_at: string;
             /** @description True for the session of this request. */
@@ -416,31 +416,31 @@ export interface components {
             device: components["schemas"]["Device"];
             /**
              * Format: uuid
-             * @description The session's id, for ending it. It is the access token's `sid`.
+             * @description The session's id, which is the `sid` of its access tokens.
              */
             id: string;
-            /** @description The IPv4 or IPv6 address that it was opened from. */
+            /** @description The IPv4 or IPv6 address that the session was opened from. */
             ip: string | null;
             /**
              * Format: date-time
-             * @description The time of its last refresh.
+             * @description The time of the last refresh.
              */
             last_used_at: string;
-            /** @description The provider that it was opened with. */
+            /** @description The name of the provider that the user signed in with. */
             provider: string;
-            /** @description The `User-Agent` that opened it. */
+            /** @description The `User-Agent` header of the sign-in. */
             user_agent: string | null;
         };
         /** @description A user's sessions. */
         Sessions: {
-            /** @description The sessions, last used first. */
+            /** @description The sessions, most recently used first. */
             sessions: components["schemas"]["Session"][];
         };
         /** @description A sign-in with an identity provider's token. */
         SignInRequest: {
             /**
-             * @description `false` refuses an identity that has never signed in (404 `user_not_found`) instead of creating a user, or
-             *     linking it to one by e-mail address. The default is `true`.
+             * @description `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
+             *     identity to one by e-mail address. The default is `true`.
              */
             create?: boolean | null;
             device?: components["schemas"]["DeviceRequest"] | null;
@@ -454,10 +454,10 @@ export interface components {
         };
         /** @description A sign-out by refresh token. */
         SignOutRequest: {
-            /** @description The refresh token of the latest answer. An unknown or used one is no error: there is nothing left to end. */
+            /** @description The refresh token of the latest response. An unknown or used token is not an error. */
             refresh_token?: string | null;
         };
-        /** @description A credential, with its user and identity. */
+        /** @description An access token and a refresh token, with the user and the identity. */
         SignedIn: components["schemas"]["Credential"] & {
             identity: components["schemas"]["SignedInIdentity"];
             outcome: components["schemas"]["Outcome"];
@@ -469,7 +469,7 @@ export interface components {
             email: string | null;
             /**
              * Format: uuid
-             * @description The identity's id, for unlinking it.
+             * @description The identity's id.
              */
             id: string;
             /** @description The provider's name, as in the path. */
@@ -477,30 +477,30 @@ export interface components {
             /** @description The token's `sub`. */
             subject: string;
         };
-        /** @description A credential for a standard client (RFC 6749 §5.1). */
+        /** @description An access token and a refresh token for a standard client (RFC 6749 §5.1). */
         TokenGrant: {
-            /** @description For `Authorization: Bearer …`, here and at every other service. */
+            /** @description The access token for `Authorization: Bearer …`. */
             access_token: string;
             /**
              * Format: int32
-             * @description Seconds from now until the access token expires.
+             * @description The seconds until the access token expires.
              */
             expires_in: number;
             /**
              * Format: int32
-             * @description Seconds from now until the refresh token expires unless it is used.
+             * @description The seconds until the refresh token expires.
              */
             refresh_expires_in: number;
-            /** @description For the next refresh, once. */
+            /** @description The refresh token, which can be used once and replaces the previous one. */
             refresh_token: string;
             token_type: components["schemas"]["TokenType"];
         };
         /** @description A refresh request (RFC 6749 §6). */
         TokenRequest: {
-            /** @description Any name for the client. It is ignored, since clients are not registered (RFC 6749 §3.2.1). */
+            /** @description Ignored, because clients are not registered (RFC 6749 §3.2.1). */
             client_id?: string | null;
             grant_type: components["schemas"]["GrantType"];
-            /** @description The refresh token of the latest answer. */
+            /** @description The refresh token of the latest response. */
             refresh_token: string;
         };
         /**
@@ -515,14 +515,14 @@ export interface components {
              * @description The time of the first sign-in.
              */
             created_at: string;
-            /** @description The e-mail address in lower case, unique among users; `null` if no provider gave one. */
+            /** @description The e-mail address in lower case, unique among users; `null` if there is none. */
             email: string | null;
-            /** @description True if a provider has verified that the address is the user's. */
+            /** @description True if a provider has verified the e-mail address. */
             email_verified: boolean;
             /**
              * Format: uuid
-             * @description The user's id, never reused: the only data about a user that other services should store. An access token's
-             *     `sub`.
+             * @description The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
+             *     id.
              */
             id: string;
             /** @description The user's name at the provider. */
@@ -542,14 +542,14 @@ export interface operations {
     logout: {
         parameters: {
             query?: {
-                /** @description `local` ends this session, `others` all of the user's but this, `global` all. */
+                /** @description `local` ends the current session, `others` all other sessions of the user, `global` all sessions of the user. */
                 scope?: "local" | "others" | "global";
             };
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** @description Needed only without a valid access token. */
+        /** @description Required only without a valid access token. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["SignOutRequest"];
@@ -570,14 +570,14 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Name of the identity provider, as configured: lower case.
+                 * @description The configured name of the identity provider, in lower case.
                  * @example google
                  */
                 provider: string;
             };
             cookie?: never;
         };
-        /** @description The token, fetched just now. */
+        /** @description The `id_token` that the provider's SDK has just returned. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SignInRequest"];
@@ -717,7 +717,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Needed only without a fresh session. */
+        /** @description Required only if the session was opened more than ten minutes ago. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["RemovalRequest"];
@@ -764,7 +764,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description The identity's token, fetched just now. */
+        /** @description The `id_token` that the provider's SDK has just returned. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["LinkRequest"];
@@ -799,7 +799,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description Needed only without a fresh session. */
+        /** @description Required only if the session was opened more than ten minutes ago. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["RemovalRequest"];
