@@ -6,14 +6,17 @@
 CREATE FUNCTION folded(written text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 200 AS $$
 BEGIN
     IF octet_length(written) > char_length(written) THEN
-        written := translate(
-            regexp_replace(normalize(written, NFKD) COLLATE "C", '[\u0300-\u036f]+', '', 'g'),
-            'ØøŁłĐđÐðĦħŦŧıƏƐƆŊŒÞΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЄІҐЂЈЉЊЋЏЅӘҒҚҢӨҰҮҺ'
-            'ԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ’ʼ',
-            'oollddddhhttiəɛɔŋœþαβγδεζηθικλμνξοπρστυφχψωσабвгдежзийклмнопрстуфхцчшщъыьэюяєіґђјљњћџѕәғқңөұүһ'
-            'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ''''');
-        written := replace(replace(replace(replace(replace(
-            written, 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe');
+        written := regexp_replace(normalize(written, NFKD) COLLATE "C", '[\u0300-\u036f]+', '', 'g');
+        IF octet_length(written) > char_length(written) THEN
+            written := translate(
+                written,
+                'ØøŁłĐđÐðĦħŦŧıƏƐƆŊŒÞΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯЄІҐЂЈЉЊЋЏЅӘҒҚҢӨҰҮҺ'
+                'ԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ’ʼ',
+                'oollddddhhttiəɛɔŋœþαβγδεζηθικλμνξοπρστυφχψωσабвгдежзийклмнопрстуфхцчшщъыьэюяєіґђјљњћџѕәғқңөұүһ'
+                'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ''''');
+            written := replace(replace(replace(replace(replace(
+                written, 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe');
+        END IF;
     END IF;
     RETURN left(btrim(regexp_replace(lower(written COLLATE "C"), '\s+', ' ', 'g')), 200);
 END $$;

@@ -9,6 +9,6 @@ BEGIN
     WHERE e.extname = 'pg_trgm';
     IF operators IS NOT NULL THEN
         EXECUTE 'CREATE INDEX users_email_trigrams_idx ON users USING gin (email ' || operators || ')';
-        EXECUTE 'CREATE INDEX users_name_trigrams_idx ON users USING gin (folded(name) ' || operators || ')';
+        EXECUTE 'CREATE INDEX users_name_trigrams_idx ON users USING gin (folded_name ' || operators || ')';
     END IF;
 END $$;

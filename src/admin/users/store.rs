@@ -14,7 +14,6 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
-use self::filter::Conditions;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
@@ -88,7 +87,7 @@ impl Sort {
             Self::Newest | Self::Oldest => None,
             Self::LastSeen => Some("u.last_seen_on"),
             Self::Email => Some("u.email"),
-            Self::Name => Some(search::NAME),
+            Self::Name => Some("u.folded_name"),
         }
     }
 
@@ -227,25 +226,19 @@ impl Reading<'_> {
         sql.push(COLUMNS).push(", ").push(key.unwrap_or("NULL")).push("::text AS key FROM ");
         let id = match self.way {
             Way::Users => {
-                sql.push("users u");
-                self.push_filters(&mut Conditions::of(&mut sql));
+                sql.push("users u WHERE true");
+                self.push_filters(&mut sql);
                 "u.id"
             }
             Way::Provider => {
-                sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i");
-                let mut when = Conditions::of(&mut sql);
-                when.and().push("i.provider = ").push_bind(self.filters.provider.clone());
-                self.push_ids(&mut when, "i.user_id");
-                self.push_each(&mut sql, "i.user_id");
-                "few.id"
+                sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
+                sql.push_bind(self.filters.provider.clone());
+                self.push_each(&mut sql, "i.user_id")
             }
             Way::Seen => {
-                sql.push("(SELECT s.id FROM users s");
-                let mut when = Conditions::of(&mut sql);
-                self.filters.push_last_seen(&mut when, "s.last_seen_on");
-                self.push_ids(&mut when, "s.id");
-                self.push_each(&mut sql, "s.id");
-                "few.id"
+                sql.push("(SELECT s.id FROM users s WHERE true");
+                self.filters.push_last_seen(&mut sql, "s.last_seen_on");
+                self.push_each(&mut sql, "s.id")
             }
         };
         sql.push(" ORDER BY ");
@@ -257,60 +250,50 @@ impl Reading<'_> {
         sql
     }
 
-    /// Appends a lookup of each of a few ids. `OFFSET 0` keeps the planner from reading all users in order instead.
-    fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
+    /// Appends a lookup of each of a few ids, and returns the column that they are ordered by. `OFFSET 0` keeps the
+    /// planner from reading all users in order instead.
+    fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) -> &'static str {
+        self.push_ids(sql, id);
         sql.push(" ORDER BY ").push(id).push(self.direction());
-        sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u");
-        let mut when = Conditions::of(sql);
-        when.and().push("u.id = few.id");
-        self.push_filters(&mut when);
+        sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = few.id");
+        self.push_filters(sql);
         sql.push(" OFFSET 0) AS u");
+        "few.id"
     }
 
-    fn push_filters(&self, when: &mut Conditions<'_>) {
-        if let (Some(provider), true) = (&self.filters.provider, self.way != Way::Provider) {
-            let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
-            when.and().push(exists).push_bind(provider.clone());
-            // The planner does not infer a condition on one id from that on the other.
-            self.push_ids(when, "i.user_id");
-            when.close();
+    fn push_filters(&self, sql: &mut QueryBuilder<Postgres>) {
+        if self.way != Way::Provider {
+            self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
         }
-        self.filters.push_beside_provider(when);
-        self.push_part(when);
-        self.push_after(when, "u.id");
+        self.filters.push_beside_provider(sql);
+        match (self.part, self.sort.key()) {
+            (Part::Present, Some(key)) => sql.push(" AND ").push(key).push(" IS NOT NULL"),
+            (Part::Absent, Some(key)) => sql.push(" AND ").push(key).push(" IS NULL"),
+            _ => sql,
+        };
+        self.push_after(sql, "u.id");
     }
 
     /// Appends the conditions on the id alone.
-    fn push_ids(&self, when: &mut Conditions<'_>, id: &'static str) {
-        self.filters.push_created(when, id);
+    fn push_ids(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
+        self.filters.push_created(sql, id);
         if self.part == Part::All {
-            self.push_after(when, id);
+            self.push_after(sql, id);
         }
     }
 
-    fn push_part(&self, when: &mut Conditions<'_>) {
-        match (self.part, self.sort.key()) {
-            (Part::Present, Some(key)) => when.and().push(key).push(" IS NOT NULL"),
-            (Part::Absent, Some(key)) => when.and().push(key).push(" IS NULL"),
-            _ => return,
-        };
-    }
-
     /// Appends the condition for rows after the cursor.
-    fn push_after(&self, when: &mut Conditions<'_>, id: &'static str) {
+    fn push_after(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         let Some(cursor) = self.start else { return };
         let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
         match (self.part, self.sort.key()) {
             (Part::Present, Some(key)) => {
-                let sql =
-                    when.and().push("(").push(key).push(", ").push(id).push(")").push(compare).push("(");
+                sql.push(" AND (").push(key).push(", ").push(id).push(")").push(compare).push("(");
                 cursor.push_key(sql);
-                sql.push(", ").push_bind(cursor.id()).push(")");
+                sql.push(", ").push_bind(cursor.id()).push(")")
             }
-            _ => {
-                when.and().push(id).push(compare).push_bind(cursor.id());
-            }
-        }
+            _ => sql.push(" AND ").push(id).push(compare).push_bind(cursor.id()),
+        };
     }
 
     const fn direction(&self) -> &'static str {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 
-use super::filter::{Conditions, Filters};
+use super::filter::Filters;
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
 
@@ -13,8 +13,8 @@ use crate::store::unprepared::unprepared;
 /// # Errors
 /// See [`Error`].
 pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
-    let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u");
-    filters.push(&mut Conditions::of(&mut sql));
+    let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
+    filters.push(&mut sql);
     expected(pool, sql).await
 }
 

@@ -6,36 +6,6 @@ use time::{Date, OffsetDateTime};
 
 use crate::store::partitions::first_id;
 
-/// The conditions of a `WHERE` clause, joined by `AND`.
-pub(super) struct Conditions<'a> {
-    sql: &'a mut QueryBuilder<Postgres>,
-    none_yet: bool,
-}
-
-impl<'a> Conditions<'a> {
-    /// Begins the conditions after a `FROM` clause.
-    pub(super) const fn of(sql: &'a mut QueryBuilder<Postgres>) -> Self {
-        Self { sql, none_yet: true }
-    }
-
-    /// Closes a subquery.
-    pub(super) fn close(&mut self) {
-        self.sql.push(")");
-    }
-
-    /// Closes a condition in parentheses, and requires that it is not met.
-    pub(super) fn close_denied(&mut self) {
-        self.sql.push(") IS NOT TRUE");
-    }
-
-    /// Begins a condition, and returns the query to append it to.
-    pub(super) fn and(&mut self) -> &mut QueryBuilder<Postgres> {
-        self.sql.push(if self.none_yet { " WHERE " } else { " AND " });
-        self.none_yet = false;
-        self.sql
-    }
-}
-
 /// The state of a user, by its name in URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -110,41 +80,50 @@ impl Filters {
             || self.last_seen != Days::default()
     }
 
-    pub(super) fn push(&self, when: &mut Conditions<'_>) {
+    /// Appends the conditions on a user `u`, each after an `AND`.
+    pub(super) fn push(&self, sql: &mut QueryBuilder<Postgres>) {
+        self.push_provider(sql, |sql| self.push_created(sql, "i.user_id"));
+        self.push_beside_provider(sql);
+    }
+
+    /// Appends the condition on the provider. `push_ids` appends to it those on the column `i.user_id`, since the planner
+    /// does not infer a condition on one id from that on the other.
+    pub(super) fn push_provider(
+        &self,
+        sql: &mut QueryBuilder<Postgres>,
+        push_ids: impl FnOnce(&mut QueryBuilder<Postgres>),
+    ) {
         if let Some(provider) = &self.provider {
-            let exists = "EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ";
-            when.and().push(exists).push_bind(provider.clone());
-            // The planner does not infer a condition on one id from that on the other.
-            self.push_created(when, "i.user_id");
-            when.close();
+            sql.push(" AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ");
+            push_ids(sql.push_bind(provider.clone()));
+            sql.push(")");
         }
-        self.push_beside_provider(when);
     }
 
-    pub(super) fn push_beside_provider(&self, when: &mut Conditions<'_>) {
+    pub(super) fn push_beside_provider(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(status) = self.status {
-            when.and().push(status.condition());
+            sql.push(" AND ").push(status.condition());
         }
-        self.push_created(when, "u.id");
-        self.push_last_seen(when, "u.last_seen_on");
+        self.push_created(sql, "u.id");
+        self.push_last_seen(sql, "u.last_seen_on");
     }
 
-    pub(super) fn push_last_seen(&self, when: &mut Conditions<'_>, day: &'static str) {
+    pub(super) fn push_last_seen(&self, sql: &mut QueryBuilder<Postgres>, day: &'static str) {
         if let Some(from) = self.last_seen.from {
-            when.and().push(day).push(" >= ").push_bind(from);
+            sql.push(" AND ").push(day).push(" >= ").push_bind(from);
         }
         if let Some(to) = self.last_seen.to {
-            when.and().push(day).push(" <= ").push_bind(to);
+            sql.push(" AND ").push(day).push(" <= ").push_bind(to);
         }
     }
 
     /// Appends the condition on the time of creation as a range of ids, which grow with it.
-    pub(super) fn push_created(&self, when: &mut Conditions<'_>, id: &'static str) {
+    pub(super) fn push_created(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         if let Some(from) = self.created.from {
-            when.and().push(id).push(" >= ").push_bind(first_id(from));
+            sql.push(" AND ").push(id).push(" >= ").push_bind(first_id(from));
         }
         if let Some(to) = self.created.to {
-            when.and().push(id).push(" < ").push_bind(first_id(to));
+            sql.push(" AND ").push(id).push(" < ").push_bind(first_id(to));
         }
     }
 }

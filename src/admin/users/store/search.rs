@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
-use super::filter::{Conditions, Filters};
+use super::filter::Filters;
 use super::{COLUMNS, FEW, ListedUser, count, cursor};
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
@@ -14,8 +14,6 @@ use crate::store::unprepared::unprepared;
 const TRIGRAM: usize = 3;
 /// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
 const BEGINNING: usize = 3;
-/// The key of the index of names.
-pub(super) const NAME: &str = "folded(u.name) COLLATE \"C\"";
 
 /// A page of the results of a search.
 #[derive(Debug, Clone)]
@@ -100,7 +98,7 @@ pub async fn search(
 ) -> Result<Found, Error> {
     // An extra row tells if there are more.
     let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
-    let text = Text::read(pool, text, providers, wanted).await?;
+    let text = Text::read(pool, text, providers, size).await?;
     let first = start.map_or(Way::Whole, |position| position.0);
     for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
         let start = start.filter(|position| position.0 == way);
@@ -165,43 +163,32 @@ impl Text {
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS).push(", ").push(way.key().unwrap_or("NULL::text")).push(" AS key FROM ");
         // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
-        let fenced = match way {
-            Way::Words => {
-                sql.push("(SELECT id FROM (");
-                self.push_having_words(&mut sql);
-                sql.push(") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u ");
-                sql.push("WHERE u.id = f.id OFFSET 0) AS u");
-                true
-            }
-            Way::Parts if !filters.is_empty() && self.has_few_parts(pool).await? => {
-                sql.push("(SELECT * FROM users u WHERE ");
-                self.push(&mut sql, way);
-                sql.push(" OFFSET 0) AS u");
-                true
-            }
-            _ => {
-                sql.push("users u");
-                false
-            }
-        };
-        let mut when = Conditions::of(&mut sql);
-        if !fenced {
-            self.push(when.and(), way);
+        if way == Way::Words {
+            sql.push("(SELECT id FROM (");
+            self.push_having_words(&mut sql);
+            sql.push(
+                ") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
+            );
+            sql.push(" OFFSET 0) AS u WHERE true");
+        } else if way == Way::Parts && !filters.is_empty() && self.has_few_parts(pool).await? {
+            self.push(sql.push("(SELECT * FROM users u WHERE "), way);
+            sql.push(" OFFSET 0) AS u WHERE true");
+        } else {
+            self.push(sql.push("users u WHERE "), way);
         }
-        filters.push(&mut when);
+        filters.push(&mut sql);
         for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
-            self.push(when.and().push("("), better);
-            when.close_denied();
+            self.push(sql.push(" AND ("), better);
+            sql.push(") IS NOT TRUE");
         }
-        match (start, way.key()) {
-            (Some(Position(_, key, id)), Some(column)) => {
-                let sql = when.and().push("(").push(column).push(", u.id) > (");
-                sql.push_bind(key.clone()).push(", ").push_bind(*id).push(")");
-            }
-            (Some(Position(_, _, id)), None) => {
-                when.and().push("u.id < ").push_bind(*id);
-            }
-            (None, _) => (),
+        if let Some(Position(_, key, id)) = start {
+            match way.key() {
+                Some(column) => {
+                    sql.push(" AND (").push(column).push(", u.id) > (").push_bind(key.clone());
+                    sql.push(", ").push_bind(*id).push(")")
+                }
+                None => sql.push(" AND u.id < ").push_bind(*id),
+            };
         }
         sql.push(" ORDER BY ");
         match way {
@@ -221,7 +208,7 @@ impl Text {
                 sql.push("u.id = ANY(").push_bind(self.named.clone()).push(")");
             }
             Way::Email => push_beginning(sql, "u.email", &self.email),
-            Way::Name => push_beginning(sql, NAME, &self.name),
+            Way::Name => push_beginning(sql, "u.folded_name", &self.name),
             Way::Words => {
                 sql.push("u.id IN (");
                 self.push_having_words(sql);
@@ -231,7 +218,7 @@ impl Text {
                 for (number, part) in self.parts.iter().flatten().enumerate() {
                     sql.push(if number > 0 { " AND " } else { "" });
                     sql.push("(u.email LIKE ").push_bind(part.clone());
-                    sql.push(" OR folded(u.name) LIKE ").push_bind(part.clone()).push(")");
+                    sql.push(" OR u.folded_name LIKE ").push_bind(part.clone()).push(")");
                 }
             }
         }
@@ -239,10 +226,12 @@ impl Text {
 
     /// Appends the query for the ids of users who have all of the words.
     fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
-        let have = "search_words(folded(name), folded(split_part(email, '@', 1))) @@ ";
-        sql.push("SELECT user_id AS id FROM identities WHERE ").push(have).push_bind(self.words.clone());
-        sql.push("::tsquery UNION SELECT id FROM users WHERE last_seen_on IS NULL AND ");
-        sql.push(have).push_bind(self.words.clone()).push("::tsquery");
+        sql.push("SELECT user_id AS id FROM identities WHERE ");
+        sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
+        sql.push_bind(self.words.clone())
+            .push("::tsquery UNION SELECT id FROM users WHERE last_seen_on IS NULL ");
+        sql.push("AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
+        sql.push_bind(self.words.clone()).push("::tsquery");
     }
 
     /// Returns `true` if a search for parts has so few matches that all can be fetched.
@@ -261,7 +250,7 @@ impl Way {
     const fn key(self) -> Option<&'static str> {
         match self {
             Self::Email => Some("u.email"),
-            Self::Name => Some(NAME),
+            Self::Name => Some("u.folded_name"),
             Self::Whole | Self::Words | Self::Parts => None,
         }
     }
