@@ -94,7 +94,8 @@ async fn links_lead_through_the_results_of_a_search_and_to_a_file_of_them_all() 
         next = link(&page, "next");
     }
     assert_eq!(found, expected);
-    let file = browser.get("/admin/users.csv?q=user&status=active").await.text;
+    let request = file(&mut browser, "/admin/users.csv?q=user&status=active").await;
+    let file = browser.send(request).await.text;
     assert_eq!(file.lines().count(), 1 + expected.len());
 }
 
@@ -179,7 +180,7 @@ async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
     let page = ask(&mut browser, &days).await;
     assert_eq!(listed(&page), [2], "Tokyo");
     assert!(page.contains("name=\"created_from\" type=\"date\" value=\"2026-03-02\""));
-    assert!(page.contains("<details open>") && page.contains("<a href=\"/admin/users\">Clear</a>"));
+    assert!(page.contains("<details open>") && page.contains("<a href=\"/admin/users\">Clear filters</a>"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +193,7 @@ async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
     };
     let page = ask(&mut browser, &[("status", "active")]).await;
     let mut ordered = Vec::new();
-    for label in ["Address", "Name", "Created", "Last seen"] {
+    for label in ["E-mail", "Name", "Created", "Last seen"] {
         let (attributes, href) = head(&page, label);
         assert_eq!(attributes.contains("aria-sort=\"descending\""), label == "Created", "{label}");
         let page = browser.get(&href).await.text;

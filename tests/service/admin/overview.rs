@@ -50,7 +50,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
             assert_eq!(page.matches(&format!(": {outcome}</title>")).count(), 2, "{outcome}: {page}");
         }
         assert!(
-            row(&page, "reason=link%5Frequired").ends_with('3'),
+            row(&page, "reason=link%5Frequired").ends_with("3 100 %"),
             "{}",
             row(&page, "reason=link%5Frequired")
         );

@@ -40,7 +40,7 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
     assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
     assert_eq!(members(&desk).await.len(), 2);
     let audit = browser.get("/admin/audit?what=staff&actor=staff@example.com").await.text;
-    for what in ["Gave somebody access", "Changed somebody", "access to these pages away"] {
+    for what in ["Gave access to the staff pages", "Changed access", "Revoked access"] {
         assert!(audit.contains(what), "{what}: {audit}");
     }
     assert!(
