@@ -107,7 +107,7 @@ mod tests {
                 });
                 let page = render(V::TEMPLATE, &Context::from_value(context).unwrap());
                 assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
-                for markup in ["<b>", "<script>alert", "<img src=x", "{{", "{%", "{#"] {
+                for markup in ["<b>", "<script>alert", "<img", "{{", "{%", "{#"] {
                     let text = page.replace("{{ 7*7 }}", "").replace("{% include &quot;x&quot; %}", "");
                     assert!(!text.contains(markup), "{} lets {markup} through: {page}", V::TEMPLATE);
                 }

@@ -65,7 +65,7 @@ async fn whatever_people_call_themselves_stays_text() {
         assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
         for path in ["/admin/users".to_owned(), format!("/admin/users/{}", answer.user_id())] {
             let page = browser.get(&path).await.text;
-            for markup in ["<script>", "<img src=x", "<svg/onload", "<b>"] {
+            for markup in ["<script>", "<img", "<svg", "<b>"] {
                 assert!(!page.contains(markup), "{path}: {markup}");
             }
         }

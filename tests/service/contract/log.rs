@@ -117,13 +117,13 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
     let mut browser = Browser::new(&service.url);
     for (behaviour, words) in [
         (Behaviour::status(401), "the operator has to correct them"),
-        (Behaviour::ResetBeforeAnswer, "Try again in a moment"),
+        (Behaviour::ResetBeforeAnswer, "Try again in a minute"),
     ] {
         provider.behave(behaviour);
         let state = begun(&mut browser).await;
         let page = browser.get(&format!("/admin/sign-in/callback?code=a-code&state={state}")).await;
         assert_eq!(page.status.as_u16(), 503, "{}", page.text);
-        assert!(page.text.contains(words) && page.text.contains("Number: "), "{}", page.text);
+        assert!(page.text.contains(words) && page.text.contains("Request ID: "), "{}", page.text);
         assert!(!page.text.contains("IDP_"), "{}", page.text);
     }
     let log = service.log();
