@@ -72,9 +72,11 @@ impl Now {
         };
         let longest = BOUNDS[BOUNDS.len() - 1];
         let latency = match (stats.percentile(50), stats.percentile(95)) {
-            (Some(half), Some(most)) if half == most => Some(format!("95 % of the calls within {most} ms")),
+            (Some(half), Some(most)) if half == most => {
+                Some(format!("95\u{a0}% of the calls within {most} ms"))
+            }
             (Some(half), Some(most)) => {
-                Some(format!("half of the calls within {half} ms, 95 % within {most} ms"))
+                Some(format!("half of the calls within {half} ms, 95\u{a0}% within {most} ms"))
             }
             (Some(half), None) => {
                 Some(format!("half of the calls within {half} ms, some above {longest} ms"))
