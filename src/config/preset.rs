@@ -18,8 +18,9 @@ use crate::domain::id_token::Format;
 use serde::{Deserialize, Serialize};
 
 /// `preset`: the provider whose defaults are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Preset {
     /// Google.
     Google,

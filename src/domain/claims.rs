@@ -27,8 +27,9 @@ const MAX_PICTURE_LENGTH: usize = 2048;
 const LAST_DATE: i64 = 253_402_300_799;
 
 /// The rule for the presence of a nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum NonceRule {
     /// A nonce in the request or in the token requires one in the other.
     #[default]
@@ -41,8 +42,9 @@ pub enum NonceRule {
 
 /// The form in which the token holds the request's nonce. Only one form is accepted: a service that saw a
 /// token with the hash does not know the nonce, and must not be able to send the hash as the nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum NonceForm {
     /// The nonce itself.
     #[default]

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-/// The reason why a session is over, for whoever proves by a token that it was theirs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The reason why a session is over, for a caller whose token proves that the session was theirs. The names are those on
+/// the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EndReason {
     /// The user is disabled.
     UserDisabled,
@@ -21,19 +23,6 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UserDisabled => "user_disabled",
-            Self::UserDeleted => "user_deleted",
-            Self::UserMerged => "user_merged",
-            Self::SessionExpired => "session_expired",
-            Self::SessionEnded => "session_ended",
-            Self::RefreshTokenReused => "refresh_token_reused",
-        }
-    }
-
     /// Returns the reason as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {

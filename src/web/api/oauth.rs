@@ -127,7 +127,7 @@ impl<'r> Responder<'r, 'static> for Failure {
         match self.name {
             Some(error) => {
                 let error_description = match problem.reason {
-                    Some(reason) => format!("{}: {}", reason.name(), problem.detail).into(),
+                    Some(reason) => format!("{reason}: {}", problem.detail).into(),
                     None => Cow::Borrowed(&*problem.detail),
                 };
                 let body = OAuthError { error, error_description };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rocket::http::{ContentType, Header};
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
+use strum::VariantNames;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::{OpenApi, ToSchema};
 
@@ -39,7 +40,7 @@ struct Provider<'a> {
     /// The provider's name, as in the path of the sign-in.
     name: &'a str,
     /// The kind of provider, for the choice of the SDK and the button.
-    #[schema(schema_with = kinds)]
+    #[schema(schema_with = names::<Preset>)]
     kind: Preset,
     /// The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows its provider.
     #[schema(required = true)]
@@ -59,28 +60,17 @@ struct Provider<'a> {
 struct Nonce {
     /// `required`: a nonce in the request or in the token requires one in the other. `if_sent`: the token alone may have
     /// one. `always`: both must have one.
-    #[schema(schema_with = rules)]
+    #[schema(schema_with = names::<NonceRule>)]
     nonce: NonceRule,
     /// The form in which the SDK is given the nonce: `raw`, or `sha256` for its SHA-256 in lower-case hex. The request
     /// always has the raw one.
-    #[schema(schema_with = forms)]
+    #[schema(schema_with = names::<NonceForm>)]
     nonce_form: NonceForm,
 }
 
-fn kinds() -> Object {
-    one_of(["google", "line", "apple", "microsoft", "facebook", "rfc7662", "keycloak", "oidc"])
-}
-
-fn rules() -> Object {
-    one_of(["required", "if_sent", "always"])
-}
-
-fn forms() -> Object {
-    one_of(["raw", "sha256"])
-}
-
-fn one_of<const N: usize>(names: [&str; N]) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build()
+/// Describes a string that is one of the names of an enum.
+fn names<T: VariantNames>() -> Object {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(T::VARIANTS.iter().copied())).build()
 }
 
 impl<'a> From<&'a config::Provider> for Provider<'a> {

@@ -86,7 +86,7 @@ fn response(status: u16, entries: &[Entry]) -> Response {
     let narrowed = ObjectBuilder::new()
         .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
         .property("error", names(entries.iter().copied()));
-    let reasons: Vec<_> = entries.iter().flat_map(Entry::reasons).map(|reason| reason.name()).collect();
+    let reasons: Vec<&str> = entries.iter().flat_map(Entry::reasons).map(Into::into).collect();
     let narrowed = if reasons.is_empty() { narrowed } else { narrowed.property("reason", reason(reasons)) };
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
     let known: Vec<_> = ErrorCode::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
