@@ -27,7 +27,7 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     // What is wrong with an `id_token` is 422 where an access token is the credential.
     let beside_a_bearer = entry.status == 401 && status == 422;
     assert!(entry.status == status || beside_a_bearer, "{text}");
-    let known = |reason: &serde_json::Value| entry.reasons().iter().any(|known| *reason == known.name());
+    let known = |reason: &serde_json::Value| entry.reasons().iter().any(|known| *reason == known.to_string());
     assert!(body.get("reason").is_none_or(known), "{text}");
     assert_eq!(&body["title"], entry.title, "{text}");
     let detail = body["detail"].as_str().unwrap_or_default();
