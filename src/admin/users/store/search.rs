@@ -12,6 +12,9 @@ use crate::store::unprepared::unprepared;
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
 const TRIGRAM: usize = 3;
+/// The length in bytes from which a text that names a user is not looked for within the addresses and names of others:
+/// each of its trigrams costs, and hardly another text holds all of it.
+const LONG: usize = 16;
 /// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
 const BEGINNING: usize = 3;
 
@@ -131,7 +134,7 @@ impl Text {
         let has_trigram = row.folded.split(|c| !letter(c)).any(|word| word.chars().count() >= TRIGRAM);
         Ok(Self {
             words: words(&row.folded),
-            parts: (row.has_trigrams && has_trigram)
+            parts: (row.has_trigrams && has_trigram && (row.named.is_empty() || text.len() < LONG))
                 .then(|| row.folded.split_whitespace().map(containing).collect()),
             email,
             name: row.folded,
