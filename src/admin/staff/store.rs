@@ -147,7 +147,7 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT FROM staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
+               SELECT FROM current_staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
            ),
            reset AS (
                UPDATE staff SET provider = NULL, subject = NULL

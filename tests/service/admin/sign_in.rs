@@ -287,6 +287,11 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
     let ada_herself = By { actor: Actor::Staff("ada@example.com"), ..by };
     assert_eq!(reset(pool, "ada@example.com", ada_herself).await.unwrap(), Changed::NotPermitted);
+    desk.appoint("former@example.com", Role::Admin).await;
+    let past = "UPDATE staff SET ends_at = now() - interval '1 second' WHERE email = 'former@example.com'";
+    sqlx::query(past).execute(pool).await.unwrap();
+    let former = By { actor: Actor::Staff("former@example.com"), ..by };
+    assert_eq!(reset(pool, "ada@example.com", former).await.unwrap(), Changed::NotPermitted);
     assert_eq!(reset(pool, "nobody@example.com", by).await.unwrap(), Changed::Already);
     assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
     assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it ends their sessions");
