@@ -50,7 +50,6 @@ pub async fn fill(
         all.events += batch.rows(Table::Events);
         written(batch.rows(Table::Users));
     }
-    drop(writes);
     seed::analyze(&pool).await?;
     pool.close().await;
     Ok(all)

@@ -2,8 +2,7 @@
 //!
 //! They have signed up at a growing pace over three years, at providers that came and went. Half were seen in the
 //! last 30 days, which is also the age of the oldest sessions and events: more by day than by night, and one
-//! afternoon of refusals. No real person can have their e-mail
-//! addresses (RFC 2606).
+//! afternoon of refusals. No real person can have their e-mail addresses (RFC 2606).
 
 mod names;
 mod rng;

@@ -219,7 +219,7 @@ fn push_session(
 ) {
     let (id, &(platform, device, agent)) = (rng.uuid(session.opened), rng.one_of(&DEVICES));
     let (ip, at) = (ip_address(rng), timestamp(session.opened));
-    let ended = session.ended.map(timestamp);
+    let (ended, end_event) = (session.ended.map(timestamp), session.ended.map(|time| rng.uuid(time)));
     let mut secret = || format!("\\x{}", rng.hex(32));
     let (family, token) = (secret(), secret());
     let rotated = timestamp(session.used);
@@ -266,8 +266,8 @@ fn push_session(
             );
         };
     push_event(id, &at, kind, Some(provider), None);
-    if let (Some(time), Some(at)) = (session.ended, &ended) {
-        push_event(Rng::new(time).uuid(time), at, "signed_out", None, Some(id));
+    if let (Some(event), Some(at)) = (end_event, &ended) {
+        push_event(event, at, "signed_out", None, Some(id));
     }
 }
 
