@@ -8,7 +8,7 @@ use url::form_urlencoded;
 
 use crate::admin::sign_in::session::{authenticate, csrf_token};
 use crate::admin::sign_in::store::StaffRow;
-use crate::domain::staff::Role;
+use crate::domain::staff::{Access, Role};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
 use crate::web::problem::Problem;
@@ -108,6 +108,15 @@ async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
     Ok(Staff { member, csrf: csrf_token(cookie.value()) })
 }
 
+/// Lets in staff with the right.
+async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome<Staff, ()> {
+    match staff(request).await {
+        Ok(staff) if has_right(&staff.member.access) => Outcome::Success(staff),
+        Ok(_) => Outcome::Error((Status::Forbidden, ())),
+        Err(status) => Outcome::Error((status, ())),
+    }
+}
+
 /// Returns `true` unless the browser says that another site sent the request.
 #[must_use]
 pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
@@ -127,10 +136,7 @@ impl<'r> FromRequest<'r> for Staff {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        match staff(request).await {
-            Ok(staff) => Outcome::Success(staff),
-            Err(status) => Outcome::Error((status, ())),
-        }
+        admit(request, |_| true).await
     }
 }
 
@@ -145,11 +151,7 @@ impl<'r> FromRequest<'r> for AdminStaff {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        match staff(request).await {
-            Ok(staff) if staff.member.access.role == Role::Admin => Outcome::Success(Self(staff)),
-            Ok(_) => Outcome::Error((Status::Forbidden, ())),
-            Err(status) => Outcome::Error((status, ())),
-        }
+        admit(request, |access| access.role == Role::Admin).await.map(Self)
     }
 }
 
@@ -164,11 +166,7 @@ impl<'r> FromRequest<'r> for ExportingStaff {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        match staff(request).await {
-            Ok(staff) if staff.member.access.exports() => Outcome::Success(Self(staff)),
-            Ok(_) => Outcome::Error((Status::Forbidden, ())),
-            Err(status) => Outcome::Error((status, ())),
-        }
+        admit(request, Access::exports).await.map(Self)
     }
 }
 
