@@ -14,7 +14,7 @@ pub(super) struct Advice {
     pub cause: &'static str,
     /// A sentence for the user.
     pub tell: &'static str,
-    /// Who has to know more, and what.
+    /// The people to tell, and the facts that they need.
     pub pass_on: Option<(&'static str, &'static str)>,
 }
 

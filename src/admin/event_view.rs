@@ -22,7 +22,7 @@ pub(super) struct EventView {
     what: String,
     /// Advice about a refusal.
     advice: Option<Advice>,
-    /// What a refused token claimed: its label and its value.
+    /// The claim for which a token was refused: its label and its value.
     received: Option<(&'static str, String)>,
     provider: Option<String>,
     email: Option<String>,
