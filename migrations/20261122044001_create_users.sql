@@ -15,6 +15,9 @@ CREATE TABLE users (
     -- The time of the last write by an import. With `updated_at` and `last_seen_on` it shows whether the user is still
     -- unchanged, because an import adds only to unchanged users.
     imported_at    timestamptz,
+    -- What the product's backend says about the user in access tokens, as the members of one object. The limit of 1,000
+    -- bytes is of the text that was sent; stored, blanks separate the members.
+    claims         jsonb       CONSTRAINT users_claims_object CHECK (jsonb_typeof(claims) = 'object'),
     -- The name as it is searched and ordered. It is stored, since a list compares thousands.
     folded_name    text        COLLATE "C" GENERATED ALWAYS AS (folded(name)) STORED,
     CONSTRAINT users_email_key UNIQUE (email),
