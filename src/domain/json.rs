@@ -88,6 +88,12 @@ impl From<Map<String, Value>> for Object {
     }
 }
 
+impl From<Object> for Map<String, Value> {
+    fn from(object: Object) -> Self {
+        object.0
+    }
+}
+
 /// Replaces each lone surrogate in a JSON text by U+FFFD. Returns `None` if there is none.
 fn mended(text: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {

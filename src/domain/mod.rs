@@ -2,6 +2,7 @@
 
 pub mod actor;
 pub mod claims;
+pub mod custom_claims;
 pub mod email;
 pub mod id_token;
 pub mod introspection;
