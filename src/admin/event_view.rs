@@ -30,7 +30,8 @@ pub(super) struct EventView {
     ip: Option<String>,
     device: Option<Device>,
     actor: Option<String>,
-    /// The member of staff whose access changed, the size of an import, or the merged user's e-mail address.
+    /// The member of staff whose access changed, the size of an import, the fields of an updated user, or the merged
+    /// user's e-mail address.
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
@@ -171,6 +172,8 @@ pub(super) fn what(event: &EventRow) -> &str {
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
         "identity_linked" => "Identity linked",
         "identity_unlinked" => "Identity unlinked",
+        "user_updated" => "Updated from the provider",
+        "claims_changed" => "Claims in access tokens changed",
         "sign_in_refused" => "Sign-in refused",
         "link_refused" => "Linking refused",
         "refresh_token_replayed" => {

@@ -80,6 +80,7 @@ pub async fn link(
         origin.user_agent,
         origin.request_id,
         proves,
+        Uuid::now_v7(),
     )
     .fetch_optional(pool)
     .await?;

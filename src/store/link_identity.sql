@@ -45,14 +45,25 @@ touched AS (
                AND NOT EXISTS (SELECT FROM users v WHERE v.email = lower($5::text COLLATE "C") AND v.id <> o.id) AS counts
     ) AS p
     WHERE u.id = l.user_id
+    RETURNING u.id, u.email, u.email_verified
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
+    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
     SELECT $9,
            CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
            CASE outcome WHEN 'taken' THEN 'identity_already_linked' END,
-           $3, user_id, $10, $11::inet, $12, $13
+           $3, user_id, $10, $11::inet, $12, $13,
+           CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2) END
     FROM decision WHERE outcome IN ('linked', 'taken')
+),
+recorded_update AS (
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
+    SELECT $15, 'user_updated', $3, t.id, $10, $11::inet, $12, $13,
+           jsonb_build_object('fields', array_remove(ARRAY[
+               CASE WHEN t.email IS DISTINCT FROM o.email THEN 'email' END,
+               CASE WHEN t.email_verified <> o.email_verified THEN 'email_verified' END
+           ], NULL))
+    FROM touched t JOIN owner o ON (o.email, o.email_verified) IS DISTINCT FROM (t.email, t.email_verified)
 )
 SELECT d.outcome AS "outcome!", coalesce(l.id, t.id, $2) AS "id!", coalesce(l.email, t.email) AS email,
        coalesce(l.created_at, t.created_at, now()) AS "created_at!"

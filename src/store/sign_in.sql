@@ -15,6 +15,7 @@ WITH input AS (
            $15::text AS device_platform, $16::text AS request_id,
            now() + $17::integer * interval '1 second' AS expires_at,
            $18::uuid AS new_user_id, $19::uuid AS new_identity_id, $20::uuid AS loss_event_id,
+           $24::uuid AS update_event_id,
            -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
            -- the reason of a refusal.
            $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled
@@ -34,7 +35,7 @@ seen AS MATERIALIZED (
     SELECT u.id, u.updated_at FROM input t JOIN users u ON u.email = t.folded WHERE NOT EXISTS (SELECT FROM known)
 ),
 holder AS MATERIALIZED (
-    SELECT u.id, u.updated_at, u.created_at, u.disabled_at, u.email_verified,
+    SELECT u.id, u.updated_at, u.created_at, u.disabled_at, u.email_verified, u.name, u.picture,
            u.imported_at IS NOT NULL AND u.last_seen_on IS NULL
                AND NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id) AS waiting
     FROM users u
@@ -191,7 +192,10 @@ recorded AS (
            CASE WHEN NOT a.opens THEN t.folded END,
            coalesce(a.user_id, CASE a.outcome WHEN 'user_disabled' THEN (SELECT id FROM holder) END),
            t.ip, t.user_agent, t.request_id,
-           CASE WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id) END
+           CASE
+               WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id)
+               WHEN a.outcome = 'linked' THEN jsonb_build_object('identity_id', a.identity_id)
+           END
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true
 ),
 -- The event for the user who lost the unverified address. It does not show the new user's IP address and user agent.
@@ -200,6 +204,31 @@ recorded_loss AS (
     SELECT t.loss_event_id, 'email_lost', 'email_proven', t.provider, b.id, t.request_id,
            jsonb_build_object('to', t.new_user_id)
     FROM input t, bereft b
+),
+-- The event of a change to the user's own fields, by a known identity or by the one that was linked.
+recorded_update AS (
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
+    SELECT t.update_event_id, 'user_updated', t.provider, c.id, t.session_id, t.ip, t.user_agent, t.request_id,
+           jsonb_build_object('fields', c.fields)
+    FROM input t CROSS JOIN LATERAL (
+        SELECT u.id,
+               array_remove(ARRAY[
+                   CASE WHEN u.email IS DISTINCT FROM k.email THEN 'email' END,
+                   CASE WHEN u.email_verified <> k.email_verified THEN 'email_verified' END,
+                   CASE WHEN u.name IS DISTINCT FROM k.name THEN 'name' END,
+                   CASE WHEN u.picture IS DISTINCT FROM k.picture THEN 'picture' END
+               ], NULL) AS fields
+        FROM changed_user u JOIN known k ON k.id = u.id
+        UNION ALL
+        SELECT u.id,
+               array_remove(ARRAY[
+                   CASE WHEN u.email_verified <> h.email_verified THEN 'email_verified' END,
+                   CASE WHEN u.name IS DISTINCT FROM h.name THEN 'name' END,
+                   CASE WHEN u.picture IS DISTINCT FROM h.picture THEN 'picture' END
+               ], NULL)
+        FROM linked u JOIN holder h ON h.id = u.id
+    ) AS c
+    WHERE c.fields <> '{}'
 )
 SELECT outcome AS "outcome!", identity_id AS "identity_id!", identity_email, user_id, email, email_verified, name, picture,
        created_at

@@ -28,7 +28,8 @@ touched AS (
     UPDATE users u SET updated_at = now() FROM unlinked WHERE u.id = unlinked.user_id
 ),
 recorded AS (
-    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::inet, $6, $7 FROM unlinked
+    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
+    SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::inet, $6, $7, jsonb_build_object('identity_id', $2)
+    FROM unlinked
 )
 SELECT outcome AS "outcome!" FROM decision

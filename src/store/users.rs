@@ -210,6 +210,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         name(item.decision.if_taken, "linked"),
         name(item.decision.if_free, "created"),
         item.decision.refuse_recycled,
+        Uuid::now_v7(),
     )
     .fetch_one(pool)
     .await?;

@@ -22,6 +22,8 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
     nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
                      e.detail->>'staff', e.detail->>'role', e.detail->>'export', e.detail->>'until',
+                     (SELECT string_agg(replace(field, '_', ' '), ', ')
+                      FROM jsonb_array_elements_text(e.detail->'fields') AS field),
                      (e.detail->>'users') || ' users',
                      (e.detail->>'identities') || ' identities'), '') AS about,
     e.detail->>'from' AS from_user, coalesce(e.detail->>'to', e.detail->>'into') AS to_user, e.request_id,
@@ -57,8 +59,8 @@ pub struct EventRow {
     pub issuer: Option<String>,
     /// Member of staff or operator who caused it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, with the new access; the size of an import; or the e-mail address of a
-    /// merged user.
+    /// The member of staff whose access changed, with the new access; the size of an import; the fields of an updated
+    /// user; or the e-mail address of a merged user.
     pub about: Option<String>,
     /// Previous user of a moved identity, or the user who was merged.
     pub from_user: Option<String>,
@@ -111,6 +113,7 @@ impl EventCategory {
                 "user_created",
                 "identity_linked",
                 "identity_unlinked",
+                "user_updated",
                 "signed_out",
                 "user_deleted",
             ],

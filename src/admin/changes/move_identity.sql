@@ -34,8 +34,8 @@ recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, actor, detail, ip, user_agent, request_id)
     SELECT e.id, 'identity_moved', e.reason, m.provider, e.user_id, $9, e.detail, $11::inet, $12, $13
     FROM moved m CROSS JOIN LATERAL (VALUES
-        ($7::uuid, 'to_another', $2::uuid, jsonb_build_object('reason', $10::text, 'to', $4::uuid)),
-        ($8::uuid, NULL, $4::uuid, jsonb_build_object('reason', $10::text, 'from', $2::uuid))
+        ($7::uuid, 'to_another', $2::uuid, jsonb_build_object('reason', $10::text, 'to', $4::uuid, 'identity_id', m.id)),
+        ($8::uuid, NULL, $4::uuid, jsonb_build_object('reason', $10::text, 'from', $2::uuid, 'identity_id', m.id))
     ) AS e (id, reason, user_id, detail)
 )
 SELECT EXISTS (SELECT FROM moved) AS "done!", $14::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -20,8 +20,8 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT $4, 'identity_unlinked', provider, user_id, $5, jsonb_build_object('reason', $6::text),
-           $7::inet, $8, $9
+    SELECT $4, 'identity_unlinked', provider, user_id, $5,
+           jsonb_build_object('reason', $6::text, 'identity_id', $1), $7::inet, $8, $9
     FROM unlinked
 )
 SELECT EXISTS (SELECT FROM unlinked) AS "done!", $10::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"

@@ -252,7 +252,8 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     assert_eq!(done.status.as_u16(), 303, "{}", done.text);
     assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
     assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
-    let expected = (Some(STAFF.to_owned()), Some(json!({ "reason": "sold the phone" })));
+    let detail = json!({ "reason": "sold the phone", "identity_id": second.json()["identity"]["id"] });
+    let expected = (Some(STAFF.to_owned()), Some(detail));
     assert_eq!(entry(&desk, "identity_unlinked", &ada.user_id()).await, expected);
 
     let page = browser.get(&page_of(&ada)).await.text;

@@ -183,6 +183,26 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    person(&desk, &[("email", "new@example.com"), ("sub", "ada")]).await;
+    sqlx::query(
+        "INSERT INTO events (id, kind, user_id, actor, detail)
+         SELECT gen_random_uuid(), 'claims_changed', id, 'key:backend', '{\"reason\": \"promoted\"}' FROM users",
+    )
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let (updated, changed) = ("Updated from the provider", "Claims in access tokens changed");
+    assert_eq!(found(&mut browser, &[("what", "sign-ins")]).await, [updated, "Signed in", FIRST]);
+    assert_eq!(found(&mut browser, &[("what", "staff"), ("user", &ada.user_id())]).await, [changed]);
+    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
+    assert!(page.contains(&format!("<strong>{updated}</strong> · idp · email, name</p>")), "{page}");
+    assert!(page.contains(&format!("<strong>{changed}</strong> · by key:backend</p>")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;

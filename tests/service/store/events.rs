@@ -1,10 +1,11 @@
 //! Every sign-in and every refusal is one event, with what staff need to understand it and no more.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::app::App;
+use crate::support::app::{Answer, App};
 use crate::support::provider::Behaviour;
-use crate::support::token::{claims, encode, now};
+use crate::support::token::{claims, encode, now, with};
 
 type Event = (String, Option<String>, Option<String>, Option<String>, Option<String>, String, Option<Value>);
 
@@ -81,4 +82,125 @@ async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() 
     }
     app.stop().await;
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, REFUSALS);
+}
+
+/// What happened to a user, in order: the kinds, and the details but ids of other users.
+async fn history(app: &App, signed_in: &Answer) -> Vec<(String, Value)> {
+    sqlx::query_as(
+        "SELECT kind, coalesce(detail, 'null') FROM events WHERE user_id = $1::uuid AND kind <> 'signed_in'
+         ORDER BY created_at, kind",
+    )
+    .bind(signed_in.user_id())
+    .fetch_all(&app.database.pool)
+    .await
+    .unwrap()
+}
+
+fn updated(fields: &[&str]) -> (String, Value) {
+    ("user_updated".into(), json!({ "fields": fields }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_no_other_sign_in_has_one() {
+    let app = App::start().await;
+    let known = with(
+        claims("ada", "ada@example.com"),
+        &json!({ "email_verified": "false", "name": null, "picture": null }),
+    );
+    let ada = app.sign_in(&known).await;
+    app.sign_in(&claims("grace", "grace@example.com")).await;
+    let mut expected = vec![("user_created".to_owned(), Value::Null)];
+    let named = json!({ "name": "Ada", "picture": null });
+    let pictured = json!({ "name": "Ada", "picture": "https://pictures.example/1" });
+    let (new, taken) = ("new@example.com", "grace@example.com");
+    let sign_ins = [
+        (known.clone(), &[][..]),
+        (with(known.clone(), &json!({ "email_verified": "true" })), &["email_verified"]),
+        (with(known.clone(), &json!({ "email_verified": "true" })), &[]),
+        (with(claims("ada", new), &json!({ "name": null, "picture": null })), &["email"]),
+        (with(claims("ada", new), &named), &["name"]),
+        (with(claims("ada", "third@example.com"), &pictured), &["email", "picture"]),
+        (with(claims("ada", "third@example.com"), &pictured), &[]),
+        // The identity's address changes, not the user's.
+        (with(claims("ada", taken), &pictured), &[]),
+        (with(claims("ada", taken), &json!({ "name": null, "picture": null })), &[]),
+    ];
+    for (claimed, fields) in sign_ins {
+        sqlx::query("UPDATE users SET last_seen_on = current_date - 1")
+            .execute(&app.database.pool)
+            .await
+            .unwrap();
+        let again = app.sign_in(&claimed).await;
+        assert_eq!((again.outcome().as_str(), again.user_id()), ("signed_in", ada.user_id()));
+        expected.extend((!fields.is_empty()).then(|| updated(fields)));
+        assert_eq!(history(&app, &ada).await, expected, "{claimed}");
+    }
+    let told: (String, Option<String>, bool) = sqlx::query_as(
+        "SELECT DISTINCT e.provider, host(e.ip), bool_and(s.id IS NOT NULL AND e.request_id IS NOT NULL) OVER ()
+         FROM events e LEFT JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'user_updated'",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(told, ("idp".into(), Some("127.0.0.1".into()), true));
+    let gone = app.delete(&app.sign_in(&claims("ada", taken)).await.access_token(), "/api/v1/me").await;
+    assert_eq!(gone.status, 204);
+    assert_eq!(history(&app, &ada).await.iter().filter(|(_, detail)| !detail.is_null()).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() {
+    let app = App::start().await;
+    let at = |provider: &str, email: &str| {
+        with(claims("ada", email), &json!({ "iss": format!("https://{provider}.example") }))
+    };
+    let bare = json!({ "email_verified": "false", "name": null, "picture": null });
+    let ada = app.sign_in(&with(claims("ada", "typo@example.com"), &bare)).await;
+    let mut expected = vec![("user_created".to_owned(), Value::Null)];
+    let link = async |provider: &str, email: &str| {
+        let body = json!({ "id_token": app.token(&at(provider, email)) });
+        let path = format!("/api/v1/me/identities/{provider}");
+        let linked = app.as_user(&ada.access_token(), Method::POST, &path, Some(&body)).await.json();
+        ("identity_linked".to_owned(), json!({ "identity_id": linked["id"] }))
+    };
+    expected.push(link("second", "ada@example.com").await);
+    expected.push(updated(&["email", "email_verified"]));
+    assert_eq!(history(&app, &ada).await, expected);
+
+    // The e-mail address is the user's own by now.
+    let linked = app.sign_in_at("third", &at("third", "ada@example.com")).await;
+    assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", ada.user_id()));
+    let id = linked.json()["identity"]["id"].clone();
+    expected.push(("identity_linked".into(), json!({ "identity_id": id })));
+    expected.push(updated(&["name", "picture"]));
+    assert_eq!(history(&app, &ada).await, expected);
+
+    let path = format!("/api/v1/me/identities/{}", id.as_str().unwrap());
+    assert_eq!(app.delete(&ada.access_token(), &path).await.status, 204);
+    expected.push(("identity_unlinked".into(), json!({ "identity_id": id })));
+    expected.push(link("third", "another@example.com").await);
+    assert_eq!(history(&app, &ada).await, expected, "a link that changes no field of the user");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_out_names_its_session_and_how_far_it_goes() {
+    let app = App::start().await;
+    let mut ended = Vec::new();
+    for scope in ["local", "others", "global"] {
+        app.sign_in(&claims("ada", "ada@example.com")).await;
+        let session = app.sign_in(&claims("ada", "ada@example.com")).await;
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        assert_eq!(app.as_user(&session.access_token(), Method::POST, &path, None).await.status, 204);
+        let id: String = sqlx::query_scalar("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+        ended.push((Some(scope.to_owned()), Some(id)));
+    }
+    let told: Vec<(Option<String>, Option<String>)> =
+        sqlx::query_as("SELECT reason, session_id::text FROM events WHERE kind = 'signed_out' ORDER BY id")
+            .fetch_all(&app.database.pool)
+            .await
+            .unwrap();
+    assert_eq!(told, ended);
 }

@@ -43,7 +43,8 @@ async fn a_moved_identity_signs_in_as_its_new_user_and_only_its_sessions_end() {
     let again = app.sign_in_at("second", &at("second", "ada-2", "ada@example.com")).await;
     assert_eq!((again.outcome().as_str(), user(&again)), ("signed_in", grace_id));
     let detail = |key: &str, other: Uuid| {
-        [(Some(STAFF.to_owned()), Some(json!({ "reason": "asked by phone", key: other })))]
+        let detail = json!({ "reason": "asked by phone", key: other, "identity_id": identity(&again) });
+        [(Some(STAFF.to_owned()), Some(detail))]
     };
     assert_eq!(events(&app, "identity_moved", ada_id).await, detail("to", grace_id));
     assert_eq!(events(&app, "identity_moved", grace_id).await, detail("from", ada_id));
@@ -118,7 +119,8 @@ async fn the_last_identity_is_unlinked_only_where_a_verified_address_leads_back(
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(unlink(&app, user(&ada), identity(&ada)).await, Outcome::Done);
     assert_eq!(alive(&app, &ada).await, (false, false));
-    let expected = [(Some(STAFF.to_owned()), Some(json!({ "reason": "asked by phone" })))];
+    let detail = json!({ "reason": "asked by phone", "identity_id": identity(&ada) });
+    let expected = [(Some(STAFF.to_owned()), Some(detail))];
     assert_eq!(events(&app, "identity_unlinked", user(&ada)).await, expected);
     let back = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!((back.outcome().as_str(), user(&back)), ("linked", user(&ada)));
