@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use self::drain::Stop;
 use crate::admin;
 use crate::admin::Admin;
+use crate::admin::api::guard::KnownKeys;
 use crate::config::{self, Config, Maintenance};
 use crate::keys::{KeyRing, signing_key};
 use crate::provider::{ClientError, Providers};
@@ -240,6 +241,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(db)
         .manage(shared)
         .manage(admin)
+        .manage(KnownKeys::default())
         .manage(keys)
         .manage(issuer)
         .manage(metadata)
@@ -255,6 +257,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .attach(templates::fairing())
         .mount("/", deadline::routes(ops::routes()))
         .mount("/api/v1", deadline::routes(starting::routes(api::routes())))
+        .mount("/api/v1/admin", deadline::routes(starting::routes(admin::api::routes())))
         .mount("/.well-known", deadline::routes(starting::routes(well_known::routes())))
         .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())

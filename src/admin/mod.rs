@@ -1,7 +1,10 @@
-//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
+//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts. The product's
+//! backend has the same verbs as an API ([`api`]).
 
 pub mod access_log;
 mod advice;
+pub mod api;
+pub mod api_keys;
 mod assets;
 pub mod audit;
 mod catcher;

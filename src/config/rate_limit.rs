@@ -33,6 +33,9 @@ pub struct RateLimit {
     /// Requests for admin pages from one IP address (IPv6: one /64); 600 by default. That is a hundred
     /// members of staff in one office who open a page every ten seconds.
     pub staff_pages_per_minute: NonZeroU32,
+    /// Requests with one API key; 6,000 by default, which is a hundred per second. The limit keeps a loop in one
+    /// backend from taking the database from the sign-ins.
+    pub api_key_per_minute: NonZeroU32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -48,6 +51,8 @@ pub(super) struct Raw {
     session_per_minute: Option<u32>,
     #[serde(default, deserialize_with = "text::parsed")]
     staff_pages_per_minute: Option<u32>,
+    #[serde(default, deserialize_with = "text::parsed")]
+    api_key_per_minute: Option<u32>,
 }
 
 pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<RateLimit, Error> {
@@ -64,5 +69,6 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<RateLimit, Error> {
         refresh_per_minute: number("refresh_per_minute", raw.refresh_per_minute, 600)?,
         session_per_minute: number("session_per_minute", raw.session_per_minute, 120)?,
         staff_pages_per_minute: number("staff_pages_per_minute", raw.staff_pages_per_minute, 600)?,
+        api_key_per_minute: number("api_key_per_minute", raw.api_key_per_minute, 6_000)?,
     })
 }

@@ -16,7 +16,7 @@ pub struct Origin {
 /// The author of a change, and the reason.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// The member of staff or operator.
+    /// The member of staff, API key or operator.
     pub actor: Actor<'a>,
     /// The reason that they gave.
     pub reason: Option<&'a str>,
@@ -29,6 +29,8 @@ pub struct By<'a> {
 pub enum Actor<'a> {
     /// A member of staff, by e-mail address.
     Staff(&'a str),
+    /// An API key whose role has just been checked, by its name among actors: `key:<name>`.
+    ApiKey(&'a str),
     /// An operator at the command line, by name.
     Operator(&'a str),
 }
@@ -41,16 +43,16 @@ impl<'a> Actor<'a> {
     #[must_use]
     pub const fn name(self) -> &'a str {
         match self {
-            Self::Staff(name) | Self::Operator(name) => name,
+            Self::Staff(name) | Self::ApiKey(name) | Self::Operator(name) => name,
         }
     }
 
-    /// Returns the role that the statement has to check, or `None` for an operator.
+    /// Returns the role that the statement has to check, or `None` for an operator or an API key.
     #[must_use]
     pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
             Self::Staff(_) => Some(role.into()),
-            Self::Operator(_) => None,
+            Self::ApiKey(_) | Self::Operator(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no framework.
 
 pub mod actor;
+pub mod api_key;
 pub mod claims;
 pub mod custom_claims;
 pub mod email;

@@ -9,7 +9,7 @@ mod sessions;
 mod sign_in;
 mod sign_out;
 mod token_response;
-mod view;
+pub(crate) mod view;
 
 use rocket::Route;
 use utoipa::OpenApi as _;

@@ -12,7 +12,7 @@ use crate::domain::user;
 use crate::store::identities::IdentityRow;
 
 /// A JSON answer that must not be cached.
-pub(super) struct Json<T>(pub Status, pub T);
+pub(crate) struct Json<T>(pub Status, pub T);
 
 impl<'r, T: Serialize> Responder<'r, 'static> for Json<T> {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
@@ -22,7 +22,7 @@ impl<'r, T: Serialize> Responder<'r, 'static> for Json<T> {
 }
 
 /// Like [`Json`], but already serialised.
-pub(super) struct Bytes(pub Status, pub Vec<u8>);
+pub(crate) struct Bytes(pub Status, pub Vec<u8>);
 
 impl<'r> Responder<'r, 'static> for Bytes {
     fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
@@ -37,7 +37,7 @@ impl<'r> Responder<'r, 'static> for Bytes {
 
 /// An account at an identity provider that is linked to a user.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     /// The identity's id.
     id: Uuid,
     /// The provider's name, as in the path of the sign-in.
@@ -64,7 +64,7 @@ impl Identity {
 
 /// A user.
 #[derive(Serialize, ToSchema)]
-pub(super) struct User {
+pub(crate) struct User {
     /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
     /// id.
     id: Uuid,

@@ -17,33 +17,50 @@ use crate::web::problem::{ErrorCode, Problem};
 
 /// The reason why a request is challenged.
 #[derive(Debug, Clone, Copy)]
-enum Challenge {
+pub(crate) enum Challenge {
     Missing,
     Repeated,
     Invalid,
 }
 
+impl Challenge {
+    /// Returns the value of the `WWW-Authenticate` header.
+    pub(crate) const fn header(self) -> &'static str {
+        match self {
+            // A request without credentials is told no error (RFC 6750 §3.1).
+            Self::Missing => r#"Bearer realm="vestibule""#,
+            Self::Repeated => r#"Bearer realm="vestibule", error="invalid_request""#,
+            Self::Invalid => r#"Bearer realm="vestibule", error="invalid_token""#,
+        }
+    }
+}
+
+/// Returns the bearer token of the one `Authorization` header. A token in the query or the body is ignored.
+pub(crate) fn credentials<'r>(request: &'r Request<'_>) -> Result<&'r str, Challenge> {
+    let mut headers = request.headers().get("Authorization");
+    let header = headers.next().ok_or(Challenge::Missing)?;
+    if headers.next().is_some() {
+        return Err(Challenge::Repeated);
+    }
+    let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
+    if scheme.eq_ignore_ascii_case("Bearer") { Ok(token.trim_start()) } else { Err(Challenge::Missing) }
+}
+
 impl From<Challenge> for Problem {
     fn from(challenge: Challenge) -> Self {
-        let (kind, detail, header) = match challenge {
-            // A request without credentials is told no error (RFC 6750 §3.1).
-            Challenge::Missing => (
-                ErrorCode::InvalidAccessToken,
-                "the `Authorization` header must contain a bearer token",
-                r#"Bearer realm="vestibule""#,
-            ),
-            Challenge::Repeated => (
-                ErrorCode::InvalidRequest,
-                "there must be exactly one `Authorization` header",
-                r#"Bearer realm="vestibule", error="invalid_request""#,
-            ),
+        let (kind, detail) = match challenge {
+            Challenge::Missing => {
+                (ErrorCode::InvalidAccessToken, "the `Authorization` header must contain a bearer token")
+            }
+            Challenge::Repeated => {
+                (ErrorCode::InvalidRequest, "there must be exactly one `Authorization` header")
+            }
             Challenge::Invalid => (
                 ErrorCode::InvalidAccessToken,
                 "the access token is malformed or expired, or its session has ended",
-                r#"Bearer realm="vestibule", error="invalid_token""#,
             ),
         };
-        Self { challenge: Some(header), ..Self::new(kind, detail) }
+        Self { challenge: Some(challenge.header()), ..Self::new(kind, detail) }
     }
 }
 
@@ -82,16 +99,7 @@ impl Bearer {
     /// Reads the header. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
-        let mut headers = request.headers().get("Authorization");
-        let header = headers.next().ok_or(Challenge::Missing)?;
-        if headers.next().is_some() {
-            return Err(Challenge::Repeated.into());
-        }
-        let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
-        if !scheme.eq_ignore_ascii_case("Bearer") {
-            return Err(Challenge::Missing.into());
-        }
-        let token = issuer.verify(token.trim_start(), clock::now()).await;
+        let token = issuer.verify(credentials(request)?, clock::now()).await;
         Ok(Self(token.map_err(|_| Challenge::Invalid)?))
     }
 }

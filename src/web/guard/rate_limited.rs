@@ -52,6 +52,14 @@ impl ByAddress for StaffPages {
     const POLICY: Policy = Policy::StaffPages;
 }
 
+/// Requests with unknown API keys.
+#[derive(Debug)]
+pub struct UnknownApiKey;
+
+impl ByAddress for UnknownApiKey {
+    const POLICY: Policy = Policy::UnknownApiKey;
+}
+
 /// A request that was counted and is within the limit of its IP address.
 ///
 /// - **Succeeds** within the limit, and always when limits are switched off.
@@ -97,6 +105,14 @@ pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem
     admit(request, Policy::Session, Key::session(session))
 }
 
+/// Counts a request with an API key, after the key has been found.
+///
+/// # Errors
+/// The key is over its limit.
+pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
+    admit(request, Policy::ApiKey, Key::session(key))
+}
+
 fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem> {
     let limits = request.rocket().state::<RateLimits>().ok_or_else(Problem::internal)?;
     match rate_limit_fields::count(request, limits, policy, key) {
@@ -106,6 +122,8 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
                 Policy::Refresh => "too many refreshes from this IP address",
                 Policy::Session => "too many requests with this session",
                 Policy::StaffPages => "too many requests for the admin pages from this IP address",
+                Policy::ApiKey => "too many requests with this API key",
+                Policy::UnknownApiKey => "too many requests with unknown API keys from this IP address",
             };
             Err(Problem {
                 retry_after: Some(standing.seconds),

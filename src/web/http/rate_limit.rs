@@ -46,6 +46,10 @@ pub enum Policy {
     StaffPages,
     /// Sign-ins of staff from an IP address.
     StaffSignIn,
+    /// Requests with one API key.
+    ApiKey,
+    /// Requests from an IP address with what has never been an API key here: each costs a query.
+    UnknownApiKey,
 }
 
 /// The key under which requests are counted together.
@@ -66,13 +70,13 @@ impl Key {
     }
 
     /// Returns the /48 of an IPv6 address, or `None` for any other key. No other key ends with 64 zero bits, since
-    /// session ids end with random bits (RFC 9562 §5.7).
+    /// these ids end with random bits (RFC 9562 §5.7).
     const fn site(self) -> Option<Self> {
         let is_v6 = self.0 & u64::MAX as u128 == 0 && self.0 != 0;
         if is_v6 { Some(Self(self.0 >> 80 << 80)) } else { None }
     }
 
-    /// Returns the key of a session.
+    /// Returns the key of a session or of an API key.
     #[must_use]
     pub const fn session(id: Uuid) -> Self {
         Self(id.as_u128())
@@ -145,10 +149,11 @@ impl<C: Clock + Clone> RateLimits<C> {
         };
         let limiter = |policy| {
             let per_minute = match policy {
-                Policy::SignIn | Policy::StaffSignIn => settings.sign_in_per_minute,
+                Policy::SignIn | Policy::StaffSignIn | Policy::UnknownApiKey => settings.sign_in_per_minute,
                 Policy::Refresh => settings.refresh_per_minute,
                 Policy::Session => settings.session_per_minute,
                 Policy::StaffPages => settings.staff_pages_per_minute,
+                Policy::ApiKey => settings.api_key_per_minute,
             };
             Limiter {
                 buckets: buckets(per_minute),

@@ -16,7 +16,9 @@ const CHALLENGE: &str = "WWW-Authenticate";
 /// Returns the headers that the errors of a status have, or may have.
 pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
     let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
-    let challenge = entries.iter().any(|entry| entry.error == ErrorCode::InvalidAccessToken.entry().error);
+    let challenging =
+        [ErrorCode::InvalidAccessToken, ErrorCode::InvalidApiKey].map(|kind| kind.entry().error);
+    let challenge = entries.iter().any(|entry| challenging.contains(&entry.error));
     [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE)].into_iter().flatten()
 }
 
@@ -43,7 +45,7 @@ pub fn all() -> [(&'static str, Header); 3] {
             CHALLENGE,
             header(
                 Type::String,
-                "The challenge of RFC 6750, sent with `invalid_access_token`. It has no `error` parameter if the request had no token.",
+                "The challenge of RFC 6750, sent with `invalid_access_token` and `invalid_api_key`. It has no `error` parameter if the request had no token.",
                 json!(r#"Bearer realm="vestibule", error="invalid_token""#),
             ),
         ),

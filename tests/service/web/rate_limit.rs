@@ -159,6 +159,7 @@ fn settings(per_minute: u32) -> RateLimit {
         refresh_per_minute: per_minute,
         session_per_minute: per_minute,
         staff_pages_per_minute: per_minute,
+        api_key_per_minute: per_minute,
     }
 }
 

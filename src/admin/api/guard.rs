@@ -1,0 +1,168 @@
+//! Guards of the admin API: an API key and its role.
+//!
+//! A key is looked up for each request, so that it is refused at once when it is revoked. Requests with keys that this
+//! instance has seen to be valid are counted by key. All others are counted by IP address before the query, so that
+//! forged keys cannot keep the database busy, and take nothing from a backend behind the same address.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::{Ignite, Rocket, Sentinel};
+
+use crate::admin::api_keys::{self, KeyHash};
+use crate::domain::actor::{Actor, By, Origin};
+use crate::domain::api_key::{KeyName, KeyRole};
+use crate::web::database::Db;
+use crate::web::guard::bearer::{Challenge, credentials};
+use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
+use crate::web::http::rate_limit::RateLimits;
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
+
+/// The hashes of the keys that were valid at their latest request.
+#[derive(Debug, Default)]
+pub struct KnownKeys(Mutex<HashSet<KeyHash>>);
+
+impl KnownKeys {
+    fn contains(&self, hash: &KeyHash) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
+    fn learn(&self, hash: &KeyHash, valid: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if valid {
+            known.insert(*hash)
+        } else {
+            known.remove(hash)
+        };
+    }
+}
+
+/// An API key that is valid.
+#[derive(Debug, Clone)]
+pub struct ApiKey {
+    /// The key's name.
+    pub name: String,
+    /// The key's permissions.
+    pub role: KeyRole,
+    /// The key's name among the actors of events.
+    actor: String,
+}
+
+impl ApiKey {
+    /// Returns the key as the author of a change.
+    #[must_use]
+    pub fn actor(&self) -> Actor<'_> {
+        Actor::ApiKey(&self.actor)
+    }
+
+    /// Returns the key as the author of a change for this reason.
+    #[must_use]
+    pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
+        By { actor: self.actor(), reason, origin }
+    }
+}
+
+/// A request with an API key, which may read.
+///
+/// - **Succeeds** when the one `Authorization` header carries an API key that is neither revoked nor expired.
+/// - **Fails** with 401 when it does not, with 400 when there are several headers, and with 429 beyond the limit of the
+///   key, or of the IP address if the key is unknown.
+/// - **Forwards** never. A key in the query or the body is ignored.
+#[derive(Debug, Clone)]
+pub struct Reader(pub ApiKey);
+
+/// A request with an API key that may end sessions.
+///
+/// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Support`] or [`KeyRole::Admin`].
+/// - **Fails** as [`Reader`] does, and with 403 for any other role.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct Supporter(pub ApiKey);
+
+/// A request with an API key that may do everything.
+///
+/// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Admin`].
+/// - **Fails** as [`Reader`] does, and with 403 for any other role.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct Administrator(pub ApiKey);
+
+fn challenged(challenge: Challenge) -> Problem {
+    let (kind, detail) = match challenge {
+        Challenge::Missing => {
+            (ErrorCode::InvalidApiKey, "the `Authorization` header must contain an API key as a bearer token")
+        }
+        Challenge::Repeated => {
+            (ErrorCode::InvalidRequest, "there must be exactly one `Authorization` header")
+        }
+        Challenge::Invalid => {
+            (ErrorCode::InvalidApiKey, "the API key is malformed, unknown, expired or revoked")
+        }
+    };
+    Problem { challenge: Some(challenge.header()), ..Problem::new(kind, detail) }
+}
+
+/// Finds the key of a request, and checks that its role is that one or a higher one.
+async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
+    let state = request.rocket().state::<Db>().zip(request.rocket().state::<KnownKeys>());
+    let (db, known) = state.ok_or_else(Problem::internal)?;
+    let hash = api_keys::parse(credentials(request).map_err(challenged)?);
+    if hash.is_none_or(|hash| !known.contains(&hash)) {
+        admit_address::<UnknownApiKey>(request)?;
+    }
+    let hash = hash.ok_or_else(|| challenged(Challenge::Invalid))?;
+    let found = api_keys::find(db.pool(), &hash).await?;
+    known.learn(&hash, found.is_some());
+    let found = found.ok_or_else(|| challenged(Challenge::Invalid))?;
+    admit_api_key(request, found.id)?;
+    if found.role < least {
+        let detail = match least {
+            KeyRole::Admin => "this needs an API key with the role `admin`",
+            KeyRole::Reader | KeyRole::Support => "this needs an API key with the role `support` or `admin`",
+        };
+        return Err(Problem::new(ErrorCode::InsufficientRole, detail));
+    }
+    let actor = format!("{}{}", KeyName::ACTOR_PREFIX, found.name);
+    Ok(ApiKey { name: found.name, role: found.role, actor })
+}
+
+/// Implements a guard that asks for a role.
+macro_rules! guard {
+    ($guard:ident, $least:expr, $kinds:expr) => {
+        impl ErrorResponses for $guard {
+            fn kinds() -> impl Iterator<Item = ErrorCode> {
+                $kinds
+            }
+        }
+
+        impl Sentinel for $guard {
+            fn abort(rocket: &Rocket<Ignite>) -> bool {
+                rocket.state::<Db>().is_none()
+                    || rocket.state::<KnownKeys>().is_none()
+                    || rocket.state::<RateLimits>().is_none()
+            }
+        }
+
+        #[rocket::async_trait]
+        impl<'r> FromRequest<'r> for $guard {
+            type Error = ();
+
+            async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+                match key(request, $least).await {
+                    Ok(key) => Outcome::Success(Self(key)),
+                    Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+                }
+            }
+        }
+    };
+}
+
+guard!(
+    Reader,
+    KeyRole::Reader,
+    Db::kinds().chain([ErrorCode::InvalidRequest, ErrorCode::InvalidApiKey, ErrorCode::RateLimited])
+);
+guard!(Supporter, KeyRole::Support, Reader::kinds().chain([ErrorCode::InsufficientRole]));
+guard!(Administrator, KeyRole::Admin, Supporter::kinds());

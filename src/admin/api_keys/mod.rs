@@ -1,0 +1,58 @@
+//! API keys: added and revoked, and recognised by what a request carries. A key is shown once, when it is added.
+
+pub mod store;
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+
+use self::store::{Changed, KeyRow};
+use crate::domain::actor::By;
+use crate::domain::api_key::{KeyName, KeyRole};
+use crate::secret::Secret;
+use crate::service::opaque_token::OpaqueToken;
+use crate::store::error::{Error, retrying};
+
+/// The first characters of every key, by which scanners of source code recognise one.
+const PREFIX: &str = "vst_";
+
+/// The SHA-256 of a key's random part.
+pub type KeyHash = [u8; 32];
+
+/// Returns the hash of a text that may be an API key, or `None` if it is malformed.
+#[must_use]
+pub fn parse(text: &str) -> Option<KeyHash> {
+    OpaqueToken::parse(text.strip_prefix(PREFIX)?)
+}
+
+/// Adds a key, and returns it, or the reason why not.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn add(
+    pool: &PgPool,
+    name: &KeyName,
+    role: KeyRole,
+    expires_at: Option<OffsetDateTime>,
+    by: By<'_>,
+) -> Result<Result<Secret<String>, Changed>, Error> {
+    let token = OpaqueToken::generate();
+    let changed = retrying!(store::add(pool, name, &token.hash, role, expires_at, by))?;
+    let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
+    Ok(if changed == Changed::Done { Ok(secret()) } else { Err(changed) })
+}
+
+/// Revokes a key at once.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+    retrying!(store::revoke(pool, name, by))
+}
+
+/// Returns the key with that hash, or `None` if it was revoked or has expired. Records its use.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    retrying!(store::find(pool, hash))
+}

@@ -1,0 +1,191 @@
+//! API keys, and the statements that add and revoke them. Each change records its event and checks the role of staff
+//! (`admin::staff::store` says why).
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::KeyHash;
+use crate::domain::actor::By;
+use crate::domain::api_key::{KeyName, KeyRole};
+use crate::domain::staff::Role;
+use crate::store::Error;
+
+/// The result of adding or revoking a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    /// The change was made.
+    Done,
+    /// Nothing was done: a key to add exists already, or a key to revoke does not.
+    Already,
+    /// Refused: the actor is no admin.
+    NotPermitted,
+}
+
+/// A key.
+#[derive(Debug, Clone)]
+pub struct KeyRow {
+    /// Id of the key.
+    pub id: Uuid,
+    /// Name of the key.
+    pub name: String,
+    /// The key's permissions.
+    pub role: KeyRole,
+    /// Time when it was added.
+    pub created_at: OffsetDateTime,
+    /// Member of staff or operator who added it.
+    pub created_by: String,
+    /// Time when it ends by itself.
+    pub expires_at: Option<OffsetDateTime>,
+    /// Time of its last use, up to a minute late.
+    pub last_used_at: Option<OffsetDateTime>,
+}
+
+struct Stored {
+    id: Uuid,
+    name: String,
+    role: String,
+    created_at: OffsetDateTime,
+    created_by: String,
+    expires_at: Option<OffsetDateTime>,
+    last_used_at: Option<OffsetDateTime>,
+}
+
+impl TryFrom<Stored> for KeyRow {
+    type Error = Error;
+
+    fn try_from(row: Stored) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.id,
+            name: row.name,
+            role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+        })
+    }
+}
+
+/// Returns all keys, ordered by name, expired ones included.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
+    let rows = sqlx::query_as!(
+        Stored,
+        "SELECT id, name, role, created_at, created_by, expires_at, last_used_at FROM api_keys ORDER BY name"
+    );
+    rows.fetch_all(pool).await?.into_iter().map(KeyRow::try_from).collect()
+}
+
+/// Returns the key with that hash unless it has expired, and records its use once a minute. Of many requests at that
+/// moment, one writes, and none waits for it.
+///
+/// # Errors
+/// See [`Error`].
+pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    let row = sqlx::query_as!(
+        Stored,
+        "WITH used AS (
+             UPDATE api_keys SET last_used_at = now() WHERE id = (
+                 SELECT id FROM api_keys
+                 WHERE hash = $1 AND (expires_at IS NULL OR expires_at > now())
+                       AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+                 FOR NO KEY UPDATE SKIP LOCKED)
+         )
+         SELECT id, name, role, created_at, created_by, expires_at, last_used_at
+         FROM api_keys WHERE hash = $1 AND (expires_at IS NULL OR expires_at > now())",
+        hash.as_slice(),
+    );
+    row.fetch_optional(pool).await?.map(KeyRow::try_from).transpose()
+}
+
+/// Adds a key.
+pub(super) async fn add(
+    pool: &PgPool,
+    name: &KeyName,
+    hash: &KeyHash,
+    role: KeyRole,
+    expires_at: Option<OffsetDateTime>,
+    by: By<'_>,
+) -> Result<Changed, Error> {
+    let role: &str = role.into();
+    let row = sqlx::query!(
+        r#"WITH permitted AS MATERIALIZED (
+               SELECT FROM current_staff WHERE email = $7 AND role = $12 FOR SHARE
+           ),
+           added AS (
+               INSERT INTO api_keys (id, name, hash, role, expires_at, created_by)
+               SELECT $1, $2, $3, $4, $5, $7 WHERE $12::text IS NULL OR EXISTS (SELECT FROM permitted)
+               ON CONFLICT ON CONSTRAINT api_keys_name_key DO NOTHING
+               RETURNING id
+           ),
+           recorded AS (
+               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
+               SELECT $6, 'api_key_added', $7,
+                      jsonb_strip_nulls(jsonb_build_object(
+                          'key', $2::text, 'role', $4::text,
+                          'until', 'until ' || to_char($5 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+                          'reason', $8::text)),
+                      $9::inet, $10, $11
+               FROM added
+           )
+           SELECT EXISTS (SELECT FROM added) AS "done!",
+                  $12::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+        Uuid::now_v7(),
+        name.as_str(),
+        hash.as_slice(),
+        role,
+        expires_at,
+        Uuid::now_v7(),
+        by.actor.name(),
+        by.reason,
+        by.origin.ip as _,
+        by.origin.user_agent,
+        by.origin.request_id,
+        by.actor.needs(Role::Admin),
+    );
+    let row = row.fetch_one(pool).await?;
+    Ok(changed(row.done, row.permitted))
+}
+
+/// Deletes a key.
+pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+    let row = sqlx::query!(
+        r#"WITH permitted AS MATERIALIZED (
+               SELECT FROM current_staff WHERE email = $3 AND role = $8 FOR SHARE
+           ),
+           revoked AS (
+               DELETE FROM api_keys WHERE name = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted))
+               RETURNING role
+           ),
+           recorded AS (
+               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
+               SELECT $2, 'api_key_revoked', $3,
+                      jsonb_strip_nulls(jsonb_build_object('key', $1::text, 'role', role, 'reason', $4::text)),
+                      $5::inet, $6, $7
+               FROM revoked
+           )
+           SELECT EXISTS (SELECT FROM revoked) AS "done!",
+                  $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+        name.as_str(),
+        Uuid::now_v7(),
+        by.actor.name(),
+        by.reason,
+        by.origin.ip as _,
+        by.origin.user_agent,
+        by.origin.request_id,
+        by.actor.needs(Role::Admin),
+    );
+    let row = row.fetch_one(pool).await?;
+    Ok(changed(row.done, row.permitted))
+}
+
+const fn changed(done: bool, permitted: bool) -> Changed {
+    match (done, permitted) {
+        (true, _) => Changed::Done,
+        (false, true) => Changed::Already,
+        (false, false) => Changed::NotPermitted,
+    }
+}
