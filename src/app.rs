@@ -21,6 +21,7 @@ use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
+use utoipa::openapi::OpenApi;
 
 use self::drain::Stop;
 use crate::admin;
@@ -50,7 +51,7 @@ use crate::web::http::starting::{self, Stage};
 use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
-use crate::web::{api, ops, problem, well_known};
+use crate::web::{api, openapi, ops, problem, well_known};
 
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
@@ -206,6 +207,12 @@ impl Start {
     }
 }
 
+/// Returns the OpenAPI description of the whole service.
+#[must_use]
+pub fn description() -> OpenApi {
+    openapi::description(OpenApi::default())
+}
+
 /// Builds the service, which answers 503 until its start is complete. It does not use the database yet.
 ///
 /// # Errors
@@ -245,6 +252,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(keys)
         .manage(issuer)
         .manage(metadata)
+        .manage(openapi::Document::new(description))
         .manage(refusals)
         .manage(config.session)
         .manage(config.events)

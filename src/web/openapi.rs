@@ -1,20 +1,20 @@
 //! `GET /api/v1/openapi.json`: the OpenAPI description, generated from the code that answers.
 //!
 //! Each resource describes its routes next to them, with the structs that it serialises and the errors of its
-//! guards. This module combines them. Routes outside `/api/v1` are added in [`description`] by `merge_from`, since
-//! their paths are already complete.
+//! guards. This module combines them, and `app` adds those of features. Routes outside `/api/v1` are added in
+//! [`description`] by `merge`, since their paths are already complete.
 
 pub mod examples;
 pub mod headers;
 mod page;
 pub mod problems;
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use rocket::{Route, get, routes};
+use rocket::{Route, State, get, routes};
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -37,9 +37,20 @@ const OPTIONAL_BODIES: [&str; 3] = ["deleteMe", "logout", "unlinkIdentity"];
 /// The text before the table of errors.
 const INTRODUCTION: &str = include_str!("openapi/description.md");
 
-/// The document, which never changes while the program runs.
-static DOCUMENT: LazyLock<Result<String, String>> =
-    LazyLock::new(|| description().to_json().map_err(|error| error.to_string()));
+/// The document, which is written when it is first read and never changes afterwards.
+#[derive(Debug)]
+pub struct Document {
+    describe: fn() -> OpenApi,
+    json: OnceLock<Result<String, String>>,
+}
+
+impl Document {
+    /// Creates the document of that description.
+    #[must_use]
+    pub const fn new(describe: fn() -> OpenApi) -> Self {
+        Self { describe, json: OnceLock::new() }
+    }
+}
 
 /// Returns the routes of the document and of its page, to be mounted at `/api/v1`.
 #[must_use]
@@ -47,9 +58,9 @@ pub fn routes() -> Vec<Route> {
     [routes![document], page::routes()].concat()
 }
 
-/// Returns the description of the whole service.
+/// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
 #[must_use]
-pub fn description() -> OpenApi {
+pub fn description(features: OpenApi) -> OpenApi {
     let frame = OpenApiBuilder::new()
         .info(info())
         .servers(Some([Server::new("/")]))
@@ -59,7 +70,10 @@ pub fn description() -> OpenApi {
         .build();
     let mut whole = frame.nest(
         "/api/v1",
-        api::description().merge_from(Itself::openapi()).merge_from(page::ApiDoc::openapi()),
+        api::description()
+            .merge_from(Itself::openapi())
+            .merge_from(page::ApiDoc::openapi())
+            .merge_from(features),
     );
     whole.merge(super::well_known::description());
     whole.merge(super::ops::description());
@@ -134,10 +148,10 @@ fn complete(operation: &mut Operation) {
 struct Itself;
 
 /// The document as a response.
-struct Document(&'static str);
+struct Json<'a>(&'a str);
 
-impl<'r> Responder<'r, 'static> for Document {
-    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
+impl<'r> Responder<'r, 'r> for Json<'r> {
+    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'r> {
         Response::build()
             .header(ContentType::JSON)
             .header(Header::new("Cache-Control", "public, max-age=300"))
@@ -163,9 +177,9 @@ impl<'r> Responder<'r, 'static> for Document {
     ),
 )]
 #[get("/openapi.json")]
-fn document() -> Result<Document, Problem> {
-    match &*DOCUMENT {
-        Ok(json) => Ok(Document(json)),
+fn document(document: &State<Document>) -> Result<Json<'_>, Problem> {
+    match document.json.get_or_init(|| (document.describe)().to_json().map_err(|error| error.to_string())) {
+        Ok(json) => Ok(Json(json)),
         Err(error) => Err(Problem::internal().logged(error.as_str())),
     }
 }

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use figment::Figment;
 use reqwest::Method;
 use serde_json::Value;
-use vestibule::app;
+use vestibule::app::{self, description};
 use vestibule::config::Config;
-use vestibule::web::openapi::description;
 
 use self::document::Document;
 use crate::support::app::{App, figment};

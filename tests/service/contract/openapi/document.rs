@@ -2,7 +2,7 @@
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use vestibule::web::openapi::description;
+use vestibule::app::description;
 
 use crate::support::app::Answer;
 
