@@ -13,6 +13,7 @@ macro_rules! after_help {
     };
 }
 
+mod api_key;
 mod check;
 mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
@@ -74,6 +75,9 @@ enum Command {
     /// Manage access to the admin pages
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule staff list"))]
     Staff(staff::Command),
+    /// Manage the API keys of the product's backend
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule api-key list"))]
+    ApiKey(api_key::Command),
     /// Print a completion script for a shell
     #[command(after_help = completions::HELP)]
     Completions(completions::Completions),
@@ -101,6 +105,7 @@ pub fn run() -> ExitCode {
         Command::Prune => prune::run(),
         Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
+        Command::ApiKey(command) => api_key::run(command),
         Command::Completions(completions) => completions::run(&completions),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),

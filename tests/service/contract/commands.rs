@@ -85,6 +85,46 @@ async fn an_operator_gives_access_with_a_right_to_export_and_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_api_key_is_printed_once_stored_as_a_hash_and_gone_when_revoked() {
+    let database = Database::create().await;
+    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", database.url.as_str())];
+    let key = async |arguments: &[&str]| run(&settings, &[&["api-key"], arguments].concat()).await;
+    assert!(run(&settings, &["migrate"]).await.status.success());
+    let added = key(&["add", "billing", "--role", "reader", "--expires", "2099-12-31"]).await;
+    assert!(added.status.success(), "{}", said(&added));
+    let secret = String::from_utf8(added.stdout).unwrap();
+    assert!(secret.starts_with("vst_") && secret.trim_end().len() == 47 && secret.lines().count() == 1);
+    let kept = "SELECT count(*) FROM api_keys k, events e WHERE concat(k, e) LIKE '%' || $1 || '%'";
+    let kept: i64 = sqlx::query_scalar(kept)
+        .bind(secret.trim_end().trim_start_matches("vst_"))
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+    assert_eq!(kept, 0);
+
+    let again = key(&["add", "billing", "--role", "admin"]).await;
+    assert!(!again.status.success() && said(&again).contains("there is an API key with this name"));
+    assert_eq!(again.stdout, b"");
+    for (name, day, remedy) in
+        [("Billing", "2099-12-31", "lower-case letters"), ("other", "2020-01-01", "is not a day to come")]
+    {
+        let output = key(&["add", name, "--role", "reader", "--expires", day]).await;
+        assert!(!output.status.success() && said(&output).contains(remedy), "{}", said(&output));
+    }
+    let listed = String::from_utf8(key(&["list"]).await.stdout).unwrap();
+    let fields: Vec<_> = listed.trim_end_matches('\n').split('\t').collect();
+    assert_eq!((fields[0], fields[1], fields[3]), ("billing", "reader", "the command line"));
+    assert_eq!((fields[4], fields[5]), ("2100-01-01T00:00:00Z", ""), "{listed}");
+
+    assert!(key(&["revoke", "billing"]).await.status.success());
+    assert_eq!(key(&["list"]).await.stdout, b"");
+    assert!(said(&key(&["revoke", "billing"]).await).contains("there is no API key with this name"));
+    let events = "SELECT count(*) FROM events WHERE kind IN ('api_key_added', 'api_key_revoked')
+                  AND actor = 'the command line' AND detail->>'key' = 'billing' AND detail->>'role' = 'reader'";
+    assert_eq!(database.count(events).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_development_instance_keeps_its_things_where_it_is_told_to() {
     let database = Database::create().await;
     let (directory, users) = (fresh("development"), fresh("users").with_extension("csv"));

@@ -1,0 +1,89 @@
+//! `vestibule api-key …`: the keys with which the product's backend administers users.
+
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use strum::VariantNames;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::Result;
+use crate::admin::api_keys::store::{Changed, all};
+use crate::admin::api_keys::{add, revoke};
+use crate::admin::staff::access::end;
+use crate::app::database;
+use crate::config::{self, Maintenance};
+use crate::domain::actor::{Actor, By, Origin};
+use crate::domain::api_key::{KeyName, KeyRole};
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Add an API key, and print it this one time
+    #[command(
+        after_help = after_help!("Examples:\n  vestibule api-key add billing --role reader\n  \
+        vestibule api-key add shop --role admin --expires 2026-12-31\n  \
+        vestibule api-key add shop-2 --role admin > key.txt")
+    )]
+    Add {
+        /// Name in the audit log: lower-case letters, digits and hyphens
+        name: KeyName,
+        /// `reader` may read, `support` may also end sessions, `admin` may do everything
+        #[arg(long, value_parser = roles())]
+        role: KeyRole,
+        /// Let the key expire at the end of this day (UTC), for example 2026-12-31
+        #[arg(long, value_name = "DATE")]
+        expires: Option<String>,
+    },
+    /// Revoke a key at once
+    #[command(after_help = after_help!("Example:\n  vestibule api-key revoke billing"))]
+    Revoke {
+        /// The key's name
+        name: KeyName,
+    },
+    /// List the keys with role, creation, end and last use (UTC)
+    #[command(after_help = after_help!("Example:\n  vestibule api-key list"))]
+    List,
+}
+
+fn roles() -> impl TypedValueParser<Value = KeyRole> {
+    PossibleValuesParser::new(KeyRole::VARIANTS).try_map(|name| name.parse())
+}
+
+pub(super) fn run(command: Command) -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    super::block_on(1, async move {
+        let pool = database(&settings.figment).await?;
+        let origin = Origin::default();
+        let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
+        match command {
+            Command::Add { name, role, expires } => {
+                let expires_at = expires.as_deref().map(day).transpose()?;
+                let Ok(key) = add(&pool, &name, role, expires_at, by).await? else {
+                    return Err(
+                        "there is an API key with this name; revoke it first, or choose another name".into(),
+                    );
+                };
+                eprintln!("Store this key now: it is not shown again.");
+                println!("{}", key.expose());
+            }
+            Command::Revoke { name } => {
+                if revoke(&pool, &name, by).await? != Changed::Done {
+                    return Err("there is no API key with this name".into());
+                }
+            }
+            Command::List => {
+                let time = |at: Option<OffsetDateTime>| at.and_then(|at| at.format(&Rfc3339).ok());
+                for key in all(&pool).await? {
+                    let created = time(Some(key.created_at)).unwrap_or_default();
+                    let (end, used) = (time(key.expires_at), time(key.last_used_at));
+                    let (end, used) = (end.unwrap_or_default(), used.unwrap_or_default());
+                    println!("{}\t{}\t{created}\t{}\t{end}\t{used}", key.name, key.role, key.created_by);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
+    end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
+}
