@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 /// A request id.
 pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
 const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
+const OTHER_USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e15";
 const IDENTITY: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e12";
 const SESSION: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e13";
 const SUBJECT: &str = "110169484474386276334";
@@ -161,4 +162,53 @@ pub fn keys() -> Value {
         "kid": "y-mb4lLIhEBkSItlHErgd7bwrBp0sA-Kq4KMEJJlYbo",
         "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
     }] })
+}
+
+/// Returns a change by the product's backend.
+#[must_use]
+pub fn change() -> Value {
+    json!({ "reason": "ticket 4711", "dry_run": false })
+}
+
+/// Returns a change that names another user, an identity or a session.
+#[must_use]
+pub fn change_to(member: &str) -> Value {
+    let mut body = change();
+    body[member] = if member == "session" { SESSION } else { IDENTITY }.into();
+    body
+}
+
+/// Returns a move of an identity.
+#[must_use]
+pub fn move_identity() -> Value {
+    let mut body = change_to("identity");
+    body["to"] = OTHER_USER.into();
+    body
+}
+
+/// Returns the answer to a change of that name.
+#[must_use]
+pub fn change_result(change: &str) -> Value {
+    let person = |id: &str, email: &str, identities: Value| {
+        json!({
+            "id": id, "email": email, "email_verified": true, "name": "Ada Lovelace", "picture": null,
+            "created_at": THEN, "disabled_at": null, "identities": identities,
+        })
+    };
+    let concerned = ["unlink", "move", "merge", "delete"].contains(&change);
+    let identities = json!([{
+        "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "sessions": 1,
+        "concerned": concerned,
+    }]);
+    let other = ["move", "merge"].contains(&change).then(|| person(OTHER_USER, "a@example.com", json!([])));
+    let merged = (change == "merge").then(|| {
+        json!({
+            "id": OTHER_USER, "email": "a@example.com", "email_verified": true, "name": "Ada Lovelace",
+            "picture": null, "disabled_at": null,
+        })
+    });
+    json!({
+        "change": change, "applied": true, "fingerprint": "bmV2ZXItY2hhbmdlLWEtcnVubmluZy1zeXN0ZW0uLi4", "refused": null,
+        "user": person(USER, EMAIL, identities), "other": other, "ended_sessions": 1, "merged": merged,
+    })
 }

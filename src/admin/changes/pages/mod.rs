@@ -14,7 +14,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use self::find::find;
-pub(in crate::admin) use self::words::done;
+pub(in crate::admin) use self::words::{done, refused};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::changes::decision::{LinkedIdentity, UserState};
 use crate::admin::changes::{Change, Outcome, Preview, apply, preview, store};

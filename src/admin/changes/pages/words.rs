@@ -20,7 +20,8 @@ pub(super) fn move_lead(identity: &str, name: &str) -> String {
     sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
 }
 
-pub(super) const fn refused(why: Refused) -> &'static str {
+/// Returns the words of a rule.
+pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
     match why {
         Refused::OwnAccount => OWN_ACCOUNT,
         Refused::LastIdentity => LAST_IDENTITY,
