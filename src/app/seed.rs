@@ -2,12 +2,12 @@
 
 use figment::Figment;
 use rocket::futures::stream::{self, StreamExt, TryStreamExt};
+use sqlx::PgPool;
+use tokio::sync::mpsc::channel;
+use tokio::task::spawn_blocking;
 
 use super::{Error, database};
-use crate::store::seed::{self, Batch, Table};
-
-/// The number of batches that are written at the same time.
-const CONNECTIONS: usize = 2;
+use crate::store::seed::{self, Batch, CONNECTIONS, Table};
 
 /// The number of rows written, by table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,16 +33,31 @@ impl Written {
 /// The database cannot be used. Batches written before stay.
 pub async fn fill(
     figment: &Figment,
-    batches: impl Iterator<Item = Batch>,
-    mut written: impl FnMut(usize),
+    batches: impl Iterator<Item = Batch> + Send + 'static,
+    written: impl FnMut(usize),
 ) -> Result<Written, Error> {
     let pool = database(figment).await?;
-    let mut all = Written::default();
-    let writes = stream::iter(batches).map(|batch| {
-        let pool = &pool;
-        async move { seed::write(pool, &batch).await.map(|()| batch) }
-    });
+    seed::create_indexes(&pool).await?;
+    seed::drop_indexes(&pool).await?;
+    let all = write(&pool, batches, written).await;
+    seed::create_indexes(&pool).await?;
+    seed::analyze(&pool).await?;
+    pool.close().await;
+    all
+}
+
+async fn write(
+    pool: &PgPool,
+    batches: impl Iterator<Item = Batch> + Send + 'static,
+    mut written: impl FnMut(usize),
+) -> Result<Written, Error> {
+    let (ready, mut received) = channel(1);
+    // The next batch is made up while others are written. The end of either side ends the other.
+    spawn_blocking(move || batches.map(|batch| ready.blocking_send(batch)).all(|sent| sent.is_ok()));
+    let writes = stream::poll_fn(|context| received.poll_recv(context))
+        .map(|batch| async move { seed::write(pool, &batch).await.map(|()| batch) });
     let mut writes = writes.buffer_unordered(CONNECTIONS);
+    let mut all = Written::default();
     while let Some(batch) = writes.try_next().await? {
         all.users += batch.rows(Table::Users);
         all.identities += batch.rows(Table::Identities);
@@ -50,7 +65,5 @@ pub async fn fill(
         all.events += batch.rows(Table::Events);
         written(batch.rows(Table::Users));
     }
-    seed::analyze(&pool).await?;
-    pool.close().await;
     Ok(all)
 }

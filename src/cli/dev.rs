@@ -20,8 +20,8 @@ pub(super) enum Command {
     Token(Token),
     /// Fill the development database with made-up users
     ///
-    /// Each run adds this many users. The server may be running; otherwise the command starts the database. With
-    /// `DATABASE_URL`, it fills that database.
+    /// Each run adds this many users. The server may be running, but sign-ins can fail meanwhile; otherwise the command
+    /// starts the database. With `DATABASE_URL`, it fills that database.
     #[command(after_help = after_help!("Example:\n  vestibule dev seed --users 1000000"))]
     Seed(Seed),
 }

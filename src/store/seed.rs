@@ -2,11 +2,15 @@
 
 use std::fmt::Display;
 
-use sqlx::{Connection, PgPool};
+use rocket::futures::stream::{self, StreamExt, TryStreamExt};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgPool};
 use strum::VariantArray;
 
 use super::Error;
 use super::copy::Rows;
+
+/// The number of connections that write at the same time.
+pub const CONNECTIONS: usize = 2;
 
 /// A table to fill; referenced ones precede those that refer to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
@@ -73,10 +77,75 @@ impl Batch {
 pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
+    transaction.execute(UNWATCHED).await?;
     for &table in Table::VARIANTS {
         batch.tables[table as usize].send(&mut transaction, table.copy()).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Spares a transaction the wait for the disk and, if the role may, the triggers: rows of a batch refer only to each
+/// other, so nothing has to be looked up.
+const UNWATCHED: &str = "SET LOCAL synchronous_commit = off;
+     SELECT set_config('session_replication_role', 'replica', true)
+     FROM pg_roles WHERE rolname = current_user AND rolsuper";
+
+/// Drops the indexes of users, identities and sessions if there are hardly any users yet, since creating them later
+/// takes less time. Constraints stay. A table remembers the indexes, so that an interrupted run loses none.
+///
+/// # Errors
+/// Nothing was changed; see [`Error`].
+pub async fn drop_indexes(pool: &PgPool) -> Result<(), Error> {
+    Ok(pool.execute(DROP).await.map(drop)?)
+}
+
+const DROP: &str = "DO $$
+DECLARE
+    index record;
+BEGIN
+    IF EXISTS (SELECT FROM users OFFSET 1000) THEN
+        RETURN;
+    END IF;
+    CREATE TABLE dropped_indexes AS
+    SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition, c.relam = (
+        SELECT oid FROM pg_am WHERE amname = 'gin') AS slow
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE i.indrelid IN ('users'::regclass, 'identities'::regclass, 'sessions'::regclass) AND NOT i.indisunique;
+    FOR index IN SELECT name FROM dropped_indexes LOOP
+        EXECUTE 'DROP INDEX ' || index.name;
+    END LOOP;
+END $$";
+
+/// Creates the indexes again that [`drop_indexes`] has dropped, in this run or in one that was interrupted.
+///
+/// # Errors
+/// Some are missing, and the next call creates them; see [`Error`].
+pub async fn create_indexes(pool: &PgPool) -> Result<(), Error> {
+    if sqlx::query("SELECT 1 WHERE to_regclass('dropped_indexes') IS NOT NULL")
+        .fetch_optional(pool)
+        .await?
+        .is_none()
+    {
+        return Ok(());
+    }
+    let dropped = "SELECT name, definition FROM dropped_indexes ORDER BY slow DESC";
+    let dropped: Vec<(String, String)> = sqlx::query_as(dropped).fetch_all(pool).await?;
+    let creations = dropped.into_iter().map(|(name, definition)| async move {
+        let mut connection = pool.acquire().await?;
+        let mut transaction = connection.begin().await?;
+        // This takes longer than a request may.
+        transaction
+            .execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '256MB'")
+            .await?;
+        transaction.execute(AssertSqlSafe(definition)).await?;
+        sqlx::query("DELETE FROM dropped_indexes WHERE name = $1")
+            .bind(name)
+            .execute(&mut *transaction)
+            .await?;
+        Ok::<_, Error>(transaction.commit().await?)
+    });
+    stream::iter(creations).buffer_unordered(CONNECTIONS).try_collect::<()>().await?;
+    Ok(pool.execute("DROP TABLE dropped_indexes").await.map(drop)?)
 }
 
 /// Updates the planner's statistics and the visibility maps.
@@ -84,10 +153,14 @@ pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
-    let mut connection = pool.acquire().await?;
-    // This takes longer than a request may.
-    sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
-    sqlx::query("VACUUM (ANALYZE) users, identities, sessions, events").execute(&mut *connection).await?;
-    sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
-    Ok(())
+    let tables = ["identities", "events", "users", "sessions"];
+    let statements = tables.map(|table| async move {
+        let mut connection = pool.acquire().await?;
+        // This takes longer than a request may.
+        connection.execute("SET statement_timeout = 0").await?;
+        connection.execute(AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"))).await?;
+        connection.execute("RESET statement_timeout").await?;
+        Ok::<_, Error>(())
+    });
+    stream::iter(statements).buffer_unordered(CONNECTIONS).try_collect().await
 }

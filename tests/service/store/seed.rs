@@ -1,8 +1,10 @@
 //! Made-up people are sound, various, and can be added to.
 
+use figment::Figment;
+use vestibule::app::seed::fill;
 use vestibule::dev::seed::Seed;
 use vestibule::service::prune::{Pruned, prune};
-use vestibule::store::seed::{Table, analyze, write};
+use vestibule::store::seed::{Table, analyze, drop_indexes, write};
 
 use super::prune::LIMITS;
 use crate::support::cluster::Database;
@@ -70,4 +72,28 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         Pruned::default(),
         "nothing of it is too old to keep"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_index_is_there_after_each_run_also_after_one_that_failed_or_was_interrupted() {
+    let database = Database::create().await;
+    let figment = Figment::from(("databases.vestibule.url", &database.url));
+    let indexes = async || -> Vec<(String, bool)> {
+        let sql = "SELECT pg_get_indexdef(indexrelid), indisvalid FROM pg_index WHERE indrelid::regclass::text !~ '^pg_'
+                   ORDER BY 1";
+        sqlx::query_as(sql).fetch_all(&database.pool).await.unwrap()
+    };
+    let all = indexes().await;
+    let twice = || Seed::new(10, 1).chain(Seed::new(10, 1));
+    fill(&figment, twice(), |_| ()).await.expect_err("two users have one id");
+    assert_eq!(indexes().await, all, "failed");
+
+    drop_indexes(&database.pool).await.unwrap();
+    assert!(indexes().await.len() < all.len() - 10, "interrupted");
+    fill(&figment, Seed::new(2_000, 2), |_| ()).await.unwrap();
+    assert_eq!(indexes().await, all, "after an interrupted run");
+
+    drop_indexes(&database.pool).await.unwrap();
+    assert_eq!(indexes().await, all, "indexes of many users stay");
+    assert_eq!(database.count("SELECT count(*) FROM pg_class WHERE relname = 'dropped_indexes'").await, 0);
 }
