@@ -159,7 +159,7 @@ async fn person(pool: &PgPool) {
             .fetch_one(pool)
             .await
             .unwrap();
-    let email = directory::user(pool, user).await.unwrap().unwrap().email;
+    let email = directory::user(pool, user).await.unwrap().unwrap().user.email;
     measure!("person: user", directory::user(pool, user));
     measure!("person: identities", identities::of_user(pool, user));
     measure!("person: sessions", sessions::of_user(pool, user));

@@ -162,6 +162,8 @@ impl SignIns {
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
+    /// The claims that the product's backend has set, as JSON.
+    claims: Option<String>,
     sign_ins: Option<SignIns>,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
@@ -178,8 +180,10 @@ impl View for PersonPage {
     #[cfg(test)]
     fn samples() -> Vec<Self> {
         use super::samples;
+        use serde_json::json;
         let bare = Self {
             person: samples::nobody(),
+            claims: None,
             sign_ins: None,
             identities: Vec::new(),
             sessions: Vec::new(),
@@ -206,6 +210,7 @@ impl View for PersonPage {
         };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
+            claims: Some(json!({ samples::NASTY: samples::NASTY }).to_string()),
             sign_ins: Some(SignIns {
                 last: samples::TIME.into(),
                 count: if disabled { 1 } else { 2 },
@@ -231,7 +236,7 @@ async fn show(
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let user = store::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
+    let found = store::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
     let identities = identities::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
     let events = events::of_user(db.pool(), id, EVENTS).await?;
@@ -240,7 +245,8 @@ async fn show(
     let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
     let history = EventView::of_history(events, complete);
     let view = PersonPage {
-        person: user.into(),
+        person: found.user.into(),
+        claims: found.claims,
         sign_ins,
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),

@@ -44,6 +44,7 @@ pub(super) fn user(disabled: bool) -> UserState {
         name: Some(NASTY.into()),
         picture: Some(NASTY.into()),
         disabled_at: disabled.then_some(OffsetDateTime::UNIX_EPOCH),
+        claims: Some(r#"{"roles": ["editor"]}"#.into()),
         identities: vec![identity],
         ..user_without_data()
     }
@@ -60,6 +61,7 @@ pub(super) fn user_without_data() -> UserState {
         created_at: OffsetDateTime::UNIX_EPOCH,
         updated_at: OffsetDateTime::UNIX_EPOCH,
         disabled_at: None,
+        claims: None,
         identities: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::domain::custom_claims::CustomClaims;
 use crate::keys::KeyRing;
 use crate::keys::signing_key::Error;
 use crate::secret::Secret;
@@ -37,7 +38,8 @@ pub struct Issuer {
     pub ttl: u32,
 }
 
-/// The claims (RFC 9068 §2.2), and the session that the token belongs to.
+/// The claims (RFC 9068 §2.2), the session that the token belongs to, and the user's custom claims, none of which has the
+/// name of another one.
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
@@ -48,6 +50,8 @@ struct Claims<'a> {
     jti: Uuid,
     sid: Uuid,
     client_id: &'a str,
+    #[serde(flatten)]
+    custom: &'a CustomClaims,
 }
 
 impl Issuer {
@@ -57,7 +61,7 @@ impl Issuer {
         Self { keys, name, ttl }
     }
 
-    /// Issues a token for a user's session at `now` (seconds since the epoch).
+    /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims.
     ///
     /// # Errors
     /// No key is loaded, or the crypto backend failed.
@@ -66,6 +70,7 @@ impl Issuer {
         user: Uuid,
         session: Uuid,
         client_id: &str,
+        custom: &CustomClaims,
         now: i64,
     ) -> Result<Secret<String>, Error> {
         let claims = Claims {
@@ -77,6 +82,7 @@ impl Issuer {
             jti: Uuid::new_v4(),
             sid: session,
             client_id,
+            custom,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
         let key = self.keys.signing(now).ok_or(Error::Backend)?;

@@ -72,7 +72,8 @@ pub async fn refresh(
         verdicts.pop().flatten().ok_or_else(|| store::Error::unexpected("none"))?
     };
     let session = verdict.map_err(Error::Refused)?;
-    let access_token = issuer.issue(session.user_id, session.session_id, &session.client_id, now)?;
+    let access_token =
+        issuer.issue(session.user_id, session.session_id, &session.client_id, &session.claims, now)?;
     let refresh_expires_in = session.refresh_expires_in;
     Ok(Refreshed { access_token, refresh_token: successors[session.successor].text(), refresh_expires_in })
 }

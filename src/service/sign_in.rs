@@ -108,7 +108,7 @@ pub async fn sign_in(
         })?
         .map_err(Error::Refused)?,
     };
-    let access_token =
-        issuer.issue(signed_in.user.id, token.session(), &attempt.claims.client_id, attempt.now)?;
+    let (user, client_id) = (signed_in.user.id, &attempt.claims.client_id);
+    let access_token = issuer.issue(user, token.session(), client_id, &signed_in.claims, attempt.now)?;
     Ok(Opened { signed_in, access_token, refresh_token: token.text() })
 }

@@ -22,7 +22,8 @@ presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
            s.token_hash = t.successor_hash OR s.parent_hash = t.presented_hash AS is_parent,
            s.created_at, s.expires_at, s.ended_at, s.client_id,
-           i.user_id, i.provider, u.disabled_at, coalesce(u.last_seen_on < current_date, true) AS away
+           i.user_id, i.provider, u.disabled_at, u.claims::text AS claims,
+           coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN sessions s ON s.id = t.session_id AND s.family_hash = t.family_hash
     JOIN identities i ON i.id = s.identity_id
@@ -81,5 +82,6 @@ came_back AS (
 SELECT session_id AS "session_id!", outcome AS "outcome!", user_id AS "user_id!", client_id AS "client_id!",
        live_hash AS "live_hash!",
        floor(extract(epoch FROM CASE outcome WHEN 'repeated' THEN expires_at ELSE good_until END - now()))::bigint
-           AS "expires_in!"
+           AS "expires_in!",
+       claims
 FROM decision

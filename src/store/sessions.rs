@@ -10,7 +10,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::users::custom;
 use crate::domain::actor::Origin;
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::session::EndReason;
 use crate::domain::user::User;
 
@@ -55,6 +57,8 @@ pub struct Refreshed {
     pub user_id: Uuid,
     /// Id of the client that opened it.
     pub client_id: String,
+    /// The claims that the product's backend has set for the user.
+    pub claims: CustomClaims,
     /// Index of the new token in [`Exchange::successor_hashes`].
     pub successor: usize,
     /// Seconds until the new token expires if it is not used.
@@ -139,15 +143,15 @@ pub async fn refresh(
             "rotated" | "repeated" | "reissued" => {
                 // A repeat from another period may not know the new token. Then it must run after the first.
                 let successor = item.successor_hashes.iter().position(|hash| *hash == row.live_hash[..]);
-                return Ok(successor.map(|successor| {
-                    Ok(Refreshed {
-                        session_id: row.session_id,
-                        user_id: row.user_id,
-                        client_id: row.client_id.clone(),
-                        successor,
-                        refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
-                    })
-                }));
+                let Some(successor) = successor else { return Ok(None) };
+                return Ok(Some(Ok(Refreshed {
+                    session_id: row.session_id,
+                    user_id: row.user_id,
+                    client_id: row.client_id.clone(),
+                    claims: custom(row.claims.as_deref())?,
+                    successor,
+                    refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
+                })));
             }
             // The first item ended the session, so the others find it ended.
             "replayed" if !Arc::ptr_eq(item, first) => NotRefreshed::Ended,

@@ -24,7 +24,7 @@ known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
            i.name AS identity_name, i.picture AS identity_picture,
            u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at,
-           coalesce(u.last_seen_on < current_date, true) AS away
+           u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
@@ -81,7 +81,7 @@ created AS (
     INSERT INTO users (id, email, email_verified, name, picture, last_seen_on)
     SELECT t.new_user_id, t.folded, t.proves, t.name, t.picture, current_date
     FROM input t JOIN decision d ON d.outcome = 'created' LEFT JOIN bereft ON true
-    RETURNING id, email, email_verified, name, picture, created_at
+    RETURNING id, email, email_verified, name, picture, created_at, NULL::text AS claims
 ),
 linked AS (
     UPDATE users u
@@ -89,7 +89,7 @@ linked AS (
         last_seen_on = current_date, updated_at = now()
     FROM input t, holder h, decision d
     WHERE d.outcome = 'linked' AND u.id = h.id
-    RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at
+    RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
 -- The user of the new identity.
 owner AS (
@@ -130,7 +130,7 @@ changed_user AS (
         updated_at = now()
     FROM news n, input t
     WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
-    RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at
+    RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
 -- Records the first sign-in of the day if nothing else of the user changes. No decision depends on it, so `updated_at`
 -- stays. It waits for no lock, since a later sign-in will record it.
@@ -155,7 +155,7 @@ changed_identity AS (
 answer AS MATERIALIZED (
     SELECT d.outcome, coalesce(k.identity_id, t.new_identity_id) AS identity_id,
            coalesce(t.email, k.identity_email) AS identity_email,
-           u.id AS user_id, u.email, u.email_verified, u.name, u.picture, u.created_at,
+           u.id AS user_id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims,
            d.outcome IN ('signed_in', 'linked', 'created') AS opens
     FROM input t
     JOIN decision d ON true
@@ -163,7 +163,7 @@ answer AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT * FROM owner
         UNION ALL SELECT * FROM changed_user
-        UNION ALL SELECT k.id, k.email, k.email_verified, k.name, k.picture, k.created_at
+        UNION ALL SELECT k.id, k.email, k.email_verified, k.name, k.picture, k.created_at, k.claims
         WHERE k.id IS NOT NULL AND NOT EXISTS (SELECT FROM changed_user)
     ) AS u ON true
 ),
@@ -231,5 +231,5 @@ recorded_update AS (
     WHERE c.fields <> '{}'
 )
 SELECT outcome AS "outcome!", identity_id AS "identity_id!", identity_email, user_id, email, email_verified, name, picture,
-       created_at
+       created_at, claims
 FROM answer

@@ -13,7 +13,7 @@ WITH input AS (
 known AS MATERIALIZED (
     SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
            u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture, u.created_at,
-           coalesce(u.last_seen_on < current_date, true) AS away
+           u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
@@ -45,5 +45,5 @@ came_back AS (
     )
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", identity_email, user_id AS "user_id!",
-       user_email, user_email_verified AS "user_email_verified!", user_name, user_picture, created_at AS "created_at!"
+       user_email, user_email_verified AS "user_email_verified!", user_name, user_picture, created_at AS "created_at!", claims
 FROM known

@@ -12,6 +12,7 @@ use super::Error;
 use super::sessions::{Hash, seconds};
 use crate::domain::actor::{By, Origin};
 use crate::domain::claims::VerifiedClaims;
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::domain::linking::Decision;
 use crate::domain::refusal::Reason;
@@ -51,13 +52,8 @@ impl SignIn {
         self.claims.email.as_ref().map(Email::folded)
     }
 
-    fn signed_in(&self, outcome: Outcome, user: User, id: Uuid, email: Option<String>) -> SignedIn {
-        let provider = self.provider.clone();
-        SignedIn {
-            outcome,
-            user,
-            identity: Identity { id, provider, subject: self.claims.subject.clone(), email },
-        }
+    fn identity(&self, id: Uuid, email: Option<String>) -> Identity {
+        Identity { id, provider: self.provider.clone(), subject: self.claims.subject.clone(), email }
     }
 }
 
@@ -82,6 +78,8 @@ pub struct SignedIn {
     pub user: User,
     /// The identity that signed in.
     pub identity: Identity,
+    /// The claims that the product's backend has set for the user.
+    pub claims: CustomClaims,
 }
 
 /// Runs a set-based statement on the columns of the items.
@@ -119,7 +117,7 @@ macro_rules! in_order {
     ($items:expr, $rows:expr, $outcome:expr) => {{
         let mut rows: HashMap<_, _> = $rows.into_iter().map(|row| (row.session_id, row)).collect();
         let result = |item: &Arc<SignIn>| {
-            let row = rows.remove(&item.session_id)?;
+            let Some(row) = rows.remove(&item.session_id) else { return Ok(None) };
             let user = User {
                 id: row.user_id,
                 email: row.user_email,
@@ -128,7 +126,8 @@ macro_rules! in_order {
                 picture: row.user_picture,
                 created_at: row.created_at,
             };
-            Some(item.signed_in($outcome, user, row.identity_id, row.identity_email))
+            let identity = item.identity(row.identity_id, row.identity_email);
+            Ok(Some(SignedIn { outcome: $outcome, user, identity, claims: custom(row.claims.as_deref())? }))
         };
         $items.iter().map(result).collect()
     }};
@@ -145,7 +144,7 @@ pub async fn sign_in_known(
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
     let rows = sign_ins!("src/store/sign_in_known.sql", items, ttl).fetch_all(pool).await?;
-    Ok(in_order!(items, rows, Outcome::SignedIn))
+    in_order!(items, rows, Outcome::SignedIn)
 }
 
 /// Creates users for the identities that are unknown and whose e-mail address no user has; see `sign_in_new.sql`.
@@ -175,7 +174,7 @@ pub async fn sign_in_new(
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>()
     );
     let rows = rows.fetch_all(pool).await?;
-    Ok(in_order!(items, rows, Outcome::Created))
+    in_order!(items, rows, Outcome::Created)
 }
 
 /// Signs in one identity of any kind, or records the refusal; see `sign_in.sql`.
@@ -227,7 +226,13 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
     let ((id, email_verified), created_at) = user.ok_or_else(|| Error::unexpected("without a user"))?;
     let user =
         User { id, email: row.email, email_verified, name: row.name, picture: row.picture, created_at };
-    Ok(Ok(item.signed_in(outcome, user, row.identity_id, row.identity_email)))
+    let identity = item.identity(row.identity_id, row.identity_email);
+    Ok(Ok(SignedIn { outcome, user, identity, claims: custom(row.claims.as_deref())? }))
+}
+
+/// Returns a user's stored claims.
+pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
+    CustomClaims::stored(claims).map_err(|error| Error::unexpected(&error.to_string()))
 }
 
 /// The author of a deletion.

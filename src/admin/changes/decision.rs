@@ -26,6 +26,8 @@ pub struct UserState {
     pub updated_at: OffsetDateTime,
     /// The time at which the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
+    /// The claims that the product's backend has set, as JSON.
+    pub claims: Option<String>,
     /// The user's identities, the oldest first.
     pub identities: Vec<LinkedIdentity>,
 }

@@ -52,6 +52,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 created_at: row.created_at,
                 updated_at: row.updated_at,
                 disabled_at: row.disabled_at,
+                claims: row.claims,
                 identities: Vec::new(),
             });
         }

@@ -2,6 +2,7 @@
 --
 --   $1 users
 SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
+       u.claims::text AS claims,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        (SELECT count(*) FROM sessions s
         WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"

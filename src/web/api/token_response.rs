@@ -107,7 +107,8 @@ pub(super) struct TokenResponse {
 impl TokenResponse {
     /// Answers a sign-in at `now` (seconds since the epoch).
     pub(super) fn signed_in(opened: Opened, lifetimes: config::Session, now: i64) -> Self {
-        let Opened { signed_in: SignedIn { outcome, user, identity }, access_token, refresh_token } = opened;
+        let Opened { signed_in: SignedIn { outcome, user, identity, .. }, access_token, refresh_token } =
+            opened;
         let (status, told) = match outcome {
             users::Outcome::Created => (Status::Created, Outcome::Created),
             users::Outcome::Linked => (Status::Ok, Outcome::Linked),

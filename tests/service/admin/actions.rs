@@ -182,6 +182,44 @@ async fn two_users_are_found_shown_and_merged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn claims_are_shown_and_a_merge_says_what_becomes_of_them() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, _, grace] = two_people(&desk).await;
+    let merge = format!("/admin/users/{}/merge?into={}", ada.user_id(), grace.user_id());
+    for (from, into, told, silent) in [
+        (None, None, "", "claims"),
+        (None, Some(r#"{"a": 1}"#), "", "claims"),
+        (Some(r#"{"a": 1}"#), Some(r#"{"a": 1}"#), "", "claims"),
+        (
+            Some(r#"{"a": "<b>"}"#),
+            None,
+            r#"The claims {"a": "<b>"} are dropped, and access tokens of grace@example.com have none."#,
+            "stay {",
+        ),
+        (
+            Some(r#"{"a": 1}"#),
+            Some(r#"{"b": 2}"#),
+            r#"The claims in access tokens stay {"b": 2}; {"a": 1} are dropped."#,
+            "have none",
+        ),
+    ] {
+        for (user, claims) in [(&ada, from), (&grace, into)] {
+            let set = sqlx::query("UPDATE users SET claims = $2::jsonb WHERE id = $1::uuid");
+            set.bind(user.user_id()).bind(claims).execute(&desk.app.database.pool).await.unwrap();
+            let page = browser.get(&format!("/admin/users/{}", user.user_id())).await.text;
+            let escaped =
+                claims.unwrap_or("").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
+            let shown = format!("<dt>Claims in access tokens</dt><dd><code>{escaped}</code></dd>");
+            assert_eq!(page.contains(&shown), claims.is_some(), "{page}");
+            assert_eq!(page.contains("Claims in"), claims.is_some(), "{page}");
+        }
+        let page = text(&browser.get(&merge).await.text);
+        let page = page.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">");
+        assert!(page.contains(told) && !page.contains(silent), "{told}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, second, grace] = two_people(&desk).await;

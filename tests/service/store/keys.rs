@@ -6,6 +6,7 @@ use figment::Figment;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::config::Config;
+use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::keys::KeyRing;
 use vestibule::keys::rotation::Rotation;
 use vestibule::keys::signing_key::Error;
@@ -46,7 +47,11 @@ async fn access_token(app: &App) -> String {
 }
 
 fn issue(issuer: &Issuer) -> String {
-    issuer.issue(Uuid::nil(), Uuid::nil(), "client", now()).unwrap().expose().clone()
+    issuer
+        .issue(Uuid::nil(), Uuid::nil(), "client", &CustomClaims::default(), now())
+        .unwrap()
+        .expose()
+        .clone()
 }
 
 async fn accepts(app: &App, token: &str) -> bool {

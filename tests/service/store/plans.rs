@@ -132,7 +132,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     .fetch_one(&database.pool)
     .await
     .unwrap();
-    let email = directory::user(&pool, user).await.unwrap().unwrap().email.unwrap();
+    let email = directory::user(&pool, user).await.unwrap().unwrap().user.email.unwrap();
     watched.check("user".into()).await;
     let subject = identities::of_user(&pool, user).await.unwrap()[0].subject.clone();
     watched.check("identities of a user".into()).await;

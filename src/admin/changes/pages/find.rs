@@ -87,7 +87,7 @@ pub(super) async fn find(
     q: Option<&str>,
 ) -> Result<Page, Failure> {
     let (pool, member) = (visit.db.pool(), &visit.staff.0.member);
-    let person = Person::from(store::user(pool, user).await?.ok_or(Status::NotFound)?);
+    let person = Person::from(store::user(pool, user).await?.ok_or(Status::NotFound)?.user);
     let name = person.called();
     let (title, path, lead) = match moved {
         None => (words::MERGE, path(user, None, "merge"), words::MERGE_LEAD.to_owned()),

@@ -155,6 +155,15 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
             _ => {}
         }
     }
+    match (into.claims.as_deref().map(isolated), from.claims.as_deref().map(isolated)) {
+        (None, Some(lost)) => {
+            effects.change(format!("The claims {lost} are dropped, and access tokens of {stays} have none."));
+        }
+        (Some(kept), Some(lost)) if kept != lost => {
+            effects.change(format!("The claims in access tokens stay {kept}; {lost} are dropped."));
+        }
+        _ => {}
+    }
     effects.change(format!(
         "The user {} is deleted. Its history stays in the audit log under that ID. Services that store this ID must \
          replace it with {}.",

@@ -99,6 +99,34 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_stays_keeps_their_own_claims_and_gets_none() {
+    let app = App::start().await;
+    let claims_of = async |user: Uuid| -> Option<Value> {
+        let claims = sqlx::query_scalar("SELECT claims FROM users WHERE id = $1").bind(user);
+        claims.fetch_one(&app.database.pool).await.unwrap()
+    };
+    for (number, own) in [None, Some(json!({ "roles": ["reader"] }))].into_iter().enumerate() {
+        let person =
+            |role: &str| claims(&format!("{role}-{number}"), &format!("{role}-{number}@example.com"));
+        let from = user(&app.sign_in(&person("from")).await);
+        let into = user(&app.sign_in(&person("into")).await);
+        let change = Change::Merge { from, into };
+        let before = preview(&app.database.pool, change).await.fingerprint();
+        for (user, claims) in [(from, Some(json!({ "roles": ["admin"] }))), (into, own.clone())] {
+            let set = sqlx::query("UPDATE users SET claims = $2 WHERE id = $1").bind(user).bind(claims);
+            set.execute(&app.database.pool).await.unwrap();
+        }
+        assert_eq!(
+            apply(&app.database.pool, change, &before).await,
+            Outcome::Changed,
+            "claims are looked at"
+        );
+        assert_eq!(merge(&app, from, into).await, Outcome::Done);
+        assert_eq!(claims_of(into).await, own);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_stays_is_as_the_preview_said() {
     let app = App::start().await;
     let nothing = json!({ "email": null, "name": null, "picture": null });

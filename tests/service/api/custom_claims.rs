@@ -1,0 +1,157 @@
+//! Claims that the product's backend sets: in which access tokens they are, and what they cannot do there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+use vestibule::domain::custom_claims::CustomClaims;
+
+use crate::support::app::{Answer, App};
+use crate::support::token::{claims, with};
+
+/// The claims of every access token.
+const OWN: [&str; 8] = ["aud", "client_id", "exp", "iat", "iss", "jti", "sid", "sub"];
+
+fn payload(answer: &Answer) -> String {
+    let token = answer.access_token();
+    String::from_utf8(URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
+}
+
+/// The access token's claims beyond those that every one has.
+fn custom(answer: &Answer) -> Value {
+    let mut told: Map<String, Value> = serde_json::from_str(&payload(answer)).unwrap();
+    for name in OWN {
+        assert!(told.remove(name).is_some(), "{name}");
+    }
+    Value::Object(told)
+}
+
+/// Stores claims as they are, without a check.
+async fn set(app: &App, subject: &str, claims: &str) {
+    let set = "UPDATE users SET claims = $2::jsonb
+               WHERE id = (SELECT user_id FROM identities WHERE provider = 'idp' AND subject = $1)";
+    let set = sqlx::query(set).bind(subject).bind(claims).execute(&app.database.pool).await.unwrap();
+    assert_eq!(set.rows_affected(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_every_kind_of_sign_in() {
+    let app = App::start().await;
+    let ada = claims("ada", "ada@example.com");
+    let first = app.sign_in(&ada).await;
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    assert_eq!((first.outcome(), custom(&first)), ("created".into(), json!({})));
+    let admin = json!({ "roles": ["admin"], "plan": { "seats": 3 }, "beta": null });
+    set(&app, "ada", &admin.to_string()).await;
+
+    let refreshed = app.refresh(&first.refresh_token()).await;
+    let repeated = app.refresh(&first.refresh_token()).await;
+    assert_eq!(refreshed.refresh_token(), repeated.refresh_token());
+    for answer in [&refreshed, &repeated] {
+        assert_eq!(custom(answer), admin);
+    }
+    let elsewhere = with(ada.clone(), &json!({ "iss": "https://second.example" }));
+    for (provider, claimed, outcome) in [
+        ("idp", &ada, "signed_in"),
+        ("second", &elsewhere, "linked"),
+        // The user changes, only the identity does, and neither does.
+        ("idp", &with(ada.clone(), &json!({ "name": "Ada King" })), "signed_in"),
+        ("idp", &with(ada.clone(), &json!({ "email": "grace@example.com" })), "signed_in"),
+        ("second", &elsewhere, "signed_in"),
+    ] {
+        let answer = app.sign_in_at(provider, claimed).await;
+        assert_eq!((answer.outcome().as_str(), custom(&answer)), (outcome, admin.clone()), "{claimed}");
+        let me = app.get(&answer.access_token(), "/api/v1/me").await.json();
+        assert_eq!((&me["id"], me.get("claims")), (&first.json()["user"]["id"], None));
+    }
+    assert_eq!(custom(&app.refresh(&grace.refresh_token()).await), json!({}), "another user has none");
+
+    set(&app, "ada", r#"{"roles":[]}"#).await;
+    let refreshed = app.refresh(&refreshed.refresh_token()).await;
+    assert_eq!(custom(&refreshed), json!({ "roles": [] }));
+    sqlx::query("UPDATE users SET claims = NULL").execute(&app.database.pool).await.unwrap();
+    assert_eq!(custom(&app.refresh(&refreshed.refresh_token()).await), json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_share_a_statement_have_their_own_claims() {
+    const PEOPLE: usize = 30;
+    let app =
+        Arc::new(App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", 1))).await);
+    let of = |number: usize| claims(&format!("subject-{number}"), &format!("{number}@example.com"));
+    for number in 0..PEOPLE {
+        app.sign_in(&of(number)).await;
+        if number % 3 > 0 {
+            set(&app, &format!("subject-{number}"), &json!({ "number": number }).to_string()).await;
+        }
+    }
+    let gate = app.provider.hold();
+    let mut requests = JoinSet::new();
+    for number in 0..PEOPLE {
+        let (app, claimed) = (app.clone(), of(number));
+        requests.spawn(async move { (number, app.sign_in(&claimed).await) });
+    }
+    gate.arrived(PEOPLE).await;
+    gate.release();
+    let mut refreshes = JoinSet::new();
+    let mut seen = BTreeSet::new();
+    let expected = |number: usize| if number % 3 > 0 { json!({ "number": number }) } else { json!({}) };
+    for (number, answer) in requests.join_all().await {
+        assert_eq!(custom(&answer), expected(number));
+        let app = app.clone();
+        refreshes.spawn(async move { (number, app.refresh(&answer.refresh_token()).await) });
+    }
+    for (number, answer) in refreshes.join_all().await {
+        assert_eq!(custom(&answer), expected(number));
+        seen.insert(number);
+    }
+    assert_eq!(seen.len(), PEOPLE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_stored_claim_wins_over_one_of_the_service() {
+    let app = App::start().await;
+    let ada = claims("ada", "ada@example.com");
+    let first = app.sign_in(&ada).await;
+    let victim = app.sign_in(&claims("grace", "grace@example.com")).await.user_id();
+    let hostile = json!({
+        "sub": victim, "SUB": victim, "Sub": victim, "\u{17f}ub": victim, "iss": "https://other.example", "aud": ["x"],
+        "exp": 9_999_999_999_u64, "iat": 0, "nbf": 0, "jti": "x", "sid": victim, "client_id": "x", "azp": "x",
+        "scope": "admin", "email": "grace@example.com", "email_verified": true, "kid": "x", "role": "reader",
+    });
+    set(&app, "ada", &hostile.to_string()).await;
+    for answer in [app.sign_in(&ada).await, app.refresh(&first.refresh_token()).await] {
+        assert_eq!(custom(&answer), json!({ "role": "reader" }));
+        let told = payload(&answer);
+        assert_eq!(told.to_lowercase().matches("ub\":").count(), 1, "{told}");
+        assert!(!told.contains(&victim) && told.contains(&first.user_id()), "{told}");
+        let me = app.get(&answer.access_token(), "/api/v1/me").await;
+        assert_eq!(me.json()["id"], first.json()["user"]["id"], "{}", me.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_set_is_stored_and_told_as_it_was_sent() {
+    let app = App::start().await;
+    let ada = claims("ada", "ada@example.com");
+    app.sign_in(&ada).await;
+    let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(992));
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(15), "]".repeat(15));
+    for text in [
+        "{}",
+        r#"{"z":1,"a":[1,-0.5,100.0,0.00001,9007199254740991,-9007199254740991,true,null],"":{"sub":"x"}}"#,
+        r#"{"\u0001\"\\":"\ud83d\ude00\u007f\u2028","roles":["<b>","'; DROP TABLE users --"]}"#,
+        r#"{"a":{"b":1},"b":{"a":1}}"#,
+        &long,
+        &deep,
+    ] {
+        let sent = CustomClaims::parse(text).unwrap();
+        set(&app, "ada", &sent.json()).await;
+        let answer = app.sign_in(&ada).await;
+        assert_eq!(custom(&answer), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(app.get(&answer.access_token(), "/api/v1/me").await.status, 200, "{text}");
+    }
+}
