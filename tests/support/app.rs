@@ -8,9 +8,12 @@ use rocket::{Build, Rocket};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use vestibule::admin::api_keys;
 use vestibule::app;
 use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::api_key::KeyRole;
 use vestibule::keys::KeyRing;
 
 use super::cluster::Database;
@@ -158,6 +161,13 @@ impl App {
             request = request.header("Content-Type", "application/json").body(body.to_string());
         }
         Self::answer(request.send().await.expect("the service answers")).await
+    }
+
+    /// Adds an API key.
+    pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
+        let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+        let added = api_keys::add(&self.database.pool, &name.parse().unwrap(), role, None, by).await;
+        added.unwrap().expect("a new name").expose().clone()
     }
 
     /// Reads a resource as that user.

@@ -1,6 +1,7 @@
 //! The admin API under `/api/v1/admin`, for the product's backend: the verbs, checks and audit of the pages, by API key.
 
 mod changes;
+pub mod claims;
 pub mod guard;
 
 use rocket::Route;
@@ -19,14 +20,14 @@ const MAX_REASON: usize = 500;
 /// Returns the routes, to be mounted at `/api/v1/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    let resources = [changes::routes()];
+    let resources = [changes::routes(), claims::routes()];
     resources.concat()
 }
 
 /// Returns the description of these routes. Paths are relative to `/api/v1`.
 #[must_use]
 pub fn description() -> OpenApi {
-    changes::ApiDoc::openapi()
+    changes::ApiDoc::openapi().merge_from(claims::ApiDoc::openapi())
 }
 
 /// Returns the user's id in a path.

@@ -186,6 +186,18 @@ pub fn move_identity() -> Value {
     body
 }
 
+/// Returns new claims of a user.
+#[must_use]
+pub fn claims_request() -> Value {
+    json!({ "claims": { "roles": ["editor"], "tenant": 7 }, "reason": "promoted" })
+}
+
+/// Returns the claims of a user.
+#[must_use]
+pub fn user_claims() -> Value {
+    json!({ "claims": { "roles": ["editor"], "tenant": 7 } })
+}
+
 /// Returns the answer to a change of that name.
 #[must_use]
 pub fn change_result(change: &str) -> Value {

@@ -1,5 +1,6 @@
 //! Mirrors the URLs under `/api/v1`.
 
+mod admin;
 mod custom_claims;
 mod linking;
 mod me;

@@ -1,0 +1,100 @@
+//! `PUT /api/v1/admin/users/<id>/claims`: what the backend says about a user in access tokens.
+
+pub mod store;
+
+use rocket::http::Status;
+use rocket::{Route, put, routes};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::{OpenApi, ToSchema};
+
+use super::guard::Administrator;
+use super::{reason, unknown_user, user};
+use crate::domain::custom_claims::CustomClaims;
+use crate::domain::refusal::Reason;
+use crate::store::error::retrying;
+use crate::web::api::view::Json;
+use crate::web::database::Db;
+use crate::web::guard::{ClientOrigin, JsonBody};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![set]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(set))]
+pub(super) struct ApiDoc;
+
+/// The errors of setting claims beside those of the guards.
+enum Failures {}
+
+impl ErrorResponses for Failures {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::Refused(Reason::UserNotFound)].into_iter()
+    }
+}
+
+/// New claims of a user.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
+struct ClaimsRequest {
+    /// All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the names of claims that
+    /// have a meaning of their own, such as `sub` or `scope`; `roles`, `groups` and `entitlements` are free.
+    #[schema(value_type = Object)]
+    claims: Value,
+    /// The reason, which the audit log keeps. Write nothing personal into it.
+    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    reason: String,
+}
+
+/// The claims of a user.
+#[derive(Serialize, ToSchema)]
+struct UserClaims {
+    /// The claims, which are members of the user's access tokens.
+    #[schema(value_type = Object)]
+    claims: CustomClaims,
+}
+
+/// Set the claims of a user
+///
+/// Replaces what access tokens say about the user, beside this service's own claims. They are in the tokens of the next
+/// sign-in or refresh; tokens that were issued before keep theirs until they expire. Needs the role `admin`.
+#[utoipa::path(
+    put,
+    path = "/admin/users/{id}/claims",
+    operation_id = "setUserClaims",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(("id" = Uuid, Path, description = "The user's `id`.")),
+    request_body(content = ClaimsRequest, example = json!(examples::claims_request())),
+    responses(
+        (status = 200, description = "The claims, as they are now.", body = UserClaims,
+         example = json!(examples::user_claims())),
+        Problems<(Administrator, JsonBody, Failures)>,
+    ),
+)]
+#[put("/users/<id>/claims", data = "<body>")]
+async fn set(
+    key: Administrator,
+    id: &str,
+    db: &Db,
+    origin: ClientOrigin,
+    body: JsonBody,
+) -> Result<Json<UserClaims>, Problem> {
+    let (user, JsonBody(body)) = (user(id)?, body);
+    let reason = reason(&body)?;
+    let malformed = |detail| Problem::new(ErrorCode::InvalidRequest, detail);
+    let claims = match body.get("claims") {
+        Some(claims @ Value::Object(_)) => {
+            CustomClaims::parse(&claims.to_string()).map_err(|mistake| malformed(mistake.to_string()))?
+        }
+        Some(_) => return Err(malformed("`claims` must be an object".into())),
+        None => return Err(malformed("`claims` is missing".into())),
+    };
+    let by = key.0.by(Some(&reason), &origin.0);
+    let found = retrying!(store::set(db.pool(), user, &claims, by))?;
+    if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(unknown_user()) }
+}

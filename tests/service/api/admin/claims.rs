@@ -1,0 +1,86 @@
+//! The claims that the backend sets for a user.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use vestibule::domain::api_key::KeyRole;
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::token::claims;
+
+async fn set(app: &App, key: &str, user: &str, claims: &Value) -> Answer {
+    let path = format!("/api/v1/admin/users/{user}/claims");
+    app.as_user(key, Method::PUT, &path, Some(&json!({ "claims": claims, "reason": "promoted" }))).await
+}
+
+async fn stored(app: &App) -> Option<Value> {
+    sqlx::query_scalar("SELECT claims FROM users").fetch_one(&app.database.pool).await.unwrap()
+}
+
+/// The events of changed claims: who did it, and the detail.
+async fn events(app: &App) -> Vec<(String, Value)> {
+    sqlx::query_as("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id")
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_are_replaced_as_a_whole_and_recorded_when_they_differ() {
+    let app = App::start().await;
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let first = json!({ "roles": ["editor"], "tenant": 7 });
+    for expected in [1, 1] {
+        let answer = set(&app, &key, &ada, &first).await;
+        assert_eq!((answer.status.as_u16(), answer.json()), (200, json!({ "claims": first })));
+        assert_eq!(stored(&app).await, Some(first.clone()));
+        assert_eq!(events(&app).await.len(), expected);
+    }
+    let second = json!({ "plan": "pro" });
+    assert_eq!(set(&app, &key, &ada, &second).await.status, 200);
+    assert_eq!(stored(&app).await, Some(second.clone()));
+    for _ in 0..2 {
+        assert_eq!(set(&app, &key, &ada, &json!({})).await.json(), json!({ "claims": {} }));
+        assert_eq!(stored(&app).await, None);
+    }
+    let expected = [first, second, json!({})]
+        .map(|claims| ("key:backend".to_owned(), json!({ "claims": claims, "reason": "promoted" })));
+    assert_eq!(events(&app).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_a_verifier_could_mistake_are_refused_and_so_is_whoever_may_not_set_any() {
+    let app = App::start().await;
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    let support = app.api_key("desk", KeyRole::Support).await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    for (claims, told) in [
+        (json!({ "sub": "somebody-else" }), "`sub` is reserved"),
+        (json!({ "a": "x".repeat(1_000) }), "at most 1000"),
+        (json!("roles"), "`claims` must be an object"),
+        (Value::Null, "`claims` is missing"),
+    ] {
+        let answer = set(&app, &key, &ada, &claims).await;
+        assert_problem(&answer, 400, "invalid_request");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(told), "{}", answer.text);
+    }
+    assert_problem(&set(&app, &support, &ada, &json!({})).await, 403, "insufficient_role");
+    let nobody = uuid::Uuid::now_v7().to_string();
+    assert_problem(&set(&app, &key, &nobody, &json!({ "a": 1 })).await, 404, "user_not_found");
+    assert_eq!((stored(&app).await, events(&app).await.len()), (None, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_from_before_other_claims_is_out_of_date() {
+    let app = App::start().await;
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let path = format!("/api/v1/admin/users/{ada}/delete");
+    let body = json!({ "reason": "x", "dry_run": true });
+    let dry = app.as_user(&key, Method::POST, &path, Some(&body)).await.json();
+    assert_eq!(set(&app, &key, &ada, &json!({ "plan": "pro" })).await.status, 200);
+    let body = json!({ "reason": "x", "seen": dry["fingerprint"] });
+    let answer = app.as_user(&key, Method::POST, &path, Some(&body)).await;
+    assert_problem(&answer, 409, "user_changed");
+}

@@ -1,0 +1,245 @@
+//! API keys: what opens the admin API, and what does not.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use uuid::Uuid;
+use vestibule::admin::api_keys::{add, parse, revoke};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::api_key::KeyRole;
+
+use crate::support::app::{Answer, App};
+use crate::support::cluster::Database;
+use crate::support::problem::assert_problem;
+use crate::support::process::{Process, free_port};
+use crate::support::provider::Provider;
+use crate::support::token::claims;
+
+/// A request that every key with the role of support may send: it ends no session of a user who does not exist.
+fn path() -> String {
+    format!("/api/v1/admin/users/{}/end-sessions", Uuid::nil())
+}
+
+async fn ask(app: &App, headers: &[(&str, &str)]) -> Answer {
+    ask_at(app, &path(), headers).await
+}
+
+async fn ask_at(app: &App, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = reqwest::Client::new().post(format!("{}{path}", app.url));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.header("Content-Type", "application/json").body(BODY);
+    App::answer(request.send().await.unwrap()).await
+}
+
+fn bearer(key: &str) -> String {
+    format!("Bearer {key}")
+}
+
+/// The key was accepted: only the user is unknown.
+#[track_caller]
+fn assert_accepted(answer: &Answer) {
+    assert_problem(answer, 404, "user_not_found");
+}
+
+/// The key was refused, with that challenge.
+#[track_caller]
+fn assert_challenged(answer: &Answer, challenge: &str) {
+    assert_problem(answer, 401, "invalid_api_key");
+    assert_eq!(answer.header("WWW-Authenticate"), Some(challenge));
+}
+
+const BODY: &str = r#"{"reason":"a test"}"#;
+const MISSING: &str = r#"Bearer realm="vestibule""#;
+const INVALID: &str = r#"Bearer realm="vestibule", error="invalid_token""#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
+    let app = App::start().await;
+    let key = app.api_key("backend", KeyRole::Support).await;
+    assert_accepted(&ask(&app, &[("Authorization", &bearer(&key))]).await);
+    assert_accepted(&ask(&app, &[("Authorization", &format!("bearer  {key}"))]).await);
+
+    assert_challenged(&ask(&app, &[]).await, MISSING);
+    for header in ["", "Bearer", &key, &format!("Basic {key}"), &format!("Bearer{key}")] {
+        assert_challenged(
+            &ask(&app, &[("Authorization", header)]).await,
+            if header == "Bearer" { INVALID } else { MISSING },
+        );
+    }
+    let user = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let random = &key[4..];
+    for wrong in [
+        random,
+        &key[..46],
+        &format!("{key}A"),
+        &format!("vst_{}", random.to_ascii_lowercase()),
+        &format!("VST_{random}"),
+        &format!("{key},{key}"),
+        &format!("vst_{}", "A".repeat(43)),
+        &format!("vst_{}", "+".repeat(43)),
+        &"v".repeat(5_000),
+        &user,
+    ] {
+        assert_challenged(&ask(&app, &[("Authorization", &bearer(wrong))]).await, INVALID);
+    }
+    let repeated = ask(&app, &[("Authorization", &bearer(&key)), ("Authorization", &bearer(&key))]).await;
+    assert_problem(&repeated, 400, "invalid_request");
+
+    for query in ["access_token", "api_key", "key", "token"] {
+        let path = format!("{}?{query}={key}", path());
+        assert_challenged(&ask_at(&app, &path, &[]).await, MISSING);
+    }
+    for header in ["X-Api-Key", "Cookie", "Apikey"] {
+        assert_challenged(&ask(&app, &[(header, &format!("__Host-vestibule-staff={key}"))]).await, MISSING);
+    }
+    // And a key opens nothing else.
+    assert_problem(&app.get(&key, "/api/v1/me").await, 401, "invalid_access_token");
+    assert_eq!(app.get(&key, "/admin/users").await.status, 303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
+    let app = App::start().await;
+    let pool = app.database.pool.clone();
+    let (one, other) =
+        (app.api_key("one", KeyRole::Support).await, app.api_key("other", KeyRole::Support).await);
+    for key in [&one, &other] {
+        assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
+    }
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+    revoke(&pool, &"one".parse().unwrap(), by).await.unwrap();
+    assert_challenged(&ask(&app, &[("Authorization", &bearer(&one))]).await, INVALID);
+    assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
+    sqlx::query("UPDATE api_keys SET expires_at = now()").execute(&pool).await.unwrap();
+    assert_challenged(&ask(&app, &[("Authorization", &bearer(&other))]).await, INVALID);
+    // The name of a revoked key is free, and its successor is another key.
+    let successor = app.api_key("one", KeyRole::Support).await;
+    assert_ne!(one, successor);
+    assert_challenged(&ask(&app, &[("Authorization", &bearer(&one))]).await, INVALID);
+    assert_accepted(&ask(&app, &[("Authorization", &bearer(&successor))]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_use_of_a_key_is_written_once_a_minute() {
+    let app = App::start().await;
+    let key = app.api_key("backend", KeyRole::Support).await;
+    let used = async || -> Option<String> {
+        sqlx::query_scalar("SELECT last_used_at::text FROM api_keys")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap()
+    };
+    assert_eq!(used().await, None);
+    ask(&app, &[("Authorization", &bearer(&key))]).await;
+    let first = used().await;
+    assert!(first.is_some());
+    ask(&app, &[("Authorization", &bearer(&key))]).await;
+    assert_eq!(used().await, first);
+    let earlier = "UPDATE api_keys SET last_used_at = now() - interval '61 seconds'";
+    sqlx::query(earlier).execute(&app.database.pool).await.unwrap();
+    // While somebody else holds the row, the key works all the same.
+    let mut holder = app.database.pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM api_keys FOR UPDATE").execute(&mut *holder).await.unwrap();
+    assert_accepted(&ask(&app, &[("Authorization", &bearer(&key))]).await);
+    holder.rollback().await.unwrap();
+    let before = used().await;
+    ask(&app, &[("Authorization", &bearer(&key))]).await;
+    assert_ne!(used().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.sign_in_per_minute", 3))
+            .merge(("rate_limit.api_key_per_minute", 4))
+    })
+    .await;
+    let (one, other) =
+        (app.api_key("one", KeyRole::Support).await, app.api_key("other", KeyRole::Support).await);
+    // The first request with a key is counted by address, too: nobody knows yet that it is valid.
+    for key in [&one, &other] {
+        assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
+    }
+    let made_up = |digit: char| bearer(&format!("vst_{}", digit.to_string().repeat(43)));
+    assert_challenged(&ask(&app, &[("Authorization", &made_up('a'))]).await, INVALID);
+    for wrong in [made_up('b'), made_up('c'), bearer("short")] {
+        let refused = ask(&app, &[("Authorization", &wrong)]).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.error().as_str()),
+            (429, "rate_limited"),
+            "{}",
+            refused.text
+        );
+        assert!(refused.header("Retry-After").is_some());
+        assert!(refused.header("RateLimit-Policy").unwrap().starts_with("\"unknown_api_key\";q=3"));
+    }
+    for _ in 0..3 {
+        let answer = ask(&app, &[("Authorization", &bearer(&one))]).await;
+        assert_accepted(&answer);
+        assert_eq!(answer.header("RateLimit-Policy"), Some("\"api_key\";q=4;w=60"));
+    }
+    let refused = ask(&app, &[("Authorization", &bearer(&one))]).await;
+    assert_eq!(refused.error(), "rate_limited", "{}", refused.text);
+    assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
+    // A key that is revoked counts as made up from its next request on.
+    sqlx::query("DELETE FROM api_keys").execute(&app.database.pool).await.unwrap();
+    assert_challenged(&ask(&app, &[("Authorization", &bearer(&other))]).await, INVALID);
+    assert_eq!(ask(&app, &[("Authorization", &bearer(&other))]).await.error(), "rate_limited");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_is_stored_or_logged() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let service =
+        Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[("RUST_LOG", "debug")]);
+    service.answers("/readyz", 200).await;
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+    let name = "backend".parse().unwrap();
+    let added = add(&database.pool, &name, KeyRole::Support, None, by).await;
+    let key = added.unwrap().unwrap().expose().clone();
+    assert!(parse(&key).is_some());
+    let client = reqwest::Client::new();
+    for (key, query) in [(Some(&key), ""), (None, &*format!("?api_key={key}"))] {
+        let mut request = client
+            .post(format!("{}{}{query}", service.url, path()))
+            .header("Content-Type", "application/json")
+            .body(BODY);
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        let status = request.timeout(Duration::from_secs(10)).send().await.unwrap().status();
+        assert!([401, 404].contains(&status.as_u16()), "{status}");
+    }
+    let log = service.log();
+    assert!(log.contains("/api/v1/admin/users/<id>/end-sessions"), "{log}");
+    assert!(!log.contains(&key[4..]), "{log}");
+    let rows: String = sqlx::query_scalar(
+        "SELECT concat((SELECT string_agg(k::text, ' ') FROM api_keys k), (SELECT string_agg(e::text, ' ') FROM events e))",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert!(rows.contains("backend") && !rows.contains(&key[4..]), "{rows}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_may_not_do_something_is_told_which_may() {
+    let app = App::start().await;
+    let reader = app.api_key("reader", KeyRole::Reader).await;
+    let support = app.api_key("support", KeyRole::Support).await;
+    for (key, change, needed) in [
+        (&reader, "end-sessions", "`support`"),
+        (&reader, "delete", "`admin`"),
+        (&support, "delete", "`admin`"),
+    ] {
+        let path = format!("/api/v1/admin/users/{}/{change}", Uuid::nil());
+        let answer = app.as_user(key, Method::POST, &path, Some(&json!({ "reason": "x" }))).await;
+        assert_problem(&answer, 403, "insufficient_role");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(needed), "{}", answer.text);
+    }
+}

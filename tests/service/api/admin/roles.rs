@@ -1,0 +1,93 @@
+//! Which API keys may do what: every route under `/api/v1/admin`, asked for by everybody.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::json;
+use vestibule::domain::api_key::KeyRole;
+use vestibule::domain::staff::Role;
+
+use crate::support::app::App;
+use crate::support::desk::Desk;
+use crate::support::people::sign_in;
+use crate::support::problem::assert_problem;
+
+/// Every route that is mounted, and the least role of its keys.
+const ROUTES: [(&str, &str, KeyRole); 9] = [
+    ("POST", "/api/v1/admin/users/<id>/end-sessions", KeyRole::Support),
+    ("POST", "/api/v1/admin/users/<id>/end-session", KeyRole::Support),
+    ("POST", "/api/v1/admin/users/<id>/disable", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/enable", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/unlink", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/move", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/merge", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/delete", KeyRole::Admin),
+    ("PUT", "/api/v1/admin/users/<id>/claims", KeyRole::Admin),
+];
+
+/// The whole of what a change could change.
+async fn state(desk: &Desk) -> String {
+    let rows = "SELECT concat_ws(' ', (SELECT string_agg(t::text, ' ' ORDER BY id) FROM users t),
+                                      (SELECT string_agg(t::text, ' ' ORDER BY id) FROM identities t),
+                                      (SELECT string_agg(t::text, ' ' ORDER BY id) FROM sessions t),
+                                      (SELECT string_agg(t::text, ' ' ORDER BY id) FROM events t))";
+    sqlx::query_scalar(rows).fetch_one(&desk.app.database.pool).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
+    let desk = Desk::open().await;
+    let app = &desk.app;
+    let mounted: BTreeSet<_> = app
+        .routes
+        .iter()
+        .filter(|(_, path)| path.starts_with("/api/v1/admin"))
+        .map(|(method, path)| (method.as_str(), path.as_str()))
+        .collect();
+    assert_eq!(mounted, ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect());
+
+    desk.appoint("staff@example.com", Role::Admin).await;
+    let mut browser = desk.signed_in("staff@example.com").await;
+    let ada = sign_in(&desk, &[("email", "ada@example.com")]).await;
+    let keys = [
+        (KeyRole::Reader, app.api_key("reader", KeyRole::Reader).await),
+        (KeyRole::Support, app.api_key("support", KeyRole::Support).await),
+        (KeyRole::Admin, app.api_key("admin", KeyRole::Admin).await),
+    ];
+    let before = state(&desk).await;
+    for (method, route, least) in ROUTES {
+        let path = route.replace("<id>", &ada.user_id());
+        let method: Method = method.parse().unwrap();
+        let body = json!({});
+        for (role, key) in &keys {
+            let answer = app.as_user(key, method.clone(), &path, Some(&body)).await;
+            if *role < least {
+                assert_problem(&answer, 403, "insufficient_role");
+                assert!(!answer.text.contains("ada@example.com"), "{}", answer.text);
+            } else {
+                // Nothing but the key: whoever may do it is asked for the rest.
+                let expected = if method == Method::GET { 200 } else { 400 };
+                assert_eq!(answer.status.as_u16(), expected, "{role}: {method} {route}: {}", answer.text);
+            }
+        }
+        let a_users = app.as_user(&ada.access_token(), method.clone(), &path, Some(&body)).await;
+        assert_problem(&a_users, 401, "invalid_api_key");
+        let request = browser.request(method.clone(), &path).header("Content-Type", "application/json");
+        assert_problem(&App::answer(request.body("{}").send().await.unwrap()).await, 401, "invalid_api_key");
+    }
+    assert_eq!(state(&desk).await, before, "nothing was done without a reason");
+
+    // And the other way round: a key opens no page.
+    for (_, key) in &keys {
+        for path in ["/admin", "/admin/users", "/admin/staff"] {
+            let answer = browser_without_cookies(&mut browser, path, key).await;
+            assert_eq!(answer, 303, "{path}");
+        }
+    }
+}
+
+async fn browser_without_cookies(browser: &mut crate::support::desk::Browser, path: &str, key: &str) -> u16 {
+    browser.cookies.clear();
+    let request = browser.request(Method::GET, path).bearer_auth(key);
+    browser.send(request).await.status.as_u16()
+}
