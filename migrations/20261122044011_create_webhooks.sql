@@ -1,0 +1,130 @@
+-- Webhooks: the messages by which other systems follow the changes of users, as described in docs/webhooks.md. An event
+-- that tells of a change queues its messages in the transaction that makes the change, or not at all.
+CREATE TABLE webhooks (
+    name   text   CONSTRAINT webhooks_pkey PRIMARY KEY,
+    -- The types of messages that the receiver wants; empty if it is no longer configured. Each start writes them.
+    events text[] NOT NULL
+);
+-- Messages that no receiver has accepted yet. A delivered message is deleted.
+CREATE TABLE webhook_messages (
+    -- The order of the messages of one user is that of their ids: they are queued one after the other.
+    id              bigint      GENERATED ALWAYS AS IDENTITY CONSTRAINT webhook_messages_pkey PRIMARY KEY,
+    webhook         text        NOT NULL,
+    -- The event's id, which the receiver gets as `webhook-id`.
+    message_id      uuid        NOT NULL,
+    user_id         uuid        NOT NULL,
+    -- The second user of a merge or a move.
+    other_id        uuid,
+    type            text        NOT NULL,
+    payload         text        NOT NULL,
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    attempts        smallint    NOT NULL DEFAULT 0,
+    next_attempt_at timestamptz NOT NULL,
+    -- The time of the last attempt. A parked message is only sent again if an operator asks for it.
+    parked_at       timestamptz,
+    failure         text
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+CREATE INDEX webhook_messages_due_idx ON webhook_messages (webhook, next_attempt_at) WHERE parked_at IS NULL;
+CREATE INDEX webhook_messages_waiting_idx ON webhook_messages (webhook, id) WHERE parked_at IS NULL;
+CREATE INDEX webhook_messages_parked_idx ON webhook_messages (webhook, parked_at) WHERE parked_at IS NOT NULL;
+-- For the messages before and after another one of the same user.
+CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook, id) WHERE parked_at IS NULL;
+CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
+WHERE parked_at IS NULL AND other_id IS NOT NULL;
+
+-- Returns a user as messages contain them, or null if there is none.
+CREATE FUNCTION webhook_user(wanted uuid) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object(
+        'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
+        'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+        'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+        'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+        'claims', u.claims,
+        'identities', (
+            SELECT coalesce(jsonb_agg(jsonb_build_object(
+                       'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
+            FROM identities i WHERE i.user_id = u.id
+        ))
+    FROM users u WHERE u.id = wanted
+$$;
+
+-- Queues the messages that tell of an event. It runs at the end of the statement that records the event, and sees what
+-- the statement has changed. Messages contain no token, IP address, reason or name of staff.
+CREATE FUNCTION queue_webhook_messages() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    -- An event in two rows, one for each user, is one message: that of the row without a reason.
+    message_type CONSTANT text := CASE NEW.kind
+        WHEN 'user_created' THEN 'user.created'
+        WHEN 'user_updated' THEN 'user.updated'
+        WHEN 'email_lost' THEN 'user.updated'
+        WHEN 'claims_changed' THEN 'user.updated'
+        WHEN 'user_disabled' THEN 'user.disabled'
+        WHEN 'user_enabled' THEN 'user.enabled'
+        WHEN 'user_deleted' THEN 'user.deleted'
+        WHEN 'users_merged' THEN CASE WHEN NEW.reason IS NULL THEN 'user.merged' END
+        WHEN 'identity_linked' THEN 'identity.linked'
+        WHEN 'identity_unlinked' THEN 'identity.unlinked'
+        WHEN 'identity_moved' THEN CASE WHEN NEW.reason IS NULL THEN 'identity.moved' END
+        WHEN 'signed_out' THEN 'sessions.ended'
+        WHEN 'sessions_ended' THEN 'sessions.ended'
+        WHEN 'session_ended' THEN 'sessions.ended'
+        WHEN 'refresh_token_replayed' THEN 'security.refresh_token_replayed'
+    END;
+    from_id  uuid;
+    identity jsonb;
+    message  text;
+BEGIN
+    IF message_type IS NULL OR NOT EXISTS (SELECT FROM webhooks WHERE message_type = ANY (events)) THEN
+        RETURN NULL;
+    END IF;
+    IF message_type IN ('user.merged', 'identity.moved') THEN
+        from_id := (NEW.detail->>'from')::uuid;
+    END IF;
+    -- Transactions that tell of the same user take turns up to their commits, so that a later message has a higher id and
+    -- tells of a later state. Nobody else knows a new user yet. The first number is "hook" in ASCII.
+    IF message_type <> 'user.created' THEN
+        PERFORM pg_advisory_xact_lock(1752133483, key)
+        FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(ARRAY[NEW.user_id, from_id]) AS id
+              WHERE id IS NOT NULL ORDER BY key) AS keys;
+    END IF;
+    IF message_type LIKE 'identity.%' THEN
+        SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email)
+        INTO identity
+        FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid;
+        identity := coalesce(
+            identity, jsonb_build_object('id', NEW.detail->'identity_id', 'provider', NEW.provider));
+    END IF;
+    message := jsonb_build_object(
+        'type', message_type,
+        'timestamp', to_char(NEW.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+        'data', jsonb_build_object('user_id', NEW.user_id, 'user', webhook_user(NEW.user_id)) || CASE message_type
+            WHEN 'user.merged' THEN jsonb_build_object('from', from_id, 'into', NEW.user_id)
+            WHEN 'identity.moved' THEN
+                jsonb_build_object('from', from_id, 'to', NEW.user_id, 'identity', identity)
+            WHEN 'identity.linked' THEN jsonb_build_object('identity', identity)
+            WHEN 'identity.unlinked' THEN jsonb_build_object('identity', identity)
+            WHEN 'sessions.ended' THEN CASE
+                WHEN NEW.kind = 'session_ended' OR NEW.reason = 'local' THEN
+                    jsonb_build_object('sessions', 'one', 'session_id', NEW.session_id)
+                -- The session that stays.
+                WHEN NEW.reason = 'others' THEN
+                    jsonb_build_object('sessions', 'others', 'session_id', NEW.session_id)
+                ELSE jsonb_build_object('sessions', 'all', 'session_id', NULL)
+            END
+            WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
+            ELSE '{}'
+        END);
+    -- A message behind one that waits for a retry is due with it. One that is being sent is over within a minute.
+    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
+    SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, message, coalesce(
+        (SELECT max(m.next_attempt_at) FROM webhook_messages m
+         WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.next_attempt_at > now() + interval '1 minute'
+               AND (m.user_id IN (NEW.user_id, from_id) OR m.other_id IN (NEW.user_id, from_id))),
+        now())
+    FROM webhooks w WHERE message_type = ANY (w.events);
+    RETURN NULL;
+END $$;
+-- Sign-ins that change nothing are by far the most frequent events.
+CREATE TRIGGER events_queue_webhook_messages AFTER INSERT ON events
+FOR EACH ROW WHEN (NEW.kind <> 'signed_in' AND NEW.user_id IS NOT NULL)
+EXECUTE FUNCTION queue_webhook_messages();
