@@ -52,6 +52,7 @@ use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
 use crate::web::{api, openapi, ops, problem, well_known};
+use crate::webhooks::{self, Webhooks};
 
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
@@ -93,6 +94,9 @@ pub enum Error {
     /// The HTTP client for identity providers cannot be built.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The HTTP client for webhooks cannot be built.
+    #[error(transparent)]
+    WebhookClient(#[from] webhooks::ClientError),
     /// The trace exporter that the environment configures cannot be built.
     #[cfg(feature = "otlp")]
     #[error(
@@ -180,6 +184,7 @@ pub struct Start {
     pool: PgPool,
     keys: KeyRing,
     limits: Limits,
+    webhooks: Webhooks,
     stage: Stage,
 }
 
@@ -200,6 +205,7 @@ impl Start {
     /// See [`Error`].
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
+        self.webhooks.open(&self.pool).await?;
         tokio::spawn(service::event_counts::keep_counting(self.pool.clone()));
         tokio::spawn(service::prune::keep_pruning(self.pool, self.limits));
         self.stage.end();
@@ -228,6 +234,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
+    let webhooks = Webhooks::new(config.webhooks)?;
     let times = telemetry::database::times();
     let pools = [("requests", db.pool().clone()), ("shared", lanes)];
     let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals);
@@ -237,6 +244,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         pool: db.pool().clone(),
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
+        webhooks: webhooks.clone(),
         stage: stage.clone(),
     };
     let figment = config.figment.join(("template_dir", templates::dir()));
@@ -259,6 +267,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(config.proxies)
         .manage(RateLimits::open(&config.rate_limit))
         .manage(providers)
+        .manage(webhooks)
         .attach(RequestLog)
         .attach(ExactPath)
         .attach(RateLimitFields)
@@ -297,11 +306,15 @@ pub async fn launch(
         .map_err(Box::new)?;
     let pool = rocket.state::<Db>().map(|db| db.pool().clone());
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
+    let webhooks = rocket.state::<Webhooks>().cloned();
     #[cfg(feature = "otlp")]
     let traces = rocket.state::<Traces>().cloned();
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
     drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
     let end = async {
+        if let Some(webhooks) = webhooks {
+            webhooks.close().await;
+        }
         if let Some(writer) = refusals {
             // A panic there is in the log already; the task has ended in any case.
             let _ = writer.await;

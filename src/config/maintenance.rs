@@ -1,8 +1,11 @@
 //! Settings of the commands that need the database but no identity provider.
 
+use std::collections::BTreeMap;
+
 use figment::Figment;
 
-use super::{Error, Events, Keys, Session, events, keys, root, session};
+use super::webhook::Raw as RawWebhook;
+use super::{Error, Events, Keys, Session, Webhook, events, keys, root, session};
 use crate::secret::Secret;
 
 /// The settings of a maintenance command.
@@ -19,6 +22,7 @@ pub struct Maintenance {
     /// Names of the identity providers, whose own settings may be missing.
     pub providers: Vec<String>,
     secret_key: Option<Secret<String>>,
+    webhooks: BTreeMap<String, RawWebhook>,
 }
 
 impl Maintenance {
@@ -36,6 +40,7 @@ impl Maintenance {
             keys: keys::read(&figment, &root.keys)?,
             providers: std::iter::once(main).chain(root.providers.into_keys()).collect(),
             secret_key: root.secret_key,
+            webhooks: root.webhooks,
             figment,
         })
     }
@@ -46,5 +51,13 @@ impl Maintenance {
     /// The key is missing or too weak.
     pub fn secret_key(&self) -> Result<Secret<String>, Error> {
         root::secret_key(&self.figment, self.secret_key.clone())
+    }
+
+    /// Returns the receivers of messages about users.
+    ///
+    /// # Errors
+    /// Returns the first mistake found in their settings.
+    pub fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        root::webhooks(&self.figment, &self.webhooks)
     }
 }

@@ -17,6 +17,7 @@ mod session;
 mod sources;
 mod text;
 mod tls;
+mod webhook;
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
 pub use self::sources::{defaults, figment};
+pub use self::webhook::Webhook;
 use crate::secret::Secret;
 
 /// All settings of the service, valid as a whole.
@@ -65,6 +67,8 @@ pub struct Config {
     pub admin_provider: Provider,
     /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
+    /// The receivers of messages about users.
+    pub webhooks: Vec<Webhook>,
 }
 
 impl Config {
@@ -109,6 +113,7 @@ impl Config {
             rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
             observers: observers::read(&figment, &root.metrics)?,
             keys: keys::read(&figment, &root.keys)?,
+            webhooks: root::webhooks(&figment, &root.webhooks)?,
             admin_provider,
             providers,
             figment,

@@ -15,6 +15,7 @@ use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
+use super::webhook::{self, Raw as RawWebhook, Webhook};
 use super::{Error, text};
 use crate::domain::secure_url::secure;
 use crate::secret::Secret;
@@ -40,7 +41,7 @@ const ROCKET_KEYS: [&str; 18] = [
     "profile",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 13] = [
+const OUR_KEYS: [&str; 14] = [
     "admin",
     "drain",
     "log_format",
@@ -54,6 +55,7 @@ const OUR_KEYS: [&str; 13] = [
     "trusted_proxies",
     "forwarded_header",
     "rate_limit",
+    "webhooks",
 ];
 /// The directory of a development build's database and secrets. Other builds have no such key.
 const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["dev_dir"] } else { &[] };
@@ -95,6 +97,8 @@ pub(super) struct Root {
     pub idp: RawProvider,
     #[serde(default)]
     pub providers: BTreeMap<String, RawProvider>,
+    #[serde(default)]
+    pub webhooks: BTreeMap<String, RawWebhook>,
 }
 
 /// `[default.admin]`: the pages for staff.
@@ -200,6 +204,13 @@ pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Erro
         seconds @ 0..=300 => Ok(seconds),
         _ => Err(Error::at(figment, "drain", "is out of range", "set it to 0 to 300 seconds")),
     }
+}
+
+pub(super) fn webhooks(
+    figment: &Figment,
+    raw: &BTreeMap<String, RawWebhook>,
+) -> Result<Vec<Webhook>, Error> {
+    raw.iter().map(|(name, raw)| webhook::read(figment, name, raw)).collect()
 }
 
 fn distinct(text: &str) -> usize {

@@ -12,4 +12,5 @@ mod contract;
 mod fault;
 mod store;
 mod web;
+mod webhooks;
 mod well_known;

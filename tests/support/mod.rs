@@ -13,5 +13,6 @@ pub mod process;
 pub mod provider;
 pub mod pyjwt;
 pub mod raw;
+pub mod receiver;
 pub mod tls;
 pub mod token;

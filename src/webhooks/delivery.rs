@@ -1,0 +1,115 @@
+//! Delivery of messages to one receiver. A receiver that is slow or down delays nobody else's messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::failure::Failure;
+use super::schedule;
+use super::sender::{Message, Sender};
+use super::store::{self, Claimed, PgPool};
+use crate::clock;
+use crate::store::Error;
+use crate::store::deadline::in_time;
+use crate::store::error::retrying;
+
+/// The messages that are sent at a time.
+const IN_FLIGHT: usize = 16;
+/// Failures in a row after which a receiver gets one message at a time.
+const TROUBLE: u32 = 16;
+/// The pause before the queue is read again, if it had nothing or the receiver is in trouble.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Seconds after which another instance may send a message whose result nobody has recorded. It is longer than an attempt.
+const LEASE: u32 = 60;
+/// The time at the shutdown for answers to messages that were sent.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Sends messages to a receiver until `stop` says otherwise or the pool is closed.
+pub(super) async fn keep_sending(pool: PgPool, sender: Arc<Sender>, mut stop: watch::Receiver<bool>) {
+    let mut in_flight = JoinSet::new();
+    let mut failures = 0;
+    while !pool.is_closed() && !*stop.borrow() {
+        let room = if failures < TROUBLE { IN_FLIGHT } else { 1 }.saturating_sub(in_flight.len());
+        let claimed = claim(&pool, &sender, room).await;
+        // A full claim may have left others.
+        let more = claimed.len() == room && failures < TROUBLE;
+        for message in claimed {
+            in_flight.spawn(attempt(pool.clone(), sender.clone(), message));
+        }
+        tokio::select! {
+            // It fails only if the sender is gone, which is the end as well.
+            _ = stop.changed() => {}
+            Some(done) = in_flight.join_next(), if failures < TROUBLE => {
+                failures = after(failures, done.unwrap_or(false));
+            }
+            () = sleep(PAUSE), if !more || failures >= TROUBLE => {}
+        }
+        while let Some(done) = in_flight.try_join_next() {
+            // A panic there is in the log already.
+            failures = after(failures, done.unwrap_or(false));
+        }
+    }
+    let answers = async { while in_flight.join_next().await.is_some() {} };
+    if timeout(GRACE, answers).await.is_err() {
+        let webhook = &sender.webhook().name;
+        tracing::info!(webhook, "some messages were not answered before the shutdown and will be sent again");
+    }
+}
+
+/// Returns the failures in a row.
+const fn after(failures: u32, delivered: bool) -> u32 {
+    if delivered { 0 } else { failures.saturating_add(1) }
+}
+
+async fn claim(pool: &PgPool, sender: &Sender, room: usize) -> Vec<Claimed> {
+    if room == 0 {
+        return Vec::new();
+    }
+    let webhook = &sender.webhook().name;
+    in_time(store::claim(pool, webhook, room, LEASE)).await.unwrap_or_else(|error| {
+        tracing::warn!(webhook, %error, "reading the messages of a webhook failed and will be retried");
+        Vec::new()
+    })
+}
+
+/// Sends a message, and records the result. Returns `true` if it was delivered.
+async fn attempt(pool: PgPool, sender: Arc<Sender>, message: Claimed) -> bool {
+    let webhook = &sender.webhook().name;
+    let (id, attempts) = (message.message_id.to_string(), message.attempts);
+    let sent = sender.send(Message { id: &id, payload: &message.payload }, clock::now()).await;
+    let delivered = sent.is_ok();
+    let settled = match sent {
+        Ok(_) => settle(&pool, &message, None, None).await,
+        Err(failed) => {
+            let kind = &message.kind;
+            let pause = match failed.failure {
+                Failure::Gone => None,
+                _ => schedule::pause(attempts.unsigned_abs(), failed.retry_after),
+            };
+            let failure = failed.failure.to_string();
+            if pause.is_some() {
+                tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted and will be sent again");
+            } else {
+                tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message was not accepted and is parked");
+            }
+            settle(&pool, &message, Some(&failure), pause).await
+        }
+    };
+    if let Err(error) = settled {
+        tracing::warn!(webhook, id, %error, "the result of a webhook message was not recorded; it will be sent again");
+    }
+    delivered
+}
+
+async fn settle(
+    pool: &PgPool,
+    message: &Claimed,
+    failure: Option<&str>,
+    pause: Option<Duration>,
+) -> Result<bool, Error> {
+    let pause = pause.map(|pause| pause.as_secs_f64());
+    in_time(async { retrying!(store::settle(pool, message, failure, pause)) }).await
+}

@@ -1,0 +1,65 @@
+//! The reasons why a receiver has not accepted a message, in words for staff and in one word for metrics.
+
+use super::sender::TIMEOUT;
+
+/// A failed attempt. No text contains the URL or anything of the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The host's name has no IP address, or no resolver answers.
+    #[error("the host name has no IP address")]
+    NoAddress,
+    /// All IP addresses of the host are in networks that the settings exclude.
+    #[error(
+        "the host name leads to no address of the internet; set `private_network` if that is meant to be"
+    )]
+    PrivateNetwork,
+    /// No connection, or no TLS connection.
+    #[error("the connection failed: {0}")]
+    Connect(String),
+    /// The connection ended before the answer, or the answer is not HTTP.
+    #[error("the connection ended before the answer: {0}")]
+    Connection(String),
+    /// The receiver takes too long.
+    #[error("no answer within {} seconds", TIMEOUT.as_secs())]
+    Timeout,
+    /// The receiver answers with a redirect.
+    #[error("the answer is a redirect ({0}), and none is followed")]
+    Redirect(u16),
+    /// The receiver wants no further messages.
+    #[error("the answer is 410: the receiver is gone")]
+    Gone,
+    /// The receiver answers with another status that is not 2xx.
+    #[error("the answer is {0}")]
+    Status(u16),
+}
+
+impl Failure {
+    /// Returns the failure in one word.
+    #[must_use]
+    pub const fn class(&self) -> &'static str {
+        match self {
+            Self::NoAddress => "no_address",
+            Self::PrivateNetwork => "private_network",
+            Self::Connect(_) => "connect",
+            Self::Connection(_) => "connection",
+            Self::Timeout => "timeout",
+            Self::Redirect(_) => "status_3xx",
+            Self::Gone | Self::Status(400..500) => "status_4xx",
+            Self::Status(500..600) => "status_5xx",
+            Self::Status(_) => "status_other",
+        }
+    }
+
+    /// The failures that [`class`](Self::class) returns.
+    pub const CLASSES: [&'static str; 9] = [
+        "no_address",
+        "private_network",
+        "connect",
+        "connection",
+        "timeout",
+        "status_3xx",
+        "status_4xx",
+        "status_5xx",
+        "status_other",
+    ];
+}

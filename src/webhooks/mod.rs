@@ -1,0 +1,69 @@
+//! Webhooks: messages that tell other systems of each change of a user, signed as Standard Webhooks describes
+//! (<https://www.standardwebhooks.com>).
+//!
+//! A trigger on `events` queues a message in the transaction that makes the change (`migrations`). Each instance has one
+//! task for each receiver, which takes due messages from the queue and sends them. A message that was sent and not yet
+//! deleted when an instance ends is sent again. `docs/webhooks.md` describes what receivers can rely on.
+
+pub mod delivery;
+pub mod failure;
+mod resolver;
+pub mod schedule;
+pub mod sender;
+pub mod signature;
+pub mod store;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use self::sender::{ClientError, Sender};
+use self::store::PgPool;
+use crate::config::Webhook;
+use crate::store::Error;
+use crate::store::deadline::in_time;
+
+/// The receivers, and the tasks that send to them.
+#[derive(Debug, Clone)]
+pub struct Webhooks(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    senders: Vec<Arc<Sender>>,
+    stop: watch::Sender<bool>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Webhooks {
+    /// Prepares the connections to these receivers.
+    ///
+    /// # Errors
+    /// An HTTP client cannot be built.
+    pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
+        let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
+        let senders = senders.collect::<Result<_, _>>()?;
+        Ok(Self(Arc::new(Shared { senders, stop: watch::Sender::new(false), tasks: Mutex::default() })))
+    }
+
+    /// Writes which messages the receivers want, and begins to send.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
+        let wanted: Vec<_> = self.0.senders.iter().map(|sender| sender.webhook()).collect();
+        in_time(store::subscribe(pool, &wanted)).await?;
+        let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        for sender in &self.0.senders {
+            tasks.spawn(delivery::keep_sending(pool.clone(), sender.clone(), self.0.stop.subscribe()));
+        }
+        Ok(())
+    }
+
+    /// Sends nothing new, and waits for the answers to what was sent, for a limited time.
+    pub async fn close(&self) {
+        self.0.stop.send_replace(true);
+        let mut tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        while tasks.join_next().await.is_some() {}
+    }
+}

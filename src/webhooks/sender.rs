@@ -1,0 +1,165 @@
+//! Sends one message to a receiver: no redirect, no proxy, a bounded answer in bounded time.
+
+use std::error::Error;
+use std::iter;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use super::resolver::Resolver;
+use super::signature::signatures;
+use crate::causes::root;
+use crate::config::Webhook;
+
+/// The timeout of a connection attempt, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of a request up to the end of its answer.
+pub const TIMEOUT: Duration = Duration::from_secs(15);
+/// The part of an answer's body that is read, in bytes.
+const MAX_BODY: usize = 16 * 1024;
+/// The time for that. The status has decided by then; reading on only saves a new connection.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The client could not be built.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client for webhooks cannot be built: {0}; install the system's CA certificates")]
+pub struct ClientError(#[source] reqwest::Error);
+
+/// A receiver, with its connections.
+#[derive(Debug)]
+pub struct Sender {
+    webhook: Webhook,
+    client: Client,
+}
+
+/// A message to send.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// The id that stays the same in each attempt.
+    pub id: &'a str,
+    /// The body, which is signed as it is.
+    pub payload: &'a str,
+}
+
+/// An answer that accepts a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The status code.
+    pub status: u16,
+    /// The beginning of the body.
+    pub body: Vec<u8>,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{failure}")]
+pub struct Failed {
+    /// The reason.
+    pub failure: Failure,
+    /// The time for which the receiver asks us to wait.
+    pub retry_after: Option<Duration>,
+    /// The beginning of the answer's body.
+    pub body: Vec<u8>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, retry_after: None, body: Vec::new() }
+    }
+}
+
+impl Sender {
+    /// Prepares the connections to a receiver.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be built.
+    pub fn new(webhook: Webhook) -> Result<Self, ClientError> {
+        let client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            // A redirect could lead anywhere, with the message.
+            .redirect(Policy::none())
+            // A proxy from the environment would connect to addresses that nobody has checked.
+            .no_proxy()
+            .dns_resolver(Resolver(webhook.reach))
+            .referer(false)
+            .user_agent(concat!("Vestibule/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(ClientError)?;
+        Ok(Self { webhook, client })
+    }
+
+    /// Returns the receiver's settings.
+    #[must_use]
+    pub const fn webhook(&self) -> &Webhook {
+        &self.webhook
+    }
+
+    /// Sends a message, signed at `now`. Only a status of 2xx accepts it.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn send(&self, message: Message<'_>, now: i64) -> Result<Accepted, Failed> {
+        let Message { id, payload } = message;
+        let request = self
+            .client
+            .post(self.webhook.url.expose().clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", now)
+            .header("webhook-signature", signatures(&self.webhook.secrets, id, now, payload))
+            .body(payload.to_owned());
+        let response = request.send().await.map_err(|error| failure(&error.without_url()))?;
+        let (status, retry_after) = (response.status(), retry_after(&response));
+        let body = beginning(response).await;
+        let code = status.as_u16();
+        let failure = match status {
+            _ if status.is_success() => return Ok(Accepted { status: code, body }),
+            _ if status.is_redirection() => Failure::Redirect(code),
+            StatusCode::GONE => Failure::Gone,
+            _ => Failure::Status(code),
+        };
+        Err(Failed { failure, retry_after, body })
+    }
+}
+
+/// Reads the beginning of a body, and the end as well if it is short and comes at once: then the connection can be used
+/// again.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while body.len() <= MAX_BODY
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    // The status has decided, however slow the rest is.
+    let _ = timeout(BODY_TIMEOUT, read).await;
+    body.truncate(MAX_BODY);
+    body
+}
+
+/// Returns the seconds of `Retry-After`, which counts for 429 and 503. A date is not read: clocks differ.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let waits = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&response.status());
+    let seconds = response.headers().get(RETRY_AFTER).filter(|_| waits)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Classifies the error of a request without an answer.
+fn failure(error: &reqwest::Error) -> Failure {
+    let causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
+    if let Some(found) = causes.into_iter().find_map(|cause| cause.downcast_ref::<Failure>()) {
+        return found.clone();
+    }
+    match error {
+        _ if error.is_timeout() => Failure::Timeout,
+        _ if error.is_connect() => Failure::Connect(root(error)),
+        _ => Failure::Connection(root(error)),
+    }
+}

@@ -1,0 +1,200 @@
+//! Messages on their way: signed, in order, at least once.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+use uuid::Uuid;
+
+use super::{event, pass, with_receivers};
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::process::{Process, eventually, free_port};
+use crate::support::receiver::{Received, Receiver, Reply, SECRET};
+use crate::support::token::claims;
+
+const WAITING: &str = "SELECT count(*) FROM webhook_messages";
+
+/// Verifies a message as receivers do, with the reference library.
+fn verify(secret: &str, received: &Received) -> Result<(), standardwebhooks::WebhookError> {
+    let headers = received.headers.iter();
+    let headers = headers.map(|(name, value)| {
+        (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap())
+    });
+    Webhook::new(secret).unwrap().verify(received.body.as_bytes(), &headers.collect())
+}
+
+async fn emptied(database: &Database) {
+    eventually("the queue is empty", async || (database.count(WAITING).await == 0).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reference_library_accepts_each_message() {
+    let receiver = Receiver::start().await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
+    app.as_user(&signed_in.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    let received = receiver.received_all(2).await;
+    let kinds: Vec<_> = received.iter().map(Received::kind).collect();
+    assert_eq!(kinds, ["user.created", "sessions.ended"]);
+    for message in &received {
+        verify(SECRET, message).unwrap();
+        assert!(verify("whsec_b3RoZXIgc2VjcmV0IG9mIHRoZSB0ZXN0cw==", message).is_err());
+        let mut altered = message.clone();
+        altered.body = message.body.replace("ada@", "eve@");
+        assert!(altered.body == message.body || verify(SECRET, &altered).is_err());
+        assert_eq!(message.line, "POST /hooks HTTP/1.1");
+        assert_eq!(message.header("content-type"), "application/json");
+        assert!(message.header("user-agent").starts_with("Vestibule/"), "{message:?}");
+        assert_eq!(message.user(), signed_in.user_id());
+        for secret in [signed_in.access_token(), signed_in.refresh_token()] {
+            assert!(!message.body.contains(&secret));
+        }
+    }
+    emptied(&app.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_secret_is_replaced_both_verify() {
+    const NEW: &str = "whsec_dGhlIG5ldyB3ZWJob29rIHNlY3JldCBvZiB0ZXN0cw==";
+    let receiver = Receiver::start().await;
+    let settings = json!({ "url": receiver.url, "secret": [SECRET, NEW] });
+    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    app.sign_in(&claims("subject", "ada@example.com")).await;
+    let received = receiver.received_all(1).await;
+    for secret in [SECRET, NEW] {
+        verify(secret, &received[0]).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_gets_only_the_types_that_it_wants() {
+    let receiver = Receiver::start().await;
+    let settings = json!({ "url": receiver.url, "secret": SECRET, "events": ["user.deleted"] });
+    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
+    app.delete(&signed_in.access_token(), "/api/v1/me").await;
+    let received = receiver.received_all(1).await;
+    assert_eq!(received[0].kind(), "user.deleted");
+    assert_eq!(received[0].json()["data"]["user"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
+    let receiver = Receiver::start().await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    let pool = &app.database.pool;
+    let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
+    receiver.behave(move |message| Reply::Status(if message.user() == ada.to_string() { 500 } else { 204 }));
+    event(pool, "user_created", ada, None, &Value::Null).await;
+    receiver.received_all(1).await;
+    event(pool, "user_disabled", ada, None, &Value::Null).await;
+    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
+    event(pool, "user_disabled", linus, None, &Value::Null).await;
+    for _ in 0..20 {
+        event(pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    }
+    receiver.received_all(21).await;
+    receiver.behave(|_| Reply::Status(204));
+    let before: Vec<_> = receiver.received().iter().map(Received::kind).collect();
+    assert!(before.iter().all(|kind| ["user.created", "user.enabled"].contains(&&**kind)), "{before:?}");
+    pass(pool).await;
+    emptied(&app.database).await;
+    let (ada, linus) = (ada.to_string(), linus.to_string());
+    let about = |message: &Received| [&ada, &linus].contains(&&message.user());
+    let mut kinds: Vec<_> = receiver.received().iter().filter(|m| about(m)).map(Received::kind).collect();
+    kinds.dedup();
+    assert_eq!(kinds, ["user.created", "user.disabled", "user.enabled", "user.merged", "user.disabled"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_instances_send_each_message_once() {
+    let receiver = Receiver::start().await;
+    let first = with_receivers(&[("shop", &receiver)]).await;
+    let url = first.database.url.clone();
+    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let _second = App::start_with(|figment| {
+        figment.merge(("databases.vestibule.url", url)).merge(("webhooks.shop", settings))
+    })
+    .await;
+    let users: Vec<_> = (0..20).map(|_| Uuid::now_v7()).collect();
+    for round in 0..10 {
+        for user in &users {
+            let kind = if round % 2 == 0 { "user_disabled" } else { "user_enabled" };
+            event(&first.database.pool, kind, *user, None, &Value::Null).await;
+        }
+    }
+    emptied(&first.database).await;
+    let received = receiver.received();
+    assert_eq!(received.len(), 200);
+    for user in users {
+        let user = user.to_string();
+        let kinds: Vec<_> = received.iter().filter(|m| m.user() == user).map(Received::kind).collect();
+        assert_eq!(kinds, ["user.disabled", "user.enabled"].repeat(5));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
+    let receiver = Receiver::start_with(|_| Reply::Slow(Duration::from_millis(700), 204)).await;
+    let mut app = with_receivers(&[("shop", &receiver)]).await;
+    event(&app.database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    receiver.received_all(1).await;
+    app.stop().await;
+    assert_eq!(app.database.count(WAITING).await, 0);
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
+    let receiver = Receiver::start_with(|_| Reply::Hang).await;
+    let database = Database::create().await;
+    let webhooks = format!("{{shop={{url=\"{}\",secret=\"{SECRET}\"}}}}", receiver.url);
+    let settings = [("ROCKET_WEBHOOKS", webhooks.as_str())];
+    let start = || Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
+    let killed = start();
+    killed.answers("/readyz", 200).await;
+    let (ada, id) = (Uuid::now_v7(), |message: &Received| message.header("webhook-id").to_owned());
+    event(&database.pool, "user_disabled", ada, None, &Value::Null).await;
+    event(&database.pool, "user_enabled", ada, None, &Value::Null).await;
+    receiver.received_all(1).await;
+    drop(killed);
+    receiver.behave(|_| Reply::Status(204));
+    let successor = start();
+    successor.answers("/readyz", 200).await;
+    assert_eq!(database.count(WAITING).await, 2);
+    // The lease ends.
+    sqlx::query("UPDATE webhook_messages SET next_attempt_at = now() WHERE attempts > 0")
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    let received = receiver.received_all(3).await;
+    emptied(&database).await;
+    let kinds: Vec<_> = received.iter().map(Received::kind).collect();
+    assert_eq!(kinds, ["user.disabled", "user.disabled", "user.enabled"]);
+    assert_eq!(id(&received[0]), id(&received[1]), "a duplicate has the same id");
+    assert_ne!(id(&received[1]), id(&received[2]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_receiver_has_not_got_waits_for_its_return_to_the_settings() {
+    let receiver = Receiver::start_with(|_| Reply::Status(503)).await;
+    let mut app = with_receivers(&[("shop", &receiver)]).await;
+    event(&app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    receiver.received_all(1).await;
+    app.stop().await;
+    let app = App::start_on(app.release(), |figment| figment).await;
+    event(&app.database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    assert_eq!(app.database.count(WAITING).await, 1, "nothing is queued for a receiver without settings");
+    let mut app = app;
+    app.stop().await;
+    receiver.behave(|_| Reply::Status(200));
+    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
+    pass(&app.database.pool).await;
+    emptied(&app.database).await;
+    assert_eq!(receiver.received().len(), 2);
+}

@@ -1,0 +1,51 @@
+//! Messages for other systems: what is queued, and how it reaches its receivers.
+
+mod delivery;
+mod queue;
+mod receivers;
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::support::app::App;
+use crate::support::receiver::{Receiver, SECRET};
+
+/// A service with these receivers.
+async fn with_receivers(receivers: &[(&str, &Receiver)]) -> App {
+    App::start_with(|figment| {
+        receivers.iter().fold(figment, |figment, (name, receiver)| {
+            figment.merge((format!("webhooks.{name}"), json!({ "url": receiver.url, "secret": SECRET })))
+        })
+    })
+    .await
+}
+
+/// Writes an event as statements do.
+async fn event(pool: &PgPool, kind: &str, user: Uuid, reason: Option<&str>, detail: &Value) -> Uuid {
+    let id = Uuid::now_v7();
+    sqlx::query(
+        "INSERT INTO events (id, kind, user_id, session_id, reason, provider, ip, actor, detail)
+         VALUES ($1, $2, $3, $4, $5, 'idp', '192.0.2.7', 'staff@example.com', $6::text::jsonb)",
+    )
+    .bind(id)
+    .bind(kind)
+    .bind(user)
+    .bind(SESSION)
+    .bind(reason)
+    .bind(detail.to_string())
+    .execute(pool)
+    .await
+    .unwrap();
+    id
+}
+
+const SESSION: Uuid = Uuid::from_u128(0x5e55);
+
+/// Lets the next attempts be due, as if the time had passed.
+async fn pass(pool: &PgPool) {
+    sqlx::query("UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL")
+        .execute(pool)
+        .await
+        .unwrap();
+}

@@ -1,0 +1,265 @@
+//! The messages that changes queue.
+
+use serde_json::{Value, json};
+use sqlx::{Connection, Executor, PgConnection, PgPool};
+use strum::VariantNames;
+use uuid::Uuid;
+use vestibule::domain::message_type::MessageType;
+
+use super::{SESSION, event};
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::token::claims;
+
+/// Lets a receiver want all messages. Nothing sends to it.
+async fn subscribe(pool: &PgPool, name: &str) {
+    sqlx::query("INSERT INTO webhooks (name, events) VALUES ($1, $2)")
+        .bind(name)
+        .bind(<MessageType as VariantNames>::VARIANTS)
+        .execute(pool)
+        .await
+        .unwrap();
+}
+
+async fn user(pool: &PgPool) -> Uuid {
+    let id = Uuid::now_v7();
+    sqlx::query("INSERT INTO users (id, name) VALUES ($1, 'Ada')").bind(id).execute(pool).await.unwrap();
+    id
+}
+
+/// The queue, in order.
+async fn queued(pool: &PgPool) -> Vec<Value> {
+    let texts: Vec<String> = sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id")
+        .fetch_all(pool)
+        .await
+        .unwrap();
+    texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_change_queues_one_message_that_names_what_changed() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    let (ada, other, identity) = (user(pool).await, Uuid::now_v7(), Uuid::now_v7());
+    sqlx::query("INSERT INTO identities (id, user_id, provider, subject, email) VALUES ($1, $2, 'idp', 'subject', 'ada@example.com')")
+        .bind(identity)
+        .bind(ada)
+        .execute(pool)
+        .await
+        .unwrap();
+    let (linked, gone) = (json!({ "identity_id": identity }), json!({ "identity_id": other }));
+    let linked_identity =
+        json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
+    let moved = json!({ "identity_id": identity, "from": other, "reason": "they asked" });
+    for (kind, reason, detail, message, expected) in [
+        ("user_created", None, Value::Null, "user.created", json!({})),
+        ("user_updated", None, json!({ "fields": ["name"] }), "user.updated", json!({})),
+        ("email_lost", Some("email_proven"), json!({ "to": other }), "user.updated", json!({})),
+        ("claims_changed", None, Value::Null, "user.updated", json!({})),
+        ("user_disabled", None, json!({ "reason": "they asked" }), "user.disabled", json!({})),
+        ("user_enabled", None, json!({ "reason": "they asked" }), "user.enabled", json!({})),
+        ("user_deleted", None, json!({ "session_count": 1 }), "user.deleted", json!({})),
+        ("users_merged", None, json!({ "from": other }), "user.merged", json!({ "from": other, "into": ada })),
+        ("identity_linked", None, linked, "identity.linked", json!({ "identity": linked_identity })),
+        (
+            "identity_linked",
+            Some("same_provider"),
+            Value::Null,
+            "identity.linked",
+            json!({ "identity": { "id": null, "provider": "idp" } }),
+        ),
+        (
+            "identity_unlinked",
+            None,
+            gone,
+            "identity.unlinked",
+            json!({ "identity": { "id": other, "provider": "idp" } }),
+        ),
+        (
+            "identity_moved",
+            None,
+            moved,
+            "identity.moved",
+            json!({ "from": other, "to": ada, "identity": linked_identity }),
+        ),
+        (
+            "signed_out",
+            Some("local"),
+            Value::Null,
+            "sessions.ended",
+            json!({ "sessions": "one", "session_id": SESSION }),
+        ),
+        (
+            "signed_out",
+            Some("others"),
+            Value::Null,
+            "sessions.ended",
+            json!({ "sessions": "others", "session_id": SESSION }),
+        ),
+        (
+            "signed_out",
+            Some("global"),
+            Value::Null,
+            "sessions.ended",
+            json!({ "sessions": "all", "session_id": null }),
+        ),
+        (
+            "session_ended",
+            None,
+            json!({ "reason": "they asked" }),
+            "sessions.ended",
+            json!({ "sessions": "one", "session_id": SESSION }),
+        ),
+        (
+            "sessions_ended",
+            None,
+            Value::Null,
+            "sessions.ended",
+            json!({ "sessions": "all", "session_id": null }),
+        ),
+        (
+            "refresh_token_replayed",
+            None,
+            Value::Null,
+            "security.refresh_token_replayed",
+            json!({ "session_id": SESSION }),
+        ),
+    ] {
+        let id = event(pool, kind, ada, reason, &detail).await;
+        let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = sqlx::query_as(
+            "DELETE FROM webhook_messages RETURNING webhook, message_id, user_id, other_id, type, payload",
+        )
+        .fetch_all(pool)
+        .await
+        .unwrap();
+        let [(webhook, message_id, user_id, other_id, named, payload)] = rows.as_slice() else {
+            panic!("{kind}: {rows:?}");
+        };
+        assert_eq!((webhook.as_str(), *message_id, *user_id), ("shop", id, ada), "{kind}");
+        assert_eq!(*other_id, ["users_merged", "identity_moved"].contains(&kind).then_some(other), "{kind}");
+        let mut payload: Value = serde_json::from_str(payload).unwrap();
+        assert_eq!((named.as_str(), &payload["type"]), (message, &json!(message)), "{kind}");
+        let data = payload["data"].as_object_mut().unwrap();
+        assert_eq!(data.remove("user_id"), Some(json!(ada)), "{kind}");
+        assert_eq!(data.remove("user").unwrap()["name"], "Ada", "{kind}");
+        assert_eq!(*data, *expected.as_object().unwrap(), "{kind}");
+        let text = payload.to_string();
+        for secret in ["they asked", "192.0.2.7", "staff@example.com"] {
+            assert!(!text.contains(secret), "{kind} tells {secret}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_queued() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let ada = user(pool).await;
+    event(pool, "user_created", ada, None, &Value::Null).await;
+    subscribe(pool, "shop").await;
+    for (kind, reason) in [
+        ("signed_in", None),
+        ("sign_in_refused", Some("user_disabled")),
+        ("link_refused", Some("identity_already_linked")),
+        ("refresh_token_reissued", None),
+        ("users_merged", Some("to_another")),
+        ("identity_moved", Some("to_another")),
+        ("user_viewed", None),
+    ] {
+        event(pool, kind, ada, reason, &json!({ "to": ada, "into": ada })).await;
+    }
+    assert_eq!(queued(pool).await, [] as [Value; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_shows_the_user_as_the_statement_leaves_them() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    subscribe(pool, "shop").await;
+    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
+    assert_eq!(app.sign_in(&claims("subject", "ada@example.com")).await.outcome(), "signed_in");
+    let [message]: [Value; 1] = queued(pool).await.try_into().expect("a sign-in that changes nothing queues nothing");
+    assert_eq!(message["type"], "user.created");
+    let (told, user) = (&message["data"]["user"], &answer.json()["user"]);
+    for field in ["id", "email", "email_verified", "name", "picture", "created_at"] {
+        assert_eq!(told[field], user[field], "{field}");
+    }
+    assert_eq!((&told["disabled_at"], &told["claims"]), (&Value::Null, &Value::Null));
+    let identity = &answer.json()["identity"];
+    let expected = json!([{
+        "id": identity["id"], "provider": "idp", "subject": "subject", "email": "ada@example.com"
+    }]);
+    assert_eq!(told["identities"], expected);
+    assert!(message["timestamp"].as_str().unwrap().ends_with('Z'));
+
+    let deleted = app.delete(&answer.access_token(), "/api/v1/me").await;
+    assert_eq!(deleted.status.as_u16(), 204, "{}", deleted.text);
+    let message = queued(pool).await.pop().unwrap();
+    let expected = json!({ "user_id": user["id"], "user": null });
+    assert_eq!((&message["type"], &message["data"]), (&json!("user.deleted"), &expected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_does_not_happen_queues_nothing() {
+    let database = Database::create().await;
+    subscribe(&database.pool, "shop").await;
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let mut transaction = connection.begin().await.unwrap();
+    let insert =
+        "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', gen_random_uuid())";
+    transaction.execute(insert).await.unwrap();
+    let inside: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM webhook_messages").fetch_one(&mut *transaction).await.unwrap();
+    assert_eq!(inside, 1);
+    transaction.rollback().await.unwrap();
+    assert_eq!(database.count("SELECT count(*) FROM webhook_messages").await, 0);
+}
+
+/// Without it, a message could get a lower number than one that is already delivered.
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    let (ada, linus, grace) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
+    let enabled = |user: Uuid| {
+        format!("INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', '{user}')")
+    };
+    let merged = format!(
+        "INSERT INTO events (id, kind, user_id, detail)
+         VALUES (gen_random_uuid(), 'users_merged', '{ada}', '{{\"from\": \"{linus}\"}}')"
+    );
+    let mut first = PgConnection::connect(&database.url).await.unwrap();
+    let mut second = PgConnection::connect(&database.url).await.unwrap();
+    second.execute("SET lock_timeout = '50ms'").await.unwrap();
+    let mut transaction = first.begin().await.unwrap();
+    transaction.execute(sqlx::AssertSqlSafe(merged)).await.unwrap();
+    for (user, waits) in [(ada, true), (linus, true), (grace, false)] {
+        let done = second.execute(sqlx::AssertSqlSafe(enabled(user))).await;
+        assert_eq!(done.is_err(), waits, "{done:?}");
+    }
+    transaction.commit().await.unwrap();
+    second.execute(sqlx::AssertSqlSafe(enabled(linus))).await.unwrap();
+    let kinds: Vec<_> = queued(pool).await.iter().map(|message| message["type"].clone()).collect();
+    assert_eq!(kinds, ["user.merged", "user.enabled", "user.enabled"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    let (ada, linus) = (user(pool).await, user(pool).await);
+    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    sqlx::query("UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'")
+        .execute(pool)
+        .await
+        .unwrap();
+    event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
+    event(pool, "user_disabled", linus, None, &Value::Null).await;
+    let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at > now() + interval '1 hour'";
+    assert_eq!(database.count(waiting).await, 3);
+    event(pool, "user_disabled", user(pool).await, None, &Value::Null).await;
+    assert_eq!(database.count(waiting).await, 3, "others do not wait");
+}
