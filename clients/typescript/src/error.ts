@@ -11,8 +11,9 @@ export type Problem = components["schemas"]["Problem"]["error"];
  * - `signed_out`: nobody is signed in; `reason` says since when.
  * - `superseded`: a sign-out or another sign-in came in between, and the answer was thrown away.
  * - `storage`: the storage failed; `cause` is its error.
+ * - `invalid_webhook`: a message is not one that the service has just sent. Only a backend receives them.
  */
-export type ErrorName = Problem | "network" | "timeout" | "signed_out" | "superseded" | "storage";
+export type ErrorName = Problem | "network" | "timeout" | "signed_out" | "superseded" | "storage" | "invalid_webhook";
 
 /** The details of an error, each of which may be absent. */
 export interface ErrorDetails {
