@@ -84,7 +84,7 @@ async fn users_who_share_a_statement_have_their_own_claims() {
     let of = |number: usize| claims(&format!("subject-{number}"), &format!("{number}@example.com"));
     for number in 0..PEOPLE {
         app.sign_in(&of(number)).await;
-        if number % 3 > 0 {
+        if !number.is_multiple_of(3) {
             set(&app, &format!("subject-{number}"), &json!({ "number": number }).to_string()).await;
         }
     }
@@ -98,7 +98,8 @@ async fn users_who_share_a_statement_have_their_own_claims() {
     gate.release();
     let mut refreshes = JoinSet::new();
     let mut seen = BTreeSet::new();
-    let expected = |number: usize| if number % 3 > 0 { json!({ "number": number }) } else { json!({}) };
+    let expected =
+        |number: usize| if !number.is_multiple_of(3) { json!({ "number": number }) } else { json!({}) };
     for (number, answer) in requests.join_all().await {
         assert_eq!(custom(&answer), expected(number));
         let app = app.clone();
