@@ -237,7 +237,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let webhooks = Webhooks::new(config.webhooks)?;
     let times = telemetry::database::times();
     let pools = [("requests", db.pool().clone()), ("shared", lanes)];
-    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals);
+    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, &webhooks);
     let stage = Stage::default();
     let start = Start {
         figment: config.figment.clone(),

@@ -31,7 +31,7 @@ use clap::{Parser, Subcommand};
 use crate::config::{self, LogFormat, Maintenance};
 use crate::import::{self, Writer};
 use crate::keys::{self, Rotation};
-use crate::{app, telemetry};
+use crate::{app, telemetry, webhooks};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -78,6 +78,9 @@ enum Command {
     /// Manage the API keys of the product's backend
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule api-key list"))]
     ApiKey(api_key::Command),
+    /// Test webhooks, and send messages again that were not accepted
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule webhooks list"))]
+    Webhooks(webhooks::command::Command),
     /// Print a completion script for a shell
     #[command(after_help = completions::HELP)]
     Completions(completions::Completions),
@@ -106,6 +109,7 @@ pub fn run() -> ExitCode {
         Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
+        Command::Webhooks(command) => webhooks(command),
         Command::Completions(completions) => completions::run(&completions),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
@@ -142,6 +146,12 @@ fn keys(command: keys::command::Command) -> Result {
         let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys, ttl)?;
         command.run(&rotation).await
     })
+}
+
+fn webhooks(command: webhooks::command::Command) -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    let configured = settings.webhooks()?;
+    block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
 }
 
 /// Runs a future on `workers` threads.

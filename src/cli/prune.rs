@@ -13,6 +13,7 @@ pub(super) fn run() -> Result {
             pruned.sessions, pruned.staff_sessions, pruned.events
         );
         println!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
+        println!("{} webhook messages deleted", pruned.webhook_messages);
         println!("{} events cleared of the data of deleted users", pruned.forgotten);
         Ok(())
     })

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::erasure;
 use crate::store::deadline::in_time;
 use crate::store::{Error, partitions, prune};
+use crate::webhooks::store as webhooks;
 
 /// Rows that one statement deletes.
 const BATCH: i64 = 1000;
@@ -38,6 +39,8 @@ pub struct Pruned {
     pub events: usize,
     /// Events from which a deleted user was erased. The events stay.
     pub forgotten: usize,
+    /// Deleted webhook messages that nobody will ask for any more.
+    pub webhook_messages: usize,
 }
 
 /// Deletes all expired rows and erases all deleted users, batch by batch.
@@ -54,6 +57,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
         events: all(|| prune::events(pool, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
+        webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
     })
 }
 
@@ -90,8 +94,16 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
         }
         match prune(&pool, limits).await {
             Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(Pruned { sessions, surplus_sessions, staff_sessions, events, forgotten }) => {
-                tracing::info!(sessions, surplus_sessions, staff_sessions, events, forgotten, "pruned");
+            Ok(Pruned { sessions, surplus_sessions, staff_sessions, events, forgotten, webhook_messages }) => {
+                tracing::info!(
+                    sessions,
+                    surplus_sessions,
+                    staff_sessions,
+                    events,
+                    forgotten,
+                    webhook_messages,
+                    "pruned"
+                );
             }
             Err(error) => tracing::warn!(%error, "pruning failed and will be retried"),
         }

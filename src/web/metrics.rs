@@ -27,6 +27,7 @@ use crate::service::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::store::users::Outcome;
 use crate::telemetry::database::Times;
+use crate::webhooks::Webhooks;
 
 /// The upper bounds of the request histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -95,6 +96,7 @@ impl Metrics {
         keys: KeyRing,
         providers: Providers,
         refusals: &Refusals,
+        webhooks: &Webhooks,
     ) -> Self {
         let mut whole = Registry::default();
         // Prometheus expects this name without the prefix.
@@ -144,6 +146,7 @@ impl Metrics {
         let names = providers.names();
         registry.register_collector(Box::new(Calls(providers)));
         registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
+        webhooks.register(registry);
         let metrics =
             Self { registry: whole, in_flight, requests, problems, durations, sign_ins, refreshes, limited };
         metrics.begin(&names);

@@ -8,8 +8,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::failure::Failure;
+use super::readings::Readings;
 use super::schedule;
-use super::sender::{Message, Sender};
+use super::sender::{Failed, Message, Sender};
 use super::store::{self, Claimed, PgPool};
 use crate::clock;
 use crate::store::Error;
@@ -27,89 +28,112 @@ const LEASE: u32 = 60;
 /// The time at the shutdown for answers to messages that were sent.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Sends messages to a receiver until `stop` says otherwise or the pool is closed.
-pub(super) async fn keep_sending(pool: PgPool, sender: Arc<Sender>, mut stop: watch::Receiver<bool>) {
-    let mut in_flight = JoinSet::new();
-    let mut failures = 0;
-    while !pool.is_closed() && !*stop.borrow() {
-        let room = if failures < TROUBLE { IN_FLIGHT } else { 1 }.saturating_sub(in_flight.len());
-        let claimed = claim(&pool, &sender, room).await;
-        // A full claim may have left others.
-        let more = claimed.len() == room && failures < TROUBLE;
-        for message in claimed {
-            in_flight.spawn(attempt(pool.clone(), sender.clone(), message));
-        }
-        tokio::select! {
-            // It fails only if the sender is gone, which is the end as well.
-            _ = stop.changed() => {}
-            Some(done) = in_flight.join_next(), if failures < TROUBLE => {
+/// The delivery to one receiver.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
+    pool: PgPool,
+    sender: Arc<Sender>,
+    readings: Arc<Readings>,
+}
+
+impl Delivery {
+    pub fn new(pool: &PgPool, sender: &Arc<Sender>, readings: &Arc<Readings>) -> Self {
+        Self { pool: pool.clone(), sender: sender.clone(), readings: readings.clone() }
+    }
+
+    fn webhook(&self) -> &str {
+        &self.sender.webhook().name
+    }
+
+    /// Sends messages until `stop` says otherwise or the pool is closed.
+    pub async fn keep_sending(self, mut stop: watch::Receiver<bool>) {
+        let mut in_flight = JoinSet::new();
+        let mut failures = 0;
+        while !self.pool.is_closed() && !*stop.borrow() {
+            let room = if failures < TROUBLE { IN_FLIGHT } else { 1 }.saturating_sub(in_flight.len());
+            let claimed = self.claim(room).await;
+            // A full claim may have left others.
+            let more = claimed.len() == room && failures < TROUBLE;
+            for message in claimed {
+                in_flight.spawn(self.clone().attempt(message));
+            }
+            tokio::select! {
+                // It fails only if the sender is gone, which is the end as well.
+                _ = stop.changed() => {}
+                Some(done) = in_flight.join_next(), if failures < TROUBLE => {
+                    failures = after(failures, done.unwrap_or(false));
+                }
+                () = sleep(PAUSE), if !more => {}
+            }
+            while let Some(done) = in_flight.try_join_next() {
+                // A panic there is in the log already.
                 failures = after(failures, done.unwrap_or(false));
             }
-            () = sleep(PAUSE), if !more || failures >= TROUBLE => {}
         }
-        while let Some(done) = in_flight.try_join_next() {
-            // A panic there is in the log already.
-            failures = after(failures, done.unwrap_or(false));
+        let answers = async { while in_flight.join_next().await.is_some() {} };
+        if timeout(GRACE, answers).await.is_err() {
+            let webhook = self.webhook();
+            tracing::info!(
+                webhook,
+                "some webhook messages were not answered before the shutdown and will be sent again"
+            );
         }
     }
-    let answers = async { while in_flight.join_next().await.is_some() {} };
-    if timeout(GRACE, answers).await.is_err() {
-        let webhook = &sender.webhook().name;
-        tracing::info!(webhook, "some messages were not answered before the shutdown and will be sent again");
+
+    async fn claim(&self, room: usize) -> Vec<Claimed> {
+        if room == 0 {
+            return Vec::new();
+        }
+        let webhook = self.webhook();
+        in_time(store::claim(&self.pool, webhook, room, LEASE)).await.unwrap_or_else(|error| {
+            tracing::warn!(webhook, %error, "reading the messages of a webhook failed and will be retried");
+            Vec::new()
+        })
+    }
+
+    /// Sends a message, and records the result. Returns `true` if it was delivered.
+    async fn attempt(self, message: Claimed) -> bool {
+        let webhook = self.webhook();
+        let (id, attempts) = (message.message_id.to_string(), message.attempts);
+        let sent = self.sender.send(Message { id: &id, payload: &message.payload }, clock::now()).await;
+        let failed = sent.err();
+        self.readings.count(webhook, failed.as_ref().map(|failed| &failed.failure));
+        let settled = match &failed {
+            None => self.settle(&message, None, None).await,
+            Some(Failed { failure, retry_after, .. }) => {
+                let kind = &message.kind;
+                let pause = match failure {
+                    Failure::Gone => None,
+                    _ => schedule::pause(attempts.unsigned_abs(), *retry_after),
+                };
+                let failure = failure.to_string();
+                if pause.is_some() {
+                    tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted");
+                } else {
+                    tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message is parked");
+                }
+                self.settle(&message, Some(&failure), pause).await
+            }
+        };
+        if let Err(error) = settled {
+            let problem = "the result of a webhook message was not recorded, so it will be sent again";
+            tracing::warn!(webhook, id, %error, "{problem}");
+        }
+        failed.is_none()
+    }
+
+    async fn settle(
+        &self,
+        message: &Claimed,
+        failure: Option<&str>,
+        pause: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let pause = pause.map(|pause| pause.as_secs_f64());
+        in_time(async { retrying!(store::settle(&self.pool, message, failure, pause)) }).await
     }
 }
 
 /// Returns the failures in a row.
 const fn after(failures: u32, delivered: bool) -> u32 {
     if delivered { 0 } else { failures.saturating_add(1) }
-}
-
-async fn claim(pool: &PgPool, sender: &Sender, room: usize) -> Vec<Claimed> {
-    if room == 0 {
-        return Vec::new();
-    }
-    let webhook = &sender.webhook().name;
-    in_time(store::claim(pool, webhook, room, LEASE)).await.unwrap_or_else(|error| {
-        tracing::warn!(webhook, %error, "reading the messages of a webhook failed and will be retried");
-        Vec::new()
-    })
-}
-
-/// Sends a message, and records the result. Returns `true` if it was delivered.
-async fn attempt(pool: PgPool, sender: Arc<Sender>, message: Claimed) -> bool {
-    let webhook = &sender.webhook().name;
-    let (id, attempts) = (message.message_id.to_string(), message.attempts);
-    let sent = sender.send(Message { id: &id, payload: &message.payload }, clock::now()).await;
-    let delivered = sent.is_ok();
-    let settled = match sent {
-        Ok(_) => settle(&pool, &message, None, None).await,
-        Err(failed) => {
-            let kind = &message.kind;
-            let pause = match failed.failure {
-                Failure::Gone => None,
-                _ => schedule::pause(attempts.unsigned_abs(), failed.retry_after),
-            };
-            let failure = failed.failure.to_string();
-            if pause.is_some() {
-                tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted and will be sent again");
-            } else {
-                tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message was not accepted and is parked");
-            }
-            settle(&pool, &message, Some(&failure), pause).await
-        }
-    };
-    if let Err(error) = settled {
-        tracing::warn!(webhook, id, %error, "the result of a webhook message was not recorded; it will be sent again");
-    }
-    delivered
-}
-
-async fn settle(
-    pool: &PgPool,
-    message: &Claimed,
-    failure: Option<&str>,
-    pause: Option<Duration>,
-) -> Result<bool, Error> {
-    let pause = pause.map(|pause| pause.as_secs_f64());
-    in_time(async { retrying!(store::settle(pool, message, failure, pause)) }).await
 }

@@ -5,8 +5,10 @@
 //! task for each receiver, which takes due messages from the queue and sends them. A message that was sent and not yet
 //! deleted when an instance ends is sent again. `docs/webhooks.md` describes what receivers can rely on.
 
+pub(crate) mod command;
 pub mod delivery;
 pub mod failure;
+mod readings;
 mod resolver;
 pub mod schedule;
 pub mod sender;
@@ -17,12 +19,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
+use self::delivery::Delivery;
+use self::readings::Readings;
 pub use self::sender::{ClientError, Sender};
 use self::store::PgPool;
 use crate::config::Webhook;
 use crate::store::Error;
 use crate::store::deadline::in_time;
+use crate::store::error::retrying;
+
+/// The messages that one statement lets be sent again.
+const REPLAYED: i64 = 5000;
 
 /// The receivers, and the tasks that send to them.
 #[derive(Debug, Clone)]
@@ -31,6 +40,7 @@ pub struct Webhooks(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     senders: Vec<Arc<Sender>>,
+    readings: Arc<Readings>,
     stop: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -42,8 +52,13 @@ impl Webhooks {
     /// An HTTP client cannot be built.
     pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
         let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
-        let senders = senders.collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(Shared { senders, stop: watch::Sender::new(false), tasks: Mutex::default() })))
+        let senders: Vec<Arc<Sender>> = senders.collect::<Result<_, _>>()?;
+        let readings = Arc::new(Readings::default());
+        for sender in &senders {
+            readings.begin(&sender.webhook().name);
+        }
+        let (stop, tasks) = (watch::Sender::new(false), Mutex::default());
+        Ok(Self(Arc::new(Shared { senders, readings, stop, tasks })))
     }
 
     /// Writes which messages the receivers want, and begins to send.
@@ -55,9 +70,19 @@ impl Webhooks {
         in_time(store::subscribe(pool, &wanted)).await?;
         let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for sender in &self.0.senders {
-            tasks.spawn(delivery::keep_sending(pool.clone(), sender.clone(), self.0.stop.subscribe()));
+            let delivery = Delivery::new(pool, sender, &self.0.readings);
+            tasks.spawn(delivery.keep_sending(self.0.stop.subscribe()));
+        }
+        if !self.0.senders.is_empty() {
+            let (pool, readings, stop) = (pool.clone(), self.0.readings.clone(), self.0.stop.subscribe());
+            tasks.spawn(async move { readings.keep_reading(&pool, stop).await });
         }
         Ok(())
+    }
+
+    /// Returns the receivers' settings.
+    pub fn configured(&self) -> impl Iterator<Item = &Webhook> {
+        self.0.senders.iter().map(|sender| sender.webhook())
     }
 
     /// Sends nothing new, and waits for the answers to what was sent, for a limited time.
@@ -65,5 +90,20 @@ impl Webhooks {
         self.0.stop.send_replace(true);
         let mut tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         while tasks.join_next().await.is_some() {}
+    }
+}
+
+/// Lets messages of a webhook that were not accepted be sent now, that one or all. Returns their number.
+///
+/// # Errors
+/// See [`Error`]; earlier batches stay due.
+pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>) -> Result<u64, Error> {
+    let mut replayed = 0;
+    loop {
+        let batch = in_time(async { retrying!(store::replay(pool, webhook, only, REPLAYED)) }).await?;
+        replayed += batch;
+        if batch < REPLAYED.unsigned_abs() {
+            return Ok(replayed);
+        }
     }
 }

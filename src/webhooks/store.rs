@@ -1,6 +1,7 @@
 //! The queue of messages, and who wants them.
 
 pub use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::config::Webhook;
@@ -100,4 +101,142 @@ pub async fn settle(
     let settled =
         sqlx::query_file_scalar!("src/webhooks/settle.sql", message.id, message.attempts, failure, pause);
     Ok(settled.fetch_one(pool).await?)
+}
+
+/// The state of a webhook's queue. Numbers end at [`COUNTED`].
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The webhook's name.
+    pub name: String,
+    /// True if messages are queued for it.
+    pub subscribed: bool,
+    /// The number of messages that wait.
+    pub waiting: i64,
+    /// The time since which the oldest of them waits.
+    pub oldest_at: Option<OffsetDateTime>,
+    /// The number of parked messages.
+    pub parked: i64,
+    /// The failure of the oldest message that waits, or of the last one that was parked.
+    pub failure: Option<String>,
+}
+
+/// The highest number of messages that is counted. A longer queue would make each reading slow.
+pub const COUNTED: i64 = 100_000;
+
+/// Returns the state of each webhook that is configured or has messages left.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
+    let summaries = sqlx::query_as!(
+        Summary,
+        r#"SELECT w.name, w.events <> '{}' AS "subscribed!",
+                  (SELECT count(*) FROM (SELECT FROM webhook_messages m
+                                         WHERE m.webhook = w.name AND m.parked_at IS NULL LIMIT $1) AS capped) AS "waiting!",
+                  (SELECT m.created_at FROM webhook_messages m WHERE m.webhook = w.name AND m.parked_at IS NULL
+                   ORDER BY m.id LIMIT 1) AS oldest_at,
+                  (SELECT count(*) FROM (SELECT FROM webhook_messages m
+                                         WHERE m.webhook = w.name AND m.parked_at IS NOT NULL LIMIT $1) AS capped) AS "parked!",
+                  coalesce((SELECT m.failure FROM webhook_messages m
+                            WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.failure IS NOT NULL
+                            ORDER BY m.id LIMIT 1),
+                           (SELECT m.failure FROM webhook_messages m
+                            WHERE m.webhook = w.name AND m.parked_at IS NOT NULL
+                            ORDER BY m.parked_at DESC LIMIT 1)) AS failure
+           FROM webhooks w
+           WHERE w.events <> '{}' OR EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
+           ORDER BY w.name"#,
+        COUNTED,
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(summaries)
+}
+
+/// A message that was not accepted yet.
+#[derive(Debug, Clone)]
+pub struct Unaccepted {
+    /// The id for the receiver.
+    pub message_id: Uuid,
+    /// The type of message.
+    pub kind: String,
+    /// The user it is about.
+    pub user_id: Uuid,
+    /// The number of attempts.
+    pub attempts: i16,
+    /// The time of the next attempt, or `None` if it is parked.
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// The last failure.
+    pub failure: Option<String>,
+}
+
+/// Returns up to `limit` messages of a webhook that are parked or failed, the oldest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<Unaccepted>, Error> {
+    let messages = sqlx::query_as!(
+        Unaccepted,
+        r#"SELECT message_id, type AS kind, user_id, attempts,
+                  CASE WHEN parked_at IS NULL THEN next_attempt_at END AS next_attempt_at, failure
+           FROM webhook_messages WHERE webhook = $1 AND failure IS NOT NULL ORDER BY id LIMIT $2"#,
+        webhook,
+        limit,
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(messages)
+}
+
+/// Lets up to `batch` messages of a webhook be sent now, that one or any, parked ones with all their attempts again. Returns
+/// their number. A message behind another one of its user, or on its way, is due soon in any case.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>, batch: i64) -> Result<u64, Error> {
+    let replayed = sqlx::query!(
+        "UPDATE webhook_messages
+         SET next_attempt_at = now(), parked_at = NULL, attempts = CASE WHEN parked_at IS NULL THEN attempts ELSE 0 END
+         WHERE id IN (
+             SELECT id FROM webhook_messages
+             WHERE webhook = $1 AND ($2::uuid IS NULL OR message_id = $2)
+                   AND (parked_at IS NOT NULL OR (attempts > 0 AND next_attempt_at > now() + interval '1 minute'))
+             ORDER BY id LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )",
+        webhook,
+        only,
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(replayed.rows_affected())
+}
+
+/// Deletes up to `batch` messages that nobody will ask for any more: those parked a month ago, parked ones about users who
+/// are no more, and a month-old rest of webhooks that are not configured. Returns their number.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let deleted = sqlx::query!(
+        "WITH emptied AS (
+             DELETE FROM webhooks w
+             WHERE w.events = '{}' AND NOT EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
+         )
+         DELETE FROM webhook_messages WHERE id IN (
+             SELECT id FROM webhook_messages m
+             WHERE m.parked_at IS NOT NULL
+                   AND (m.parked_at < now() - interval '30 days'
+                        OR (m.type <> 'user.deleted' AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
+             UNION ALL
+             SELECT m.id FROM webhooks w JOIN webhook_messages m ON m.webhook = w.name AND m.parked_at IS NULL
+             WHERE w.events = '{}' AND m.created_at < now() - interval '30 days'
+             LIMIT $1
+         )",
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }

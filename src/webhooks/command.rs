@@ -1,0 +1,166 @@
+//! `vestibule webhooks …`: the receivers of messages about users.
+
+use std::error::Error;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use super::sender::{Message, Sender};
+use super::store::{self, PgPool};
+use crate::clock;
+use crate::config::Webhook;
+
+/// The messages that `list` prints of one webhook.
+const LISTED: i64 = 1000;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the webhooks with their queues, or the messages of one that failed
+    ///
+    /// The columns are: name, host, waiting messages, time of the oldest, parked messages, last failure. Of one webhook:
+    /// message, type, user, attempts, next attempt, last failure.
+    #[command(after_help = "Examples:
+  vestibule webhooks list
+  vestibule webhooks list shop
+
+Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+    List {
+        /// Name of a webhook
+        name: Option<String>,
+    },
+    /// Send a signed `webhook.test` message now, and print the answer
+    #[command(after_help = "Example:
+  vestibule webhooks test shop
+
+Exit codes: 0 accepted, 1 not accepted or failed (one line states the reason), 2 wrong arguments.")]
+    Test {
+        /// Name of the webhook
+        name: String,
+    },
+    /// Let running instances send messages again that were not accepted
+    #[command(after_help = "Examples:
+  vestibule webhooks replay shop --all
+  vestibule webhooks replay shop 019a1b2c-0000-7000-8000-000000000001
+
+Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+    Replay(Replay),
+}
+
+#[derive(Args)]
+pub struct Replay {
+    /// Name of the webhook
+    name: String,
+    /// The message, by the id that `list` prints
+    #[arg(required_unless_present = "all")]
+    message: Option<Uuid>,
+    /// All messages that are parked or wait for their next attempt
+    #[arg(long, conflicts_with = "message")]
+    all: bool,
+}
+
+impl Command {
+    /// Runs a command on these webhooks. Only `test` needs no database.
+    pub async fn run(
+        self,
+        webhooks: Vec<Webhook>,
+        database: impl AsyncFnOnce() -> Result<PgPool, Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        match self {
+            Self::List { name: None } => list(&database().await?, &webhooks).await,
+            Self::List { name: Some(name) } => messages(&database().await?, &name).await,
+            Self::Test { name } => {
+                let webhook = webhooks.into_iter().find(|webhook| webhook.name == name);
+                test(webhook.ok_or_else(|| unknown(&name))?).await
+            }
+            Self::Replay(Replay { name, message, .. }) => {
+                let replayed = super::replay(&database().await?, &name, message).await?;
+                if let (Some(message), 0) = (message, replayed) {
+                    let remedy = format!("see `vestibule webhooks list {name}`");
+                    return Err(format!(
+                        "the webhook `{name}` has no message {message} that waits for a retry; {remedy}"
+                    )
+                    .into());
+                }
+                println!("{replayed} messages are sent again");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!("the webhook `{name}` is not configured; add `[default.webhooks.{name}]`")
+}
+
+async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
+    let summaries = store::summaries(pool).await?;
+    for webhook in webhooks.iter().filter(|one| !summaries.iter().any(|summary| summary.name == one.name)) {
+        println!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
+    }
+    for summary in summaries {
+        let host = webhooks.iter().find(|webhook| webhook.name == summary.name).map(Webhook::host);
+        let (host, oldest) = (host.unwrap_or_else(|| "not configured".into()), at(summary.oldest_at));
+        let failure = summary.failure.unwrap_or_default();
+        println!(
+            "{}\t{host}\t{}\t{oldest}\t{}\t{failure}",
+            summary.name, summary.waiting, summary.parked
+        );
+    }
+    Ok(())
+}
+
+async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
+    for message in store::unaccepted(pool, name, LISTED).await? {
+        let next = message.next_attempt_at.map_or_else(|| "parked".into(), |next| at(Some(next)));
+        println!(
+            "{}\t{}\t{}\t{}\t{next}\t{}",
+            message.message_id,
+            message.kind,
+            message.user_id,
+            message.attempts,
+            message.failure.unwrap_or_default()
+        );
+    }
+    Ok(())
+}
+
+fn at(time: Option<OffsetDateTime>) -> String {
+    let text = time.and_then(|time| time.to_utc().truncate_to_second().format(&Rfc3339).ok());
+    text.unwrap_or_else(|| "-".into())
+}
+
+async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
+    let (id, now) = (Uuid::now_v7().to_string(), clock::now());
+    let timestamp = at(OffsetDateTime::from_unix_timestamp(now).ok());
+    let payload = json!({ "type": "webhook.test", "timestamp": timestamp, "data": {} }).to_string();
+    let sender = Sender::new(webhook)?;
+    match sender.send(Message { id: &id, payload: &payload }, now).await {
+        Ok(accepted) => {
+            println!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
+            Ok(())
+        }
+        Err(failed) => Err(format!("not accepted: {failed}{}", shown(&failed.body)).into()),
+    }
+}
+
+/// Returns the beginning of an answer in one line. It comes from outside, so it must not control the terminal.
+fn shown(body: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
+    let text = text.replace(|c: char| c.is_control(), " ");
+    if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_cannot_control_the_terminal() {
+        assert_eq!(shown(b"no\x1b[2Jthing\r\nhere \xff"), ": no [2Jthing  here \u{fffd}");
+        assert_eq!(shown(b"\r\n"), "");
+        assert_eq!(shown(&[b'x'; 1000]).len(), 202);
+    }
+}
