@@ -63,6 +63,8 @@ impl Settings {
                 ("lock_timeout", "2s"),
                 ("statement_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "10s"),
+                // A statement that looks up a page or a message is over before a compiled one begins.
+                ("jit", "off"),
             ]);
         // sqlx's events are for `telemetry::database` and never become log lines.
         let options = options.log_statements(LevelFilter::Trace);
@@ -113,7 +115,6 @@ impl Settings {
             ("enable_seqscan", "off"),
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
-            ("jit", "off"),
         ]);
         Ok(self.pool_options().max_connections(connections).connect_lazy_with(options))
     }
