@@ -13,6 +13,8 @@ import { refused, service, somebody } from "./world.js";
 
 const JWKS = "/.well-known/jwks.json";
 const [SECOND, MINUTE] = [1_000, 60_000];
+/** The time at which the clocks of the tests stand, however long a test takes. */
+const NOW = Date.now();
 
 /** Expects that a token is refused, and returns the check that it failed. */
 async function detail(token: string, options: TokenOptions): Promise<string | undefined> {
@@ -79,7 +81,7 @@ test("after `keys rotate --now` the new key counts within seconds, and the old o
   const network = until(context, await Proxy.start());
   const first = await startBehind(network, context);
   let ahead = 0;
-  const options = { issuer: network.url, clock: () => Date.now() + ahead };
+  const options = { issuer: network.url, clock: () => NOW + ahead };
   const [old, idle] = [await signIn(first), await signIn(first)];
   await verifyAccessToken(old.token, options);
   await service.command("keys", "rotate", "--now");
@@ -101,7 +103,7 @@ test("after `keys rotate --now` the new key counts within seconds, and the old o
 test("keys that are withdrawn are not used for longer than five minutes, even if nobody asks for another", async (context) => {
   const issuer = until(context, await Issuer.start());
   let ahead = 0;
-  const options = { issuer: issuer.url, clock: () => Date.now() + ahead };
+  const options = { issuer: issuer.url, clock: () => NOW + ahead };
   const token = await issuer.sign();
   await verifyAccessToken(token, options);
   await issuer.replaceKey();
@@ -114,7 +116,7 @@ test("keys that are withdrawn are not used for longer than five minutes, even if
 test("a flood of unknown keys costs the service one request in ten seconds, and the others nothing", async (context) => {
   const issuer = until(context, await Issuer.start());
   let ahead = 0;
-  const options = { issuer: issuer.url, clock: () => Date.now() + ahead };
+  const options = { issuer: issuer.url, clock: () => NOW + ahead };
   const good = await issuer.sign();
   await verifyAccessToken(good, options);
   const flood = async () => {
@@ -160,7 +162,12 @@ test("every claim and header that counts is looked at", async (context) => {
     const token = await issuer.sign({ exp: now + 900, ...claims });
     assert.equal(await detail(token, options), failed, JSON.stringify(claims));
   }
+  const sound = await issuer.sign({ exp: now + 900 });
+  const altered = sound.replace(/\..(?=[^.]*$)/, (first) => (first === ".A" ? ".B" : ".A"));
+  assert.equal(await detail(altered, options), "the signature is wrong");
   for (const [header, failed] of [
+    [{ alg: "none" }, "`alg` is not ES256"],
+    [{ alg: "HS256" }, "`alg` is not ES256"],
     [{ typ: "JWT" }, "`typ` is not at+jwt"],
     [{ typ: undefined }, "`typ` is not at+jwt"],
     [{ kid: undefined }, "`kid` is missing"],
@@ -179,8 +186,8 @@ test("without the service, its keys are used for an hour; without keys, it is no
   const issuer = until(context, await Issuer.start());
   const network = until(context, await Proxy.start(issuer.url));
   let ahead = 0;
-  const options = { issuer: network.url, clock: () => Date.now() + ahead };
-  const token = await issuer.sign({ iss: network.url, aud: network.url, exp: Date.now() / 1000 + 86_400 });
+  const options = { issuer: network.url, clock: () => NOW + ahead };
+  const token = await issuer.sign({ iss: network.url, aud: network.url, exp: NOW / 1000 + 86_400 });
   network.down = true;
   await refused(verifyAccessToken(token, options), "network");
   network.down = false;
