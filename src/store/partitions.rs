@@ -3,6 +3,8 @@
 //! Ids are UUIDs of version 7, so a month is a range of ids. Events outside all partitions are in `events_default`:
 //! those of an instance with a wrong clock, and those of months before the service ran.
 
+use std::sync::Once;
+
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use time::{Date, Duration, Month, OffsetDateTime, Time};
@@ -47,11 +49,19 @@ impl Months {
 /// Creates missing partitions, and drops those older than `retention_days`, if given. While one instance does this, the
 /// others return at once.
 ///
+/// A role that does not own `events` changes nothing: new events go to the default partition, from where the next call by
+/// the owner moves them.
+///
 /// # Errors
 /// Nothing was changed; see [`Error`].
 pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) -> Result<(), Error> {
     let mut transaction = connection.begin().await?;
-    let turn = sqlx::query!(r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!", now() AS "now!""#, LOCK);
+    let turn = sqlx::query!(
+        r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!", now() AS "now!",
+                  pg_has_role(relowner, 'USAGE') AND has_schema_privilege(relnamespace, 'CREATE') AS "may!"
+           FROM pg_class WHERE oid = 'events'::regclass"#,
+        LOCK,
+    );
     let turn = turn.fetch_one(&mut *transaction).await?;
     if !turn.taken {
         return Ok(transaction.rollback().await?);
@@ -63,7 +73,16 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     let there: Vec<Months> =
         there.fetch_all(&mut *transaction).await?.iter().filter_map(|name| Months::parse(name)).collect();
     let this = Months::of(turn.now.date());
-    for month in (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month)) {
+    let missing = (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month));
+    let missing: Vec<Months> = missing.collect();
+    let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
+    let is_old = |month: &Months| kept.is_some_and(|kept| Months(month.0 + 1).begin() <= kept);
+    let old: Vec<Months> = there.into_iter().filter(is_old).collect();
+    if !turn.may && !(missing.is_empty() && old.is_empty()) {
+        warn_once();
+        return Ok(transaction.rollback().await?);
+    }
+    for month in missing {
         let (name, from, to) =
             (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
         // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it.
@@ -75,12 +94,21 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         );
         transaction.execute(AssertSqlSafe(sql)).await?;
     }
-    let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
-    let is_old = |month: &Months| kept.is_some_and(|kept| Months(month.0 + 1).begin() <= kept);
-    for month in there.into_iter().filter(is_old) {
+    for month in old {
         transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Logs once that the role may not change the partitions. The service would say it every ten minutes otherwise.
+fn warn_once() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(
+            "partitions of `events` are due, and this role may not create or drop them; run `vestibule migrate` and \
+             `vestibule prune` as the role that owns the schema. Until then new events are in `events_default`"
+        );
+    });
 }
 
 /// Returns the lowest id that may be generated at a time (UUID version 7, RFC 9562 §5.7).

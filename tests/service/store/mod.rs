@@ -14,6 +14,7 @@ mod plans;
 mod prune;
 mod races;
 mod refresh_races;
+mod roles;
 mod round_trips;
 mod seed;
 mod together;
