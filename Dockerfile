@@ -8,6 +8,8 @@
 # The image's own C compiler is all that the build needs beside Rust.
 FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /vestibule
+# The commit for `--version` and the metrics: --build-arg VESTIBULE_COMMIT=$(git rev-parse HEAD)
+ARG VESTIBULE_COMMIT
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/vestibule/target \

@@ -39,7 +39,7 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[derive(Parser)]
 #[command(
     name = "vestibule",
-    version,
+    version = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("VESTIBULE_COMMIT"), ")"),
     after_help = after_help!("Examples:\n  vestibule\n  vestibule help import")
 )]
 struct Arguments {

@@ -108,8 +108,8 @@ impl Metrics {
         let (requests, problems) = (Family::default(), Family::default());
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
         let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
-        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "Version of the running program", build);
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION")), ("commit", env!("VESTIBULE_COMMIT"))]);
+        registry.register("build", "Version and commit of the running program", build);
         registry.register("requests_in_flight", "Requests in progress", in_flight.clone());
         registry.register("requests", "Requests by route and status", requests.clone());
         registry.register("problems", "Failed requests by error", problems.clone());
