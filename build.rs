@@ -31,7 +31,8 @@ fn of_repository() -> Option<String> {
         return None;
     }
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+        let output =
+            Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
         Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
     };
     // Each commit, and each change of the branch, adds a line to it.

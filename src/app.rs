@@ -17,7 +17,6 @@ use rocket::error::ErrorKind;
 use rocket::fairing::AdHoc;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
-use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
@@ -81,10 +80,8 @@ pub enum Error {
     #[error("the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}")]
     Pooler,
     /// The schema cannot be brought up to date.
-    #[error(
-        "the migration of the schema failed: {0}; check that this release is not older than the schema, and that the role may change it"
-    )]
-    Migrate(#[from] MigrateError),
+    #[error("the migration of the schema failed: {0}")]
+    Migrate(#[from] migrations::Failure),
     /// A statement failed.
     #[error(transparent)]
     Store(#[from] store::Error),

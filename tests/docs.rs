@@ -16,7 +16,7 @@ const START: [(&str, &[&str]); 9] = [
     ("", &["src/app.rs"]),
     ("config::Error", &["src/config/error.rs"]),
     ("pool::Error", &["src/store/pool.rs"]),
-    ("MigrateError", &[]),
+    ("migrations::Failure", &["src/store/migrations.rs"]),
     ("store::Error", &["src/store/error.rs"]),
     ("signing_key::Error", &["src/keys/signing_key.rs", "src/keys/seal.rs"]),
     ("ClientError", &["src/provider/client.rs"]),

@@ -164,21 +164,29 @@ async fn stored(
 }
 
 fn schema(difference: &Difference) -> State {
-    let Difference { known, missing, unknown, altered } = difference;
-    match (missing.first(), unknown.first(), altered.first()) {
+    let Difference { known, missing, altered, .. } = difference;
+    match (missing.first(), difference.outgrown(), altered.first()) {
         (Some(first), ..) => State::fail(
             format!("{} of {known} migrations are not applied, starting with {first}", missing.len()),
             "run `vestibule migrate`, or start the service, which applies them",
         ),
-        (_, Some(first), _) => State::fail(
-            format!("migration {first} belongs to a newer release"),
-            "use that release, because this one does not start with its schema",
+        (_, Some((first, oldest)), _) => State::fail(
+            format!(
+                "migration {first} belongs to a newer release, and the schema serves version {oldest} and newer"
+            ),
+            "use such a version, because this one does not start with the schema",
         ),
         (.., Some(first)) => State::fail(
             format!("migration {first} was applied with different content or only in part"),
             "restore the database, or use the release that applied it",
         ),
-        (None, None, None) => State::Ok(format!("all {known} migrations are applied")),
+        (None, None, None) if difference.unknown.is_empty() => {
+            State::Ok(format!("all {known} migrations are applied"))
+        }
+        (None, None, None) => State::Ok(format!(
+            "all {known} migrations are applied, and {} of a newer release, whose schema still serves this one",
+            difference.unknown.len()
+        )),
     }
 }
 

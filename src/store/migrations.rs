@@ -10,6 +10,9 @@ use super::{Error, doubt};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
+/// The version of this program.
+const OURS: &str = env!("CARGO_PKG_VERSION");
+
 /// Key of the advisory lock for schema changes ("vestibul" in ASCII).
 const TURN: i64 = 0x7665_7374_6962_756c;
 /// Pause between two attempts to take the lock.
@@ -45,14 +48,72 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
     }
 }
 
-/// Applies the missing migrations, each in its own transaction. See [`take_turn`].
+/// The reason why the schema was not brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A newer program removed what this one uses.
+    #[error(
+        "migration {migration} belongs to a newer release, and the schema serves version {oldest} and newer, but this is \
+         {OURS}; start version {oldest} or newer, or restore a backup from before that migration"
+    )]
+    Outgrown {
+        /// The first migration that this program does not know.
+        migration: i64,
+        /// The oldest version that the schema serves.
+        oldest: String,
+    },
+    /// Migrations are missing, and the role lacks the privileges to apply them.
+    #[error(
+        "{missing} of {known} migrations are not applied, starting with {first}, and this role may not apply them \
+         ({cause}); run `vestibule migrate` of this release as the role that owns the schema"
+    )]
+    NotPermitted {
+        /// The number of missing migrations.
+        missing: usize,
+        /// The number of known migrations.
+        known: usize,
+        /// The first missing migration.
+        first: i64,
+        /// PostgreSQL's error.
+        cause: MigrateError,
+    },
+    /// A migration failed, or was changed after it had been applied.
+    #[error("{0}; check that this release is not older than the schema, and that the role may change it")]
+    Failed(#[from] MigrateError),
+    /// The applied migrations cannot be read.
+    #[error(
+        "the applied migrations cannot be read: {0}; check that the role may read the table `_sqlx_migrations`"
+    )]
+    Unread(#[from] Error),
+}
+
+/// Applies the missing migrations, each in its own transaction. See [`take_turn`]. Does nothing if none is missing, so that
+/// a role without the privilege to create tables can serve.
+///
+/// Migrations of a newer program stay if the schema still serves this one.
 ///
 /// # Errors
-/// The database has migrations that this program does not know, or a migration fails.
-pub async fn apply(connection: &mut PgConnection) -> Result<(), MigrateError> {
+/// The schema no longer serves this program, or a migration fails.
+pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
+    let difference = difference(connection).await?;
+    if let Some((migration, oldest)) = difference.outgrown() {
+        return Err(Failure::Outgrown { migration, oldest });
+    }
+    if let Some(newer) = difference.unknown.last() {
+        tracing::warn!(newer, "a newer release has migrated the schema, which still serves this version");
+    }
+    let Difference { known, missing, altered, .. } = difference;
+    if missing.is_empty() && altered.is_empty() {
+        return Ok(());
+    }
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
-    migrator.set_locking(false);
-    migrator.run(connection).await
+    migrator.set_locking(false).set_ignore_missing(true);
+    migrator.run(connection).await.map_err(|cause| match missing.first() {
+        Some(&first) if is_not_permitted(&cause) => {
+            Failure::NotPermitted { missing: missing.len(), known, first, cause }
+        }
+        _ => Failure::Failed(cause),
+    })
 }
 
 /// The state of the database.
@@ -96,6 +157,25 @@ pub struct Difference {
     pub unknown: Vec<i64>,
     /// Applied migrations with another text than the known one, or that did not complete.
     pub altered: Vec<i64>,
+    /// The oldest version that the schema serves. It is read only if there are unknown migrations.
+    pub oldest: Option<String>,
+}
+
+impl Difference {
+    /// Returns the first migration of a newer program and the oldest version that the schema serves, if this one is older.
+    #[must_use]
+    pub fn outgrown(&self) -> Option<(i64, String)> {
+        let migration = *self.unknown.first()?;
+        let oldest = self.oldest.clone().unwrap_or_else(|| "unknown".into());
+        let serves = release(&oldest).zip(release(OURS)).is_some_and(|(oldest, ours)| oldest <= ours);
+        (!serves).then_some((migration, oldest))
+    }
+}
+
+/// Parses the three numbers of a version.
+fn release(version: &str) -> Option<[u64; 3]> {
+    let numbers: Option<Vec<u64>> = version.split('.').map(|number| number.parse().ok()).collect();
+    numbers?.try_into().ok()
 }
 
 /// Compares the applied migrations with the known ones. Changes nothing.
@@ -106,7 +186,7 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
     // No macro, for the reason above.
     let applied: Vec<(i64, Vec<u8>, bool)> =
         match sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version")
-            .fetch_all(connection)
+            .fetch_all(&mut *connection)
             .await
         {
             Err(error) if is_undefined_table(&error) => Vec::new(),
@@ -124,10 +204,52 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
             Some(_) => {}
         }
     }
+    if !difference.unknown.is_empty() {
+        difference.oldest = oldest(connection).await?;
+    }
     Ok(difference)
+}
+
+/// Returns the oldest version that the schema serves, or `None` if it is not recorded.
+async fn oldest(connection: &mut PgConnection) -> Result<Option<String>, Error> {
+    match sqlx::query_scalar!("SELECT version FROM oldest_version").fetch_optional(connection).await {
+        Err(error) if is_undefined_table(&error) => Ok(None),
+        version => Ok(version?),
+    }
+}
+
+/// Returns `true` for `insufficient_privilege` (PostgreSQL, appendix A).
+fn is_not_permitted(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42501"))
 }
 
 /// Returns `true` for `undefined_table` (PostgreSQL, appendix A).
 fn is_undefined_table(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        let difference = |oldest: &str| Difference {
+            unknown: vec![1],
+            oldest: (!oldest.is_empty()).then(|| oldest.to_owned()),
+            ..Difference::default()
+        };
+        for serves in ["0.0.0", "0.0.10", OURS] {
+            assert_eq!(difference(serves).outgrown(), None, "{serves}");
+        }
+        for (oldest, told) in
+            [("0.1.1", "0.1.1"), ("0.10.0", "0.10.0"), ("10.0.0", "10.0.0"), ("", "unknown")]
+        {
+            assert_eq!(difference(oldest).outgrown(), Some((1, told.to_owned())), "{oldest}");
+        }
+        assert_eq!(Difference::default().outgrown(), None, "nothing is newer");
+    }
 }

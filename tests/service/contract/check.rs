@@ -267,6 +267,14 @@ async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
                  VALUES (99991231000000, 'later', true, '\\x00', 0)";
     sqlx::query(newer).execute(&app.database.pool).await.unwrap();
     let said = check(&app, &[]).await;
+    assert_eq!(said.code, Some(0), "{:#?}", said.lines);
+    assert!(
+        said.lines.iter().any(|(_, line)| line.contains("and 1 of a newer release")),
+        "{:#?}",
+        said.lines
+    );
+    sqlx::raw_sql("UPDATE oldest_version SET version = '1.0.0'").execute(&app.database.pool).await.unwrap();
+    let said = check(&app, &[]).await;
     assert!(
         said.only("wrong").contains("migration 99991231000000 belongs to a newer release"),
         "{:#?}",

@@ -68,16 +68,63 @@ async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     let (url, appears) = unreachable(&database).await;
     let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
-    sqlx::query(
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-         VALUES (99991231235959, 'of the future', true, 'x', 1)",
-    )
-    .execute(&database.pool)
-    .await
-    .unwrap();
+    let newer = ["UPDATE oldest_version SET version = '9.9.9'", OF_THE_FUTURE];
+    for statement in newer {
+        sqlx::raw_sql(statement).execute(&database.pool).await.unwrap();
+    }
     appears();
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
     assert!(service.log().contains("the migration of the schema failed"), "{}", service.log());
+}
+
+/// What a newer release adds to the schema: new tables, columns and indexes, and a migration that stopped half-way.
+const ADDED: &str = "
+    CREATE TABLE passkeys (id uuid PRIMARY KEY, user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE);
+    ALTER TABLE users ADD COLUMN nickname text, ADD COLUMN level integer NOT NULL DEFAULT 1;
+    ALTER TABLE identities ADD COLUMN seen_at timestamptz;
+    ALTER TABLE sessions ADD COLUMN kind text NOT NULL DEFAULT 'app';
+    ALTER TABLE events ADD COLUMN country text;
+    CREATE INDEX sessions_kind_idx ON sessions (kind);
+    INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    VALUES (99991231235958, 'half of the future', false, 'x', 1)";
+const OF_THE_FUTURE: &str = "
+    INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    VALUES (99991231235959, 'of the future', true, 'x', 1)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_that_one_says_otherwise() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    for statement in [ADDED, OF_THE_FUTURE] {
+        sqlx::raw_sql(statement).execute(&database.pool).await.unwrap();
+    }
+    let start = || Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
+    let service = start();
+    service.answers("/readyz", 200).await;
+    let client = reqwest::Client::new();
+    let post = async |path: &str, body: Value| -> Value {
+        let request = client.post(format!("{}/api/v1/auth/{path}", service.url)).body(body.to_string());
+        let answer = request.header("Content-Type", "application/json").send().await.unwrap();
+        serde_json::from_str(&answer.error_for_status().unwrap().text().await.unwrap()).unwrap()
+    };
+    let mut refresh_token = String::new();
+    for outcome in ["created", "signed_in"] {
+        let token = opaque();
+        provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
+        let signed_in = post("oauth/idp", json!({ "id_token": token })).await;
+        assert_eq!(signed_in["outcome"], outcome);
+        signed_in["refresh_token"].as_str().unwrap().clone_into(&mut refresh_token);
+    }
+    let refreshed = post("refresh", json!({ "refresh_token": refresh_token })).await;
+    assert!(refreshed["access_token"].is_string(), "{refreshed}");
+    assert!(service.log().contains("a newer release has migrated the schema"), "{}", service.log());
+
+    sqlx::raw_sql("UPDATE oldest_version SET version = '9.0.0'").execute(&database.pool).await.unwrap();
+    service.answers("/readyz", 200).await;
+    let mut late = start();
+    assert_eq!(late.ended().await.code(), Some(1), "{}", late.log());
+    for words in ["99991231235958 belongs to a newer release", "start version 9.0.0 or newer"] {
+        assert!(late.log().contains(words), "{words}: {}", late.log());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
