@@ -180,7 +180,6 @@ impl View for PersonPage {
     #[cfg(test)]
     fn samples() -> Vec<Self> {
         use super::samples;
-        use serde_json::json;
         let bare = Self {
             person: samples::nobody(),
             claims: None,
@@ -210,7 +209,7 @@ impl View for PersonPage {
         };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
-            claims: Some(json!({ samples::NASTY: samples::NASTY }).to_string()),
+            claims: Some(samples::NASTY.into()),
             sign_ins: Some(SignIns {
                 last: samples::TIME.into(),
                 count: if disabled { 1 } else { 2 },
