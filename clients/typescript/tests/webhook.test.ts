@@ -9,8 +9,10 @@ import { test } from "node:test";
 
 import { Webhook as Reference } from "standardwebhooks";
 
+import { createVestibule, memoryStorage } from "../src/index.js";
 import { type Received, receiveWebhook, VestibuleError, type Webhook, type WebhookOptions } from "../src/server.js";
-import { refused } from "./world.js";
+import { Service } from "./service.js";
+import { refused, service, somebody } from "./world.js";
 
 const [SECRET, OTHER] = [secret(), secret()];
 const ID = "019ac1a5-6d3c-7aa1-9c36-0d5be3a4b5d9";
@@ -86,6 +88,10 @@ test("what the reference library refuses is refused, and what it accepts is acce
     header("webhook-signature", signature.replace("v1,", "v1a,")),
     header("webhook-signature", signature.replace("v1,", "v2,")),
     header("webhook-signature", signature.slice(0, -4)),
+    header(
+      "webhook-signature",
+      `v1,${Buffer.concat([Buffer.from(signature.slice(3), "base64"), Buffer.of(0)]).toString("base64")}`,
+    ),
     header("webhook-signature", "v1,"),
     header("webhook-signature", "v1"),
     header("webhook-signature", `v1a,${"A".repeat(88)} v1,%%% ${signature}`),
@@ -170,20 +176,39 @@ test("a body that was parsed, and a secret that is none, are the program's mista
   assert.equal((await receiveWebhook(signed(BODY, limits), limits)).id, ID);
 });
 
-test("a receiver in Node answers 204 to what is signed and 401 to what is not", async (context) => {
+test("a receiver gets what the service sends, and answers 401 to what somebody else does", async (context) => {
+  const messages: Webhook[] = [];
+  let arrived = () => {};
   const server = createServer(async (request, response) => {
-    const message = await receiveWebhook({ headers: request.headers, body: await buffer(request) }, SECRET).catch(
-      (error: VestibuleError) => error,
-    );
-    response.writeHead(message instanceof VestibuleError ? 401 : 204).end();
+    const [headers, body] = [request.headers, await buffer(request)];
+    try {
+      messages.push(await receiveWebhook({ headers, body }, SECRET));
+      new Reference(SECRET).verify(body, headers as Record<string, string>);
+      response.writeHead(204).end();
+      arrived();
+    } catch (error) {
+      response.writeHead(error instanceof VestibuleError ? 401 : 500).end(String(error));
+    }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   context.after(() => server.close().closeAllConnections());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
-  for (const [secret, status] of [
-    [SECRET, 204],
-    [OTHER, 401],
-  ] as const) {
-    assert.equal((await fetch(url, { method: "POST", ...signed(BODY, [secret]) })).status, status);
-  }
+  assert.equal((await fetch(url, { method: "POST", ...signed(BODY, [OTHER]) })).status, 401);
+
+  const hooks = `{backend={url="${url}",secret=["${SECRET}","${OTHER}"]}}`;
+  const instance = await Service.start({ ROCKET_WEBHOOKS: hooks }, service);
+  context.after(() => instance.stop());
+  const first = new Promise<void>((resolve) => (arrived = resolve));
+  const mine = createVestibule({ baseUrl: instance.url, storage: memoryStorage() });
+  const { user } = await mine.signIn("idp", await instance.idToken({ email: somebody() }));
+  await first;
+  const [message] = messages;
+  assert(message?.type === "user.created");
+  assert.deepEqual([message.data.user_id, message.data.user?.email], [user.id, user.email]);
+  const second = new Promise<void>((resolve) => (arrived = resolve));
+  await mine.signOut();
+  await second;
+  const ended = messages.at(-1);
+  assert(ended?.type === "sessions.ended");
+  assert.deepEqual([ended.data.user_id, ended.data.sessions], [user.id, "one"]);
 });
