@@ -41,6 +41,7 @@ pub async fn fill(
     seed::drop_indexes(&pool).await?;
     let all = write(&pool, batches, written).await;
     seed::create_indexes(&pool).await?;
+    seed::count_again(&pool).await?;
     seed::analyze(&pool).await?;
     pool.close().await;
     all

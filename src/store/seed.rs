@@ -148,6 +148,16 @@ pub async fn create_indexes(pool: &PgPool) -> Result<(), Error> {
     Ok(pool.execute("DROP TABLE dropped_indexes").await.map(drop)?)
 }
 
+/// Lets the service count the events of the last month, for the overview: it counts each hour once, and these are new.
+///
+/// # Errors
+/// Nothing was changed; see [`Error`].
+pub async fn count_again(pool: &PgPool) -> Result<(), Error> {
+    let again = "DELETE FROM event_counts;
+                 UPDATE event_counts_until SET until = least(until, date_trunc('hour', now(), 'UTC') - interval '31 days')";
+    Ok(pool.execute(again).await.map(drop)?)
+}
+
 /// Updates the planner's statistics and the visibility maps.
 ///
 /// # Errors
