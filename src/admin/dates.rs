@@ -1,5 +1,6 @@
 //! Days as staff type them, in their time zone.
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use time::OffsetDateTime;
@@ -12,6 +13,19 @@ pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> 
 /// Returns the end of the day; `None` if it is not a day.
 pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     start(read(day)?.tomorrow().ok()?, zone)
+}
+
+/// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no
+/// day ends there.
+pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<String> {
+    let end = Timestamp::from_second(end.unix_timestamp()).ok()?;
+    let last = |zone: TimeZone| {
+        let end = end.to_zoned(zone);
+        let begins = end.start_of_day().is_ok_and(|start| start == end);
+        begins.then(|| end.date().yesterday().ok()).flatten()
+    };
+    let here = zone.and_then(|name| TimeZone::get(name).ok()).and_then(last);
+    here.map(|day| day.to_string()).or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
 }
 
 fn read(day: &str) -> Option<Date> {
@@ -27,6 +41,17 @@ fn start(day: Date, zone: Option<&str>) -> Option<OffsetDateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_is_shown_as_the_day_that_was_typed() {
+        let shown = |day, typed_in, read_in| day_before(end_of(day, typed_in).unwrap(), read_in);
+        let (berlin, new_york) = (Some("Europe/Berlin"), Some("America/New_York"));
+        assert_eq!(shown("2026-11-29", berlin, berlin).unwrap(), "2026-11-29");
+        assert_eq!(shown("2026-11-29", Some("UTC"), Some("UTC")).unwrap(), "2026-11-29");
+        assert_eq!(shown("2026-11-29", None, berlin).unwrap(), "2026-11-29 (UTC)");
+        assert_eq!(shown("2026-11-29", None, None).unwrap(), "2026-11-29 (UTC)");
+        assert_eq!(shown("2026-11-29", berlin, new_york), None);
+    }
 
     #[test]
     fn a_day_begins_and_ends_where_the_reader_is() {

@@ -10,6 +10,7 @@ use rocket::{Route, get, post, routes};
 use serde::Serialize;
 
 use self::store::Changed;
+use super::dates::day_before;
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
@@ -37,6 +38,8 @@ struct Member {
     role: &'static str,
     may_export: bool,
     ends_at: Option<String>,
+    /// The last day of access as it was typed, if the end shows it.
+    last_day: Option<String>,
     /// True if access has ended.
     ended: bool,
     created_at: String,
@@ -48,13 +51,14 @@ struct Member {
 }
 
 impl Member {
-    fn new(row: StaffRow, reader: &str) -> Self {
+    fn new(row: StaffRow, reader: &StaffRow) -> Self {
         Self {
-            oneself: row.email == reader,
+            oneself: row.email == reader.email,
             email: row.email,
             role: row.access.role.into(),
             may_export: row.access.exports(),
             ends_at: row.access.ends_at.map(rfc3339),
+            last_day: row.access.ends_at.and_then(|end| day_before(end, reader.time_zone.as_deref())),
             ended: row.access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
             created_at: rfc3339(row.created_at),
             last_seen_at: row.last_seen_at.map(rfc3339),
@@ -81,6 +85,7 @@ impl View for StaffPage {
             role,
             may_export: oneself,
             ends_at: (role == "support").then(|| super::samples::TIME.into()),
+            last_day: None,
             ended: false,
             created_at: super::samples::TIME.into(),
             last_seen_at: (!oneself).then(|| super::samples::TIME.into()),
@@ -110,7 +115,7 @@ fn done(name: Option<&str>) -> Option<&'static str> {
 #[get("/staff?<done>")]
 async fn list(staff: Staff, done: Option<&str>, db: &Db) -> Result<Page, Failure> {
     let members = members::all(db.pool()).await?;
-    let members = members.into_iter().map(|row| Member::new(row, &staff.member.email)).collect();
+    let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
     Ok(Page::new(&staff, &StaffPage { members, zones: zones(), done: self::done(done) }))
 }
 

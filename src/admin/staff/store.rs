@@ -64,7 +64,8 @@ pub async fn add(
                SELECT $4, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $5,
                       jsonb_strip_nulls(jsonb_build_object(
                           'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $11 THEN 'may export' END,
-                          'until', 'until ' || to_char($12 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+                          'until', 'until ' || to_char(($12 - interval '1 second') AT TIME ZONE 'UTC',
+                                                          'YYYY-MM-DD HH24:MI "UTC"'),
                           'reason', $6::text)),
                       $7::inet, $8, $9
                FROM added
