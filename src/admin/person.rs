@@ -164,6 +164,7 @@ pub(super) struct PersonPage {
     person: Person,
     /// The claims that the product's backend has set, as JSON.
     claims: Option<String>,
+    last_seen_on: Option<String>,
     sign_ins: Option<SignIns>,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
@@ -183,6 +184,7 @@ impl View for PersonPage {
         let bare = Self {
             person: samples::nobody(),
             claims: None,
+            last_seen_on: None,
             sign_ins: None,
             identities: Vec::new(),
             sessions: Vec::new(),
@@ -210,6 +212,7 @@ impl View for PersonPage {
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
             claims: Some(samples::NASTY.into()),
+            last_seen_on: Some("2026-07-01".into()),
             sign_ins: Some(SignIns {
                 last: samples::TIME.into(),
                 count: if disabled { 1 } else { 2 },
@@ -244,6 +247,7 @@ async fn show(
     let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
     let history = EventView::of_history(events, complete);
     let view = PersonPage {
+        last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         person: found.user.into(),
         claims: found.claims,
         sign_ins,
