@@ -269,8 +269,7 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
     .await
     .unwrap();
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    let (own, others) =
-        page.split_once("Attempts of others with this e-mail address").expect("both are told");
+    let (own, others) = page.split_once("Refused attempts with this e-mail address").expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");
     assert!(!own.contains("E-mail in the token"), "{own}");
     assert_eq!(others.matches("not checked): ada@example.com").count(), 20);

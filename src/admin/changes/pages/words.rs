@@ -90,7 +90,7 @@ impl Effects {
     fn ending(&self, count: i64, which: &str) -> String {
         let lag = lag(self.ttl);
         match count {
-            0 => format!("No session {which} is open, so nobody is signed out."),
+            0 => format!("There is no active session {which}, so nobody is signed out."),
             1 => format!("One session {which} ends. {lag}"),
             _ => format!("{count} sessions {which} end. {lag}"),
         }
