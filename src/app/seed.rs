@@ -39,7 +39,7 @@ pub async fn fill(
     let pool = database(figment).await?;
     seed::create_indexes(&pool).await?;
     seed::drop_indexes(&pool).await?;
-    let all = write(&pool, batches, written).await;
+    let all = Box::pin(write(&pool, batches, written)).await;
     seed::create_indexes(&pool).await?;
     seed::count_again(&pool).await?;
     seed::analyze(&pool).await?;
@@ -49,12 +49,12 @@ pub async fn fill(
 
 async fn write(
     pool: &PgPool,
-    batches: impl Iterator<Item = Batch> + Send + 'static,
+    mut batches: impl Iterator<Item = Batch> + Send + 'static,
     mut written: impl FnMut(usize),
 ) -> Result<Written, Error> {
     let (ready, mut received) = channel(1);
     // The next batch is made up while others are written. The end of either side ends the other.
-    spawn_blocking(move || batches.map(|batch| ready.blocking_send(batch)).all(|sent| sent.is_ok()));
+    spawn_blocking(move || batches.all(|batch| ready.blocking_send(batch).is_ok()));
     let writes = stream::poll_fn(|context| received.poll_recv(context))
         .map(|batch| async move { seed::write(pool, &batch).await.map(|()| batch) });
     let mut writes = writes.buffer_unordered(CONNECTIONS);

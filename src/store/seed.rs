@@ -164,7 +164,7 @@ pub async fn count_again(pool: &PgPool) -> Result<(), Error> {
 /// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
     let tables = ["identities", "events", "users", "sessions"];
-    let statements = tables.map(|table| async move {
+    let statements = tables.into_iter().map(|table| async move {
         let mut connection = pool.acquire().await?;
         // This takes longer than a request may.
         connection.execute("SET statement_timeout = 0").await?;
