@@ -15,7 +15,7 @@ CREATE TABLE events (
     ip         inet,
     user_agent text,
     request_id text,
-    -- The e-mail address of the member of staff who caused the event, or null for the user.
+    -- The e-mail address of the member of staff who caused the event, `key:<name>` for an API key, or null for the user.
     actor      text,
     detail     jsonb
 ) PARTITION BY RANGE (id);

@@ -18,6 +18,7 @@ use super::fields::{Choice, NothingMatches, read, tidy};
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
+use crate::domain::api_key::KeyName;
 use crate::domain::email::Email;
 use crate::store::Error;
 use crate::web::database::Db;
@@ -117,7 +118,7 @@ const fn label(what: EventCategory) -> &'static str {
         EventCategory::Refused => "Refused sign-ins and links",
         EventCategory::SignIns => "Actions of users",
         EventCategory::Security => "Possible attacks",
-        EventCategory::Staff => "Actions of staff",
+        EventCategory::Staff => "Actions of staff and API keys",
         EventCategory::Looks => "Views by staff",
     }
 }
@@ -129,7 +130,9 @@ impl Asked {
             what: EventCategory::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
             email: read(&self.email, address)?,
             user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
-            actor: read(&self.actor, address)?,
+            actor: read(&self.actor, |text| {
+                address(text).or_else(|| KeyName::is_actor(text).then(|| text.to_owned()))
+            })?,
             reason: read(&self.reason, |text| Some(text.to_owned()))?,
             request: read(&self.request, |text| Some(text.to_owned()))?,
             from: read(&self.from, |day| begin_of(day, zone))?,

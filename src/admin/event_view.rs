@@ -10,6 +10,7 @@ use super::advice::Advice;
 use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
+use crate::domain::api_key::KeyName;
 use crate::web::http::rfc3339::rfc3339;
 
 /// Kinds of events that are sign-ins.
@@ -30,8 +31,8 @@ pub(super) struct EventView {
     ip: Option<String>,
     device: Option<Device>,
     actor: Option<String>,
-    /// The member of staff whose access changed, the size of an import, the fields of an updated user, or the merged
-    /// user's e-mail address.
+    /// The member of staff or the API key whose access changed, a user's new claims, the size of an import, the fields of
+    /// an updated user, or the merged user's e-mail address.
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
@@ -163,6 +164,7 @@ impl From<EventRow> for EventView {
 pub(super) fn what(event: &EventRow) -> &str {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
+    let by_key = event.actor.as_deref().is_some_and(KeyName::is_actor);
     match event.kind.as_str() {
         "user_created" if reason == Some("email_proven") => {
             "Signed in for the first time, and took over an e-mail address that another user had not verified"
@@ -184,6 +186,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         }
         "email_lost" => "Lost an unverified e-mail address to a new user who has verified it",
         "signed_out" => "Signed out",
+        "user_deleted" if by_key => "Deleted by an API key",
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",
         // The other user's id is forgotten when this one is deleted; the direction is not.
@@ -191,9 +194,13 @@ pub(super) fn what(event: &EventRow) -> &str {
         "users_merged" => "Another user was merged into this one",
         "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
         "identity_moved" => "An identity was moved here from another user",
+        "user_disabled" if by_key => "Disabled by an API key",
         "user_disabled" => "Disabled by staff",
+        "user_enabled" if by_key => "Enabled by an API key",
         "user_enabled" => "Enabled by staff",
+        "sessions_ended" if by_key => "Signed out everywhere by an API key",
         "sessions_ended" => "Signed out everywhere by staff",
+        "session_ended" if by_key => "One session ended by an API key",
         "session_ended" => "One session ended by staff",
         "users_imported" => "Imported users",
         "user_viewed" => "Viewed user",
@@ -201,6 +208,9 @@ pub(super) fn what(event: &EventRow) -> &str {
         "users_exported" => "Exported list of users",
         "audit_viewed" => "Viewed audit log",
         "audit_exported" => "Exported audit log",
+        "claims_changed" => "Claims in access tokens changed",
+        "api_key_added" => "Added an API key",
+        "api_key_revoked" => "Revoked an API key",
         "staff_added" => "Gave access to the staff pages",
         "staff_role_changed" => "Changed access to the staff pages",
         "staff_removed" => "Revoked access to the staff pages",

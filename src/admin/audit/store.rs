@@ -21,7 +21,7 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     CASE WHEN e.actor IS NULL AND e.kind <> 'users_merged' THEN e.email END AS email,
     e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
     nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
-                     e.detail->>'staff', e.detail->>'role', e.detail->>'export', e.detail->>'until',
+                     e.detail->>'staff', e.detail->>'key', (e.detail->'claims')::text, e.detail->>'role', e.detail->>'export', e.detail->>'until',
                      (SELECT string_agg(replace(field, '_', ' '), ', ')
                       FROM jsonb_array_elements_text(e.detail->'fields') AS field),
                      (e.detail->>'users') || ' users',
@@ -57,10 +57,10 @@ pub struct EventRow {
     pub audience: Option<String>,
     /// `iss` that a refused token claimed.
     pub issuer: Option<String>,
-    /// Member of staff or operator who caused it.
+    /// Member of staff, API key (`key:<name>`) or operator who caused it.
     pub actor: Option<String>,
-    /// The member of staff whose access changed, with the new access; the size of an import; the fields of an updated
-    /// user; or the e-mail address of a merged user.
+    /// The member of staff or the API key whose access changed, with the new access; a user's new claims; the size of an
+    /// import; the fields of an updated user; or the e-mail address of a merged user.
     pub about: Option<String>,
     /// Previous user of a moved identity, or the user who was merged.
     pub from_user: Option<String>,
@@ -92,7 +92,7 @@ pub enum EventCategory {
     SignIns,
     /// Possible attacks.
     Security,
-    /// Actions of staff.
+    /// Actions of staff and API keys.
     Staff,
     /// Views of data by staff.
     Looks,
@@ -134,7 +134,7 @@ pub struct Filter {
     pub email: Option<String>,
     /// The user concerned: their own events, and those in which others used or claimed their e-mail address.
     pub user: Option<Uuid>,
-    /// Member of staff or operator who caused the event.
+    /// Member of staff, API key (`key:<name>`) or operator who caused the event.
     pub actor: Option<String>,
     /// Reason of a refusal.
     pub reason: Option<String>,

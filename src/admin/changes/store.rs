@@ -158,7 +158,7 @@ pub struct DeletionRow {
     pub created_at: OffsetDateTime,
     /// The deleted user.
     pub user_id: Uuid,
-    /// Member of staff or operator who deleted the user.
+    /// Member of staff, API key (`key:<name>`) or operator who deleted the user.
     pub actor: Option<String>,
     /// Reason given for it.
     pub reason: Option<String>,
