@@ -1,6 +1,7 @@
-//! The staff page: access to the admin pages, and the reader's time zone.
+//! The staff page: access to the admin pages, the API keys, and the reader's time zone.
 
 pub mod access;
+mod keys;
 pub mod store;
 
 use jiff::tz::{self, TimeZone};
@@ -8,17 +9,21 @@ use rocket::http::Status;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
+use sqlx::PgPool;
 
+use self::keys::{Key, NewKey};
 use self::store::Changed;
 use super::dates::day_before;
 use super::failure::Failure;
 use super::page::{Page, View};
+use crate::admin::api_keys;
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::clock;
 use crate::domain::actor::{Actor, By};
 use crate::domain::email::Email;
 use crate::domain::staff::Access;
+use crate::store::Error;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -29,7 +34,7 @@ const LAST_ADMIN: &str =
 const NO_DAY: &str = "Access ends at the end of a day that is not over. Choose such a day, or none.";
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![list, give, take_away, read_in_zone]
+    [routes![list, give, take_away, read_in_zone], keys::routes()].concat()
 }
 
 #[derive(Serialize)]
@@ -70,6 +75,9 @@ impl Member {
 #[derive(Serialize)]
 pub(super) struct StaffPage {
     members: Vec<Member>,
+    keys: Vec<Key>,
+    /// The key that was just added.
+    new_key: Option<NewKey>,
     /// The names of the time zones to choose from.
     zones: Vec<String>,
     done: Option<&'static str>,
@@ -93,7 +101,19 @@ impl View for StaffPage {
             oneself,
         };
         let members = vec![member("admin", true), member("support", false), member("admin", false)];
-        vec![Self { members, zones: zones(), done: done(Some("given")) }]
+        let page =
+            |new_key, done| Self { members: Vec::new(), keys: Vec::new(), new_key, zones: zones(), done };
+        let full = page(Some(NewKey::sample()), done(Some("given")));
+        vec![Self { members, keys: Key::samples(), ..full }, page(None, None)]
+    }
+}
+
+impl StaffPage {
+    async fn read(pool: &PgPool, staff: &Staff) -> Result<Self, Error> {
+        let members = members::all(pool).await?;
+        let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
+        let keys = api_keys::store::all(pool).await?.into_iter().map(Key::from).collect();
+        Ok(Self { members, keys, new_key: None, zones: zones(), done: None })
     }
 }
 
@@ -107,6 +127,7 @@ fn done(name: Option<&str>) -> Option<&'static str> {
     match name? {
         "given" => Some("Access is given. It begins with the next sign-in."),
         "taken" => Some("Access is revoked, and the member is signed out."),
+        "revoked" => Some("The API key is revoked. It is refused from now on."),
         "zone" => Some("Times are now shown in that zone."),
         _ => None,
     }
@@ -114,9 +135,8 @@ fn done(name: Option<&str>) -> Option<&'static str> {
 
 #[get("/staff?<done>")]
 async fn list(staff: Staff, done: Option<&str>, db: &Db) -> Result<Page, Failure> {
-    let members = members::all(db.pool()).await?;
-    let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
-    Ok(Page::new(&staff, &StaffPage { members, zones: zones(), done: self::done(done) }))
+    let page = StaffPage::read(db.pool(), &staff).await?;
+    Ok(Page::new(&staff, &StaffPage { done: self::done(done), ..page }))
 }
 
 /// Returns the e-mail address of the member whom a form concerns; fails if it is the reader's own.

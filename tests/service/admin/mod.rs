@@ -1,6 +1,7 @@
 //! The pages for staff.
 
 mod actions;
+mod api_keys;
 mod audit;
 mod changes;
 mod export;

@@ -23,7 +23,7 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 30] = [
+const ROUTES: [(&str, &str, Least); 32] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -54,6 +54,8 @@ const ROUTES: [(&str, &str, Least); 30] = [
     ("POST", "/admin/users/<user>/identities/<identity>/unlink", Admin),
     ("POST", "/admin/staff", Admin),
     ("POST", "/admin/staff/remove", Admin),
+    ("POST", "/admin/staff/keys", Admin),
+    ("POST", "/admin/staff/keys/revoke", Admin),
 ];
 
 /// The whole of what an action could change.

@@ -1,0 +1,132 @@
+//! API keys on the staff page, and in the audit.
+
+use reqwest::Method;
+use serde_json::json;
+use vestibule::admin::api_keys::store::Changed;
+use vestibule::admin::api_keys::{add, revoke};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::api_key::KeyRole;
+use vestibule::domain::staff::Role;
+
+use super::{EXPORTS, desk_with, file, person};
+use crate::support::desk::Browser;
+
+async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
+    let csrf = browser.csrf().await;
+    let form: Vec<_> = [("csrf", csrf.as_str()), ("reason", "a new backend")]
+        .into_iter()
+        .chain(fields.iter().copied())
+        .collect();
+    let answer = browser.post(path, &form).await;
+    (answer.status.as_u16(), answer.text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let fields = [("name", "shop-backend"), ("role", "support"), ("until", "2099-12-31")];
+    let (status, page) = post(&mut browser, "/admin/staff/keys", &fields).await;
+    assert_eq!(status, 200, "{page}");
+    let key = page.split("<code>vst_").nth(1).unwrap().split('<').next().unwrap();
+    let key = format!("vst_{key}");
+    let ada = person(&desk, &[("email", "ada@example.com")]).await.user_id();
+    let path = format!("/api/v1/admin/users/{ada}/end-sessions");
+    let body = json!({ "reason": "lost phone" });
+    assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.status, 200);
+
+    let listed = browser.get("/admin/staff").await.text;
+    assert!(listed.contains("shop-backend") && !listed.contains(&key), "{listed}");
+    let row = listed.split("API keys</caption>").nth(1).unwrap().split("</table>").next().unwrap();
+    assert!(row.contains("support") && row.contains("2100") && row.contains("staff@example.com"), "{row}");
+    assert!(!row.contains("never"), "it was used, and has an end: {row}");
+
+    for (fields, expected) in [
+        (&fields[..], 409),
+        (&[("name", "Shop"), ("role", "reader")], 400),
+        (&[("name", "other"), ("role", "root")], 400),
+        (&[("name", "other"), ("role", "reader"), ("until", "2020-01-01")], 409),
+        (&[("name", "other"), ("role", "reader")], 200),
+    ] {
+        let (status, page) = post(&mut browser, "/admin/staff/keys", fields).await;
+        assert_eq!(status, expected, "{fields:?}: {page}");
+    }
+    let revoke = [("name", "shop-backend")];
+    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &revoke).await.0, 303);
+    assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.error(), "invalid_api_key");
+    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &revoke).await.0, 409);
+
+    let recorded: Vec<(String, String, serde_json::Value)> = sqlx::query_as(
+        "SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id",
+    )
+    .fetch_all(&desk.app.database.pool)
+    .await
+    .unwrap();
+    let [added, revoked] = &recorded[..] else { panic!("{recorded:?}") };
+    assert_eq!((added.0.as_str(), added.1.as_str()), ("api_key_added", "staff@example.com"));
+    assert_eq!((&added.2["role"], &added.2["reason"]), (&json!("support"), &json!("a new backend")));
+    assert_eq!((revoked.0.as_str(), revoked.1.as_str()), ("api_key_revoked", "staff@example.com"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_no_admin_when_the_last_byte_arrives_adds_and_revokes_no_key() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    desk.app.api_key("shop-backend", KeyRole::Admin).await;
+    let page = browser.get("/admin/staff").await.text;
+    assert!(page.contains("shop-backend") && !page.contains("/admin/staff/keys"), "{page}");
+    let mine = [("name", "mine"), ("role", "admin")];
+    assert_eq!(post(&mut browser, "/admin/staff/keys", &mine).await.0, 403);
+    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &[("name", "shop-backend")]).await.0, 403);
+    // The statements check it themselves.
+    for actor in ["staff@example.com", "nobody@example.com", "key:shop-backend"] {
+        let by = By { actor: Actor::Staff(actor), reason: Some("x"), origin: &Origin::default() };
+        let added = add(&desk.app.database.pool, &"mine".parse().unwrap(), KeyRole::Admin, None, by).await;
+        assert_eq!(added.unwrap().err(), Some(Changed::NotPermitted), "{actor}");
+        let revoked = revoke(&desk.app.database.pool, &"shop-backend".parse().unwrap(), by).await;
+        assert_eq!(revoked.unwrap(), Changed::NotPermitted, "{actor}");
+    }
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM api_keys").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tells_what_a_key_did_and_finds_it_by_the_keys_name() {
+    let (desk, mut browser) = desk_with(EXPORTS).await;
+    let key = desk.app.api_key("shop-backend", KeyRole::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await.user_id();
+    let change = async |change: &str| {
+        let path = format!("/api/v1/admin/users/{ada}/{change}");
+        let body = json!({ "reason": "ticket 4711" });
+        assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.status, 200, "{change}");
+    };
+    for name in ["disable", "enable", "end-sessions"] {
+        change(name).await;
+    }
+    let path = format!("/api/v1/admin/users/{ada}/claims");
+    let body = json!({ "claims": { "plan": "pro" }, "reason": "ticket 4711" });
+    assert_eq!(desk.app.as_user(&key, Method::PUT, &path, Some(&body)).await.status, 200);
+    change("delete").await;
+
+    let page = browser.get("/admin/audit?actor=key%3Ashop-backend").await.text;
+    for told in [
+        "Disabled by an API key",
+        "Enabled by an API key",
+        "Signed out everywhere by an API key",
+        "Deleted by an API key",
+        "key:shop-backend",
+        "ticket 4711",
+    ] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+    assert!(!page.contains("ed by staff") && !page.contains("everywhere by staff"), "{page}");
+    let staff = browser.get("/admin/audit?what=staff").await.text;
+    assert!(staff.contains("Added an API key") && staff.contains("Deleted by an API key"), "{staff}");
+    for nothing in ["key%3Aother", "key%3A", "shop-backend", "key%3Ashop-backend%40example.com"] {
+        let page = browser.get(&format!("/admin/audit?actor={nothing}")).await.text;
+        assert!(page.contains("No event matches"), "{nothing}: {page}");
+    }
+    let request = file(&mut browser, "/admin/audit.csv?actor=key%3Ashop-backend").await;
+    let csv = browser.send(request).await.text;
+    assert_eq!(csv.lines().filter(|line| line.contains("key:shop-backend")).count(), 5, "{csv}");
+    let receipt = csv.lines().find(|line| line.contains("user_deleted")).unwrap().split(',').next().unwrap();
+    let receipt = browser.get(&format!("/admin/deletions/{}", receipt.trim_matches('"'))).await.text;
+    assert!(receipt.contains("key:shop-backend"), "{receipt}");
+}
