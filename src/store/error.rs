@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::doubt;
+use super::{doubt, login};
 
 /// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,8 @@ pub enum Error {
     /// The connection broke. A retry on another one may work. It is unknown if the statement took effect.
     #[error("the connection to the database was lost")]
     Disconnected(#[source] sqlx::Error),
-    /// The database is unavailable: no connection in time, a lock held for too long, or a shutdown.
+    /// The database is unavailable: no connection in time, a refused login, a lock held for too long, or
+    /// a shutdown.
     #[error("the database is unavailable")]
     Unavailable(#[source] sqlx::Error),
     /// A bug, or a schema that differs from what the migrations create.
@@ -70,6 +71,10 @@ impl From<sqlx::Error> for Error {
             // too.
             (sqlx::Error::Database(_), Some("25006")) => {
                 doubt::begin();
+                Self::Unavailable(error)
+            }
+            (sqlx::Error::Database(_), Some(code)) if login::is_refused(code) => {
+                login::tell(&error);
                 Self::Unavailable(error)
             }
             // lock_not_available, query_canceled (our own timeouts), and the class of exhausted resources.

@@ -12,6 +12,7 @@ pub mod error;
 pub mod event_counts;
 pub mod events;
 pub mod identities;
+mod login;
 pub mod migrations;
 pub mod partitions;
 pub mod pool;

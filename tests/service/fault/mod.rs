@@ -3,6 +3,7 @@
 mod clients;
 mod database;
 mod held_answers;
+mod logins;
 mod provider;
 mod read_only;
 mod row_locks;
