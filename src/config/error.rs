@@ -24,6 +24,17 @@ impl Error {
         Self { subject, problem: problem.into(), remedy: remedy.into() }
     }
 
+    /// Reports a table of the file that belongs to no profile.
+    pub(super) fn of_table(place: Option<&Metadata>, table: &str, remedy: String) -> Self {
+        let place = place.and_then(|metadata| metadata.source.as_ref());
+        let place = place.map(|source| format!(" (set in {source})")).unwrap_or_default();
+        Self {
+            subject: format!("`[{table}]`{place}"),
+            problem: "is a table of an unknown profile, in which nothing is read".into(),
+            remedy,
+        }
+    }
+
     /// Converts a deserialization error, without the value that caused it.
     pub(super) fn from_figment(error: &figment::Error) -> Self {
         let path = error.path.join(".");

@@ -1,6 +1,7 @@
 //! The settings. All of them are read once and checked at the start. A wrong setting stops the program before
 //! a port opens, with one line that names the key and its source.
 
+mod database_url;
 mod error;
 mod events;
 mod file;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use figment::Figment;
+use figment::Provider;
 use figment::value::{Dict, Value};
 use serde::Deserialize;
 use url::Url;
@@ -16,7 +17,7 @@ use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
 use super::session::Raw as RawSession;
 use super::webhook::{self, Raw as RawWebhook, Webhook};
-use super::{Error, text};
+use super::{Error, database_url, text};
 use crate::domain::secure_url::secure;
 use crate::secret::Secret;
 
@@ -62,8 +63,6 @@ const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["d
 /// The URL, and numeric settings.
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
-/// Values of `sslmode` (libpq, "Parameter Key Words").
-const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 /// The shortest accepted `secret_key`, in characters.
 const MIN_SECRET_KEY: usize = 32;
@@ -112,6 +111,7 @@ pub(super) struct RawAdmin {
 impl Root {
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         let all: Dict = figment.extract().map_err(|e| Error::from_figment(&e))?;
+        tables(figment)?;
         known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS, DEV_KEYS])?;
         if let Some(Value::Dict(_, databases)) = all.get("databases") {
             known(figment, "databases.", databases, &[&["vestibule"]])?;
@@ -121,6 +121,33 @@ impl Root {
         }
         figment.extract().map_err(|e| Error::from_figment(&e))
     }
+}
+
+/// Checks the names of the tables in the file, which are profiles. A section without `default.` before it would be one, and
+/// would silently set nothing.
+fn tables(figment: &Figment) -> Result<(), Error> {
+    let all = figment.data().map_err(|e| Error::from_figment(&e))?;
+    let lists: [&[&str]; 3] = [&ROCKET_KEYS, &OUR_KEYS, DEV_KEYS];
+    let is_key = |name: &str| lists.iter().any(|list| list.contains(&name));
+    for (profile, table) in all {
+        let name = profile.as_str().as_str();
+        let standard = ["default", "global", "debug", "release"];
+        if standard.contains(&name) || profile == *figment.profile() {
+            continue;
+        }
+        let place = table.values().next().and_then(|value| figment.get_metadata(value.tag()));
+        let misspelt = standard.iter().find(|known| strsim::damerau_levenshtein(known, name) <= 2);
+        let (name, remedy) = match (misspelt, table.keys().find(|key| !is_key(key))) {
+            _ if is_key(name) => (name.to_owned(), format!("write `[default.{name}]`")),
+            (Some(known), _) => (name.to_owned(), format!("correct it to `[{known}]`")),
+            (None, Some(key)) => {
+                (format!("{name}.{key}"), format!("write `[default.{name}.{key}]`, correct it, or remove it"))
+            }
+            (None, None) => continue,
+        };
+        return Err(Error::of_table(place, &name, remedy));
+    }
+    Ok(())
 }
 
 pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
@@ -157,19 +184,9 @@ pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<Strin
 pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     const KEY: &str = "databases.vestibule.url";
     const REMEDY: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
-    let fail = |problem: &str, remedy: &str| Err(Error::at(figment, KEY, problem, remedy));
-    let Ok(text) = figment.extract_inner::<String>(KEY) else { return fail("is missing", REMEDY) };
-    if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
-        return fail("is not a PostgreSQL URL", REMEDY);
-    }
-    let encode = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule; characters such as \
-                  @, / and # in a password are percent-encoded";
-    let url = Url::parse(&text)
-        .map_err(|error| Error::at(figment, KEY, format!("is not a URL ({error})"), encode))?;
-    let mut modes = url.query_pairs().filter(|(name, _)| name == "sslmode" || name == "ssl-mode");
-    if modes.any(|(_, mode)| !SSL_MODES.contains(&mode.to_ascii_lowercase().as_str())) {
-        return fail("has an unknown `sslmode`", &format!("set it to one of: {}", SSL_MODES.join(", ")));
-    }
+    let text: String =
+        figment.extract_inner(KEY).map_err(|_| Error::at(figment, KEY, "is missing", REMEDY))?;
+    database_url::check(&text).map_err(|(problem, remedy)| Error::at(figment, KEY, problem, remedy))?;
     for key in &DATABASE_KEYS[1..] {
         let path = format!("databases.vestibule.{key}");
         match figment.extract_inner::<u32>(&path) {

@@ -209,8 +209,49 @@ fn a_preset_and_its_client_id_get_as_far_as_the_database() {
 #[test]
 fn a_misspelt_parameter_of_the_database_shows_no_secret() {
     let url = "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush";
-    let changes = [("DATABASE_URL", url)];
-    assert_fails(run_with("migrate", &changes), &changes, &UNREACHABLE);
+    assert_refused(
+        &[("DATABASE_URL", url)],
+        &["`DATABASE_URL`", "has the parameter `pasword`", "the nearest known one is `password`"],
+    );
+}
+
+#[test]
+fn a_password_that_is_not_encoded_is_named_without_it() {
+    for password in ["hush/1", "1/hush", "hush#1", "h@hush/hush"] {
+        let url = format!("postgres://vestibule:{password}@db.invalid:5433/people");
+        let words = ["the host `db.invalid`, port 5433 and the database `people`", "`/` is %2F"];
+        assert_refused(&[("DATABASE_URL", &url)], &words);
+    }
+    let unreachable = [("DATABASE_URL", "postgres://vestibule:hush@127.0.0.1:1/people")];
+    let words = ["`people` at `127.0.0.1`, port 1", "percent-encoded"];
+    assert_fails(run_with("migrate", &unreachable), &unreachable, &words);
+}
+
+#[test]
+fn a_table_of_the_file_that_is_not_below_a_profile_is_refused() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tables");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("Rocket.toml");
+    let place = ("ROCKET_CONFIG", file.to_str().unwrap());
+    for (text, words) in [
+        ("[providers.partner]\nclient_id = \"x\"\n", "`[providers]` (set in"),
+        ("[providers.partner]\nclient_id = \"x\"\n", "write `[default.providers]`"),
+        ("[idp]\nlink = \"never\"\n", "write `[default.idp]`"),
+        ("[defualt.idp]\nlink = \"never\"\n", "correct it to `[default]`"),
+        ("[partner]\nclient_id = \"x\"\n", "`[partner.client_id]`"),
+        (
+            "[default.idp]\nlink = \"never\"\n[staging.session]\nttl = 1\n[session]\ndrain = 1\n",
+            "write `[default.session]`",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert_refused(&[place], &[words, "Rocket.toml", "unknown profile"]);
+    }
+    std::fs::write(&file, "[default]\n[staging]\npublic_url = \"https://staging.example.com\"\n[global]\n")
+        .unwrap();
+    assert_sound(&[place]);
+    std::fs::write(&file, "[production.session]\naccess_token_ttl = 600\n").unwrap();
+    assert_sound(&[place, ("ROCKET_PROFILE", "production")]);
 }
 
 #[test]

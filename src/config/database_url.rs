@@ -1,0 +1,138 @@
+//! The URL of the database, checked without connecting. No message contains the password, or what may be a part of it.
+
+use url::Url;
+
+/// The parameters that sqlx reads, most of them libpq's ("Parameter Key Words").
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+    "statement-cache-capacity",
+    "ssl-mode",
+    "ssl-root-cert",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+];
+/// Values of `sslmode` (libpq, "Parameter Key Words").
+const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
+const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `%` is %25";
+
+/// Checks the URL. The error is a problem and its remedy.
+pub(super) fn check(text: &str) -> Result<(), (String, String)> {
+    let fail = |problem: &str, remedy: &str| Err((problem.to_owned(), remedy.to_owned()));
+    let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme))
+    else {
+        return fail("is not a PostgreSQL URL", EXAMPLE);
+    };
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let path = after.split('?').next().unwrap_or_default();
+    // The user information ends at an `@`. One that comes late was to end it, or a later one.
+    if path.contains('@') || (after.contains('@') && !authority.contains('@')) {
+        return Err((cut_off(rest), ENCODE.to_owned()));
+    }
+    if after.contains('#') {
+        return fail("contains a `#`, which ends a URL", ENCODE);
+    }
+    let url = Url::parse(text)
+        .map_err(|error| (format!("is not a URL ({error})"), format!("{EXAMPLE}; {ENCODE}")))?;
+    for (name, value) in url.query_pairs() {
+        if !is_known(&name) {
+            // An unencoded `?` of a password begins the query.
+            if after.contains('@') {
+                return Err((cut_off(rest), ENCODE.to_owned()));
+            }
+            return Err((format!("has the parameter `{name}`, which is not known here"), correct(&name)));
+        }
+        let mode = value.to_ascii_lowercase();
+        if (name == "sslmode" || name == "ssl-mode") && !SSL_MODES.contains(&mode.as_str()) {
+            return fail("has an unknown `sslmode`", &format!("set it to one of: {}", SSL_MODES.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+fn is_known(parameter: &str) -> bool {
+    PARAMETERS.contains(&parameter) || (parameter.starts_with("options[") && parameter.ends_with(']'))
+}
+
+/// Returns the remedy for an unknown parameter, with the known one that needs the fewest changes.
+fn correct(parameter: &str) -> String {
+    let nearest = PARAMETERS.iter().min_by_key(|known| strsim::damerau_levenshtein(known, parameter));
+    format!("correct it (the nearest known one is `{}`) or remove it", nearest.unwrap_or(&PARAMETERS[0]))
+}
+
+/// Describes a URL whose user information is cut off, by what comes after its last `@`.
+fn cut_off(rest: &str) -> String {
+    let meant = rest.rsplit('@').next().unwrap_or_default();
+    let place = Url::parse(&format!("postgres://{meant}")).ok().map(|url| {
+        let (host, port) = (url.host_str().unwrap_or_default(), url.port().unwrap_or(5432));
+        let database = url.path().trim_start_matches('/');
+        format!(", with which it names the host `{host}`, port {port} and the database `{database}`")
+    });
+    let place = place.unwrap_or_default();
+    format!("has a `/`, `?` or `#` before its last `@`{place}, so that the password is cut off")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
+        for password in [
+            "hu/sh", "1/sh", "hu#sh", "1#sh", "hu?sh", "1?sh", "h@u/sh", "h@u?sh", "h@u#sh", "/@#", "h/u@sh",
+            "h?u=s",
+        ] {
+            let url = format!("postgres://ada:{password}@db.example.com:5433/people?sslmode=require");
+            let (problem, remedy) = check(&url).unwrap_err();
+            for words in ["`db.example.com`, port 5433 and the database `people`", "cut off"] {
+                assert!(problem.contains(words), "{password}: {problem}");
+            }
+            assert!(remedy.contains("%2F"), "{password}: {remedy}");
+            for part in ["ada", "hu", "sh"] {
+                assert!(!problem.contains(part), "{password}: {problem}");
+            }
+        }
+        let (problem, _) = check("postgres://ada@db.example.com/people#x").unwrap_err();
+        assert!(problem.contains("contains a `#`"), "{problem}");
+    }
+
+    #[test]
+    fn what_a_url_may_contain_is_accepted() {
+        for url in [
+            "postgres://ada:p%2F@db.example.com/people",
+            "postgres://ada:p@ss@db.example.com/people",
+            "postgres://db.example.com",
+            "postgresql://ada@localhost:1/people?host=%2Ftmp%2Fx&sslmode=VERIFY-FULL&sslrootcert=/a@b",
+            "postgres:///people?host=/tmp&user=ada&password=p&options[lock_timeout]=1s",
+        ] {
+            assert_eq!(check(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_told_with_the_nearest_known_one() {
+        for (wrong, nearest) in [
+            ("sslmod", "sslmode"),
+            ("ssl_mode", "sslmode"),
+            ("pasword", "password"),
+            ("sslrootcrt", "sslrootcert"),
+        ] {
+            let (problem, remedy) = check(&format!("postgres://u@h/d?{wrong}=hush")).unwrap_err();
+            assert!(problem.contains(&format!("`{wrong}`")) && !problem.contains("hush"), "{problem}");
+            assert!(remedy.contains(&format!("is `{nearest}`")), "{remedy}");
+        }
+    }
+}
