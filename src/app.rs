@@ -34,7 +34,7 @@ use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{Limits, Pruned};
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, SharedStatements};
-use crate::store::pool;
+use crate::store::pool::{self, Place};
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
@@ -73,9 +73,15 @@ pub enum Error {
     Settings(#[from] pool::Error),
     /// The database does not answer, or refuses the connection.
     #[error(
-        "the connection to the database failed: {0}; check DATABASE_URL, and that PostgreSQL is running and accepts the connection"
+        "the connection to the database failed: {cause}; check DATABASE_URL, which names the database {place} (characters such \
+         as / # @ in a password are percent-encoded), and that PostgreSQL is running and accepts the connection"
     )]
-    Database(#[source] sqlx::Error),
+    Database {
+        /// The database as the settings name it.
+        place: Place,
+        /// The error of the network or of PostgreSQL.
+        cause: sqlx::Error,
+    },
     /// The connection pooler mixes up the prepared statements of its clients.
     #[error("the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}")]
     Pooler,
@@ -123,10 +129,11 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
     settings.warn_of_plain_text()?;
     let options = settings.connect_options()?;
-    let mut turn = options.connect().await.map_err(Error::Database)?;
+    let failed = failed(&options);
+    let mut turn = options.connect().await.map_err(&failed)?;
     // An index on millions of rows takes longer than the time limit for requests.
     let patient = options.options([("statement_timeout", "0")]);
-    let mut connection = patient.connect().await.map_err(Error::Database)?;
+    let mut connection = patient.connect().await.map_err(&failed)?;
     if !pooler::keeps_statements(&mut turn, &mut connection).await? {
         return Err(Error::Pooler);
     }
@@ -136,9 +143,9 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     let held = migrations::take_turn(&mut turn).await?;
     migrations::apply(&mut connection).await?;
     partitions::keep(&mut connection, None).await?;
-    held.rollback().await.map_err(Error::Database)?;
-    turn.close().await.map_err(Error::Database)?;
-    connection.close().await.map_err(Error::Database)
+    held.rollback().await.map_err(&failed)?;
+    turn.close().await.map_err(&failed)?;
+    connection.close().await.map_err(&failed)
 }
 
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
@@ -148,9 +155,24 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
 /// The database cannot be used.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
-    let connection = settings.connect_options()?.connect().await.map_err(Error::Database)?;
-    connection.close().await.map_err(Error::Database)?;
+    let options = settings.connect_options()?;
+    let failed = failed(&options);
+    options.connect().await.map_err(&failed)?.close().await.map_err(&failed)?;
     Ok(settings.pool()?)
+}
+
+/// Returns the database that the settings name.
+///
+/// # Errors
+/// The settings cannot be used.
+pub fn place(figment: &Figment) -> Result<Place, Error> {
+    Ok(Place::of(&connect_options(figment)?))
+}
+
+/// Returns the conversion of an error that a connection with these options met.
+fn failed(options: &PgConnectOptions) -> impl Fn(sqlx::Error) -> Error + use<> {
+    let place = Place::of(options);
+    move |cause| Error::Database { place: place.clone(), cause }
 }
 
 /// Returns the options for a connection to the database.

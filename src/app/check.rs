@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
-use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database};
+use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
 use crate::admin::Admin;
 use crate::clock;
 use crate::config::{Config, Provider};
@@ -15,7 +15,7 @@ use crate::keys::rotation::Rotation;
 use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
 use crate::store::migrations::{self, Difference};
-use crate::store::pool::Settings;
+use crate::store::pool::{Certificate, Place, Settings};
 use crate::store::{pooler, server};
 
 /// The timeout of the connection to the database.
@@ -81,17 +81,17 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         Ok(Ok(mut connection)) => {
             let took = started.elapsed();
             let here = place.is_here()?;
-            let mut second = options.connect().await.map_err(Error::Database)?;
+            let mut second = options.connect().await.map_err(failed(&options))?;
             if pooler::keeps_statements(&mut connection, &mut second).await? {
-                stored(config, &mut connection, here, took, &mut say).await?;
+                stored(config, &mut connection, (here, place.certificate()?), took, &mut say).await?;
             } else {
                 say("pooler", State::fail("mixes up the prepared statements of its clients", POOLER_REMEDY));
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
         }
-        Ok(Err(error)) => say("database", unreachable(&error.to_string())),
-        Err(_) => say("database", unreachable("no response within five seconds")),
+        Ok(Err(error)) => say("database", unreachable(&options, &error.to_string())),
+        Err(_) => say("database", unreachable(&options, "no response within five seconds")),
     }
     let providers = Providers::new(config.providers.clone())?;
     for provider in providers.enabled() {
@@ -122,34 +122,49 @@ fn proxies(config: &Config) -> Option<State> {
     })
 }
 
-fn unreachable(why: &str) -> State {
+fn unreachable(options: &PgConnectOptions, why: &str) -> State {
     State::fail(
         format!("the connection failed: {why}"),
-        "check DATABASE_URL, and that PostgreSQL is running and accepts the connection",
+        format!(
+            "check DATABASE_URL, which names the database {} (characters such as / # @ in a password are percent-encoded), and \
+             that PostgreSQL is running and accepts the connection",
+            Place::of(options)
+        ),
     )
+}
+
+/// Describes a connection by what its encryption verifies, if it is encrypted.
+fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> State {
+    match (here, encrypted) {
+        (_, Some(Certificate::Verified)) => State::Ok(format!("{what}, encrypted, certificate verified")),
+        (true, Some(_)) => State::Ok(format!("{what}, on this machine, encrypted, certificate not verified")),
+        (true, None) => State::Ok(format!("{what}, on this machine")),
+        (false, Some(Certificate::OfAnyHost)) => State::warn(
+            format!("{what}, encrypted, certificate verified, but not that it is this host's"),
+            "set sslmode=verify-full in DATABASE_URL",
+        ),
+        (false, Some(Certificate::NotVerified)) => State::warn(
+            format!("{what}, encrypted, certificate not verified"),
+            "set sslmode=verify-full in DATABASE_URL, and sslrootcert for a private certificate authority",
+        ),
+        (false, None) => State::warn(
+            format!("{what}, on another machine and not encrypted"),
+            "add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority",
+        ),
+    }
 }
 
 /// Checks the server, the schema and the keys.
 async fn stored(
     config: &Config,
     connection: &mut PgConnection,
-    here: bool,
+    (here, certificate): (bool, Certificate),
     took: Duration,
     say: &mut impl FnMut(&str, State),
 ) -> Result<(), Error> {
     let server = server::describe(connection).await?;
     let what = format!("PostgreSQL {}, {} ms to connect", server.version, took.as_millis());
-    say(
-        "database",
-        match (here, server.encrypted) {
-            (_, true) => State::Ok(format!("{what}, encrypted")),
-            (true, false) => State::Ok(format!("{what}, on this machine")),
-            (false, false) => State::warn(
-                format!("{what}, on another machine and not encrypted"),
-                "add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority",
-            ),
-        },
-    );
+    say("database", connected(&what, here, server.encrypted.then_some(certificate)));
     if !pooler::keeps_time_limits(connection).await? {
         say("pooler", State::warn("drops the service's timeouts", LIMITS_REMEDY));
     }
@@ -237,4 +252,31 @@ fn clock_state(ahead: i64, whose: &str) -> State {
         );
     }
     State::Ok(format!("differs from this machine's by {seconds} s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_was_not_verified_is_told() {
+        let (verified, not) = (Some(Certificate::Verified), Some(Certificate::NotVerified));
+        for (here, encrypted, warns, words) in [
+            (false, verified, false, "encrypted, certificate verified"),
+            (true, verified, false, "encrypted, certificate verified"),
+            (true, not, false, "encrypted, certificate not verified"),
+            (true, None, false, "on this machine"),
+            (false, not, true, "encrypted, certificate not verified"),
+            (false, Some(Certificate::OfAnyHost), true, "not that it is this host's"),
+            (false, None, true, "not encrypted"),
+        ] {
+            match (warns, connected("it", here, encrypted)) {
+                (false, State::Ok(said)) => assert!(said.contains(words), "{said}"),
+                (true, State::Warn { problem, remedy }) => {
+                    assert!(problem.contains(words) && remedy.contains("sslmode=verify-full"), "{problem}");
+                }
+                (_, state) => panic!("{here}, {encrypted:?}: {state:?}"),
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::drain::Stop;
-use super::{Error, Start, connect_options};
+use super::{Error, Start, connect_options, failed};
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -26,9 +26,10 @@ const SAY_AGAIN: Duration = Duration::from_secs(30);
 /// # Errors
 /// The database can be reached but refuses the connection.
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
-    match reach(&connect_options(&start.figment)?).await {
+    let options = connect_options(&start.figment)?;
+    match reach(&options).await {
         Ok(()) => Ok(true),
-        Err(error) if !may_pass(&error) => Err(Error::Database(error)),
+        Err(error) if !may_pass(&error) => Err(failed(&options)(error)),
         Err(error) => {
             tracing::warn!(cause = %error, "the database is unreachable; waiting for it");
             Ok(false)
@@ -68,7 +69,8 @@ pub async fn launch(
 }
 
 async fn finish(start: Start) -> Result<(), Error> {
-    keep_trying(&connect_options(&start.figment)?).await.map_err(Error::Database)?;
+    let options = connect_options(&start.figment)?;
+    keep_trying(&options).await.map_err(failed(&options))?;
     start.finish().await
 }
 

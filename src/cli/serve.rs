@@ -14,6 +14,8 @@ pub(super) fn run() -> Result {
     super::block_on(config.workers, async {
         #[cfg(all(feature = "dev", debug_assertions))]
         let settings = config.figment.clone();
+        let place = app::place(&config.figment)?;
+        let providers = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let mut stop = Stop::listen()?;
         let (rocket, start) = app::build(config).await?;
         app::open_files::limit();
@@ -34,7 +36,18 @@ pub(super) fn run() -> Result {
         };
         app::standby::launch(rocket, waiting, stop, move |rocket| {
             let config = rocket.config();
-            tracing::info!(address = %config.address, port = config.port, profile = %config.profile, "listening");
+            tracing::info!(
+                address = %config.address,
+                port = config.port,
+                profile = %config.profile,
+                version = env!("CARGO_PKG_VERSION"),
+                commit = env!("VESTIBULE_COMMIT"),
+                database = place.database,
+                database_host = place.host,
+                database_port = place.port,
+                providers,
+                "listening"
+            );
             #[cfg(all(feature = "dev", debug_assertions))]
             println!("{welcome}");
         })

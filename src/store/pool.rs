@@ -1,5 +1,6 @@
 //! The connection pools on PostgreSQL, and their settings.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -25,6 +26,47 @@ pub struct Settings {
 
 const fn two() -> u64 {
     2
+}
+
+/// The database that a URL names, as the driver understands it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The host, or the directory of a Unix socket.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The name of the database.
+    pub database: String,
+}
+
+impl Place {
+    /// Returns the place that these options lead to.
+    #[must_use]
+    pub fn of(options: &PgConnectOptions) -> Self {
+        let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
+        Self {
+            host: socket.unwrap_or_else(|| options.get_host().to_owned()),
+            port: options.get_port(),
+            database: options.get_database().unwrap_or_else(|| options.get_username()).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at `{}`, port {}", self.database, self.host, self.port)
+    }
+}
+
+/// The verification of the server's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate {
+    /// The certificate and its host name are verified.
+    Verified,
+    /// The certificate is verified, but may be that of another host.
+    OfAnyHost,
+    /// Nothing is verified.
+    NotVerified,
 }
 
 /// The settings cannot be used, or the database failed.
@@ -69,6 +111,18 @@ impl Settings {
         // sqlx's events are for `telemetry::database` and never become log lines.
         let options = options.log_statements(LevelFilter::Trace);
         Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
+    }
+
+    /// Returns the part of the server's certificate that an encrypted connection verifies.
+    ///
+    /// # Errors
+    /// The URL cannot be parsed.
+    pub fn certificate(&self) -> Result<Certificate, Error> {
+        Ok(match self.connect_options()?.get_ssl_mode() {
+            PgSslMode::VerifyFull => Certificate::Verified,
+            PgSslMode::VerifyCa => Certificate::OfAnyHost,
+            _ => Certificate::NotVerified,
+        })
     }
 
     /// Returns `true` if the database runs on this machine.

@@ -32,6 +32,19 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
     let (url, appears) = unreachable(&database).await;
     let service = Process::start(free_port(), &url, &provider.tokeninfo_url(), &[]);
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
+    let listening = eventually("it says that it listens", async || {
+        let line = service.log().lines().find(|line| line.contains("\"listening\""))?.to_owned();
+        serde_json::from_str::<Value>(&line).ok()
+    });
+    let listening = listening.await;
+    assert_eq!(
+        (&listening["version"], &listening["providers"], &listening["database_port"]),
+        (&json!("0.1.0"), &json!("idp"), &json!(5432)),
+        "{listening}"
+    );
+    let name = url.split(['/', '?']).find(|part| part.starts_with("test_")).unwrap();
+    assert_eq!(listening["database"], name, "{listening}");
+    assert!(listening["database_host"].as_str().unwrap().contains("/vestibule-"), "{listening}");
     let readiness: Value = serde_json::from_str(&service.answers("/readyz", 503).await).unwrap();
     assert_eq!(
         readiness,
