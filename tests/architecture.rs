@@ -36,7 +36,18 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ),
     (
         "admin",
-        &["clock", "config", "domain", "provider", "secret", "service", "store", "telemetry", "web", "webhooks"],
+        &[
+            "clock",
+            "config",
+            "domain",
+            "provider",
+            "secret",
+            "service",
+            "store",
+            "telemetry",
+            "web",
+            "webhooks",
+        ],
     ),
     (
         "app",
@@ -56,7 +67,22 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         ],
     ),
     ("dev", &["admin", "clock", "config", "domain", "secret", "app", "service", "store", "web"]),
-    ("cli", &["admin", "causes", "config", "domain", "dev", "import", "keys", "secret", "app", "telemetry", "webhooks"]),
+    (
+        "cli",
+        &[
+            "admin",
+            "causes",
+            "config",
+            "domain",
+            "dev",
+            "import",
+            "keys",
+            "secret",
+            "app",
+            "telemetry",
+            "webhooks",
+        ],
+    ),
 ];
 
 /// Which rooms, or files, may name a crate that the others must not depend on.
@@ -65,7 +91,20 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
     ("rocket_dyn_templates", &["admin", "web"]),
     ("jiff", &["admin", "web"]),
     ("tera", &["admin", "web"]),
-    ("sqlx", &["admin", "app", "import/write.rs", "keys/store.rs", "service", "store", "telemetry", "web", "webhooks/store.rs"]),
+    (
+        "sqlx",
+        &[
+            "admin",
+            "app",
+            "import/write.rs",
+            "keys/store.rs",
+            "service",
+            "store",
+            "telemetry",
+            "web",
+            "webhooks/store.rs",
+        ],
+    ),
     ("reqwest", &["cli", "dev", "provider", "webhooks"]),
 ];
 

@@ -208,7 +208,6 @@ pub(super) fn what(event: &EventRow) -> &str {
         "users_exported" => "Exported list of users",
         "audit_viewed" => "Viewed audit log",
         "audit_exported" => "Exported audit log",
-        "claims_changed" => "Claims in access tokens changed",
         "api_key_added" => "Added an API key",
         "api_key_revoked" => "Revoked an API key",
         "staff_added" => "Gave access to the staff pages",

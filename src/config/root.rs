@@ -223,10 +223,7 @@ pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Erro
     }
 }
 
-pub(super) fn webhooks(
-    figment: &Figment,
-    raw: &BTreeMap<String, RawWebhook>,
-) -> Result<Vec<Webhook>, Error> {
+pub(super) fn webhooks(figment: &Figment, raw: &BTreeMap<String, RawWebhook>) -> Result<Vec<Webhook>, Error> {
     raw.iter().map(|(name, raw)| webhook::read(figment, name, raw)).collect()
 }
 

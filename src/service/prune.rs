@@ -94,7 +94,14 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
         }
         match prune(&pool, limits).await {
             Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(Pruned { sessions, surplus_sessions, staff_sessions, events, forgotten, webhook_messages }) => {
+            Ok(Pruned {
+                sessions,
+                surplus_sessions,
+                staff_sessions,
+                events,
+                forgotten,
+                webhook_messages,
+            }) => {
                 tracing::info!(
                     sessions,
                     surplus_sessions,

@@ -104,10 +104,7 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
         let host = webhooks.iter().find(|webhook| webhook.name == summary.name).map(Webhook::host);
         let (host, oldest) = (host.unwrap_or_else(|| "not configured".into()), at(summary.oldest_at));
         let failure = summary.failure.unwrap_or_default();
-        println!(
-            "{}\t{host}\t{}\t{oldest}\t{}\t{failure}",
-            summary.name, summary.waiting, summary.parked
-        );
+        println!("{}\t{host}\t{}\t{oldest}\t{}\t{failure}", summary.name, summary.waiting, summary.parked);
     }
     Ok(())
 }

@@ -108,7 +108,14 @@ impl Delivery {
                 };
                 let failure = failure.to_string();
                 if pause.is_some() {
-                    tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted");
+                    tracing::info!(
+                        webhook,
+                        id,
+                        kind,
+                        attempts,
+                        failure,
+                        "a webhook message was not accepted"
+                    );
                 } else {
                     tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message is parked");
                 }

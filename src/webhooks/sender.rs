@@ -147,7 +147,8 @@ async fn beginning(mut response: Response) -> Vec<u8> {
 /// Returns the seconds of `Retry-After`, which counts for 429 and 503. A date is not read: clocks differ.
 fn retry_after(response: &Response) -> Option<Duration> {
     let waits = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&response.status());
-    let seconds = response.headers().get(RETRY_AFTER).filter(|_| waits)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds =
+        response.headers().get(RETRY_AFTER).filter(|_| waits)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 

@@ -29,7 +29,8 @@ pub struct Claimed {
 /// See [`Error`].
 pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<(), Error> {
     let names: Vec<_> = webhooks.iter().map(|webhook| webhook.name.clone()).collect();
-    let types = |webhook: &&Webhook| webhook.types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let types =
+        |webhook: &&Webhook| webhook.types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     sqlx::query!(
         "WITH wanted AS (
              SELECT name, string_to_array(types, ' ') AS events FROM unnest($1::text[], $2::text[]) AS t (name, types)

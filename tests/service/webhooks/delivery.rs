@@ -20,9 +20,8 @@ const WAITING: &str = "SELECT count(*) FROM webhook_messages";
 /// Verifies a message as receivers do, with the reference library.
 fn verify(secret: &str, received: &Received) -> Result<(), standardwebhooks::WebhookError> {
     let headers = received.headers.iter();
-    let headers = headers.map(|(name, value)| {
-        (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap())
-    });
+    let headers = headers
+        .map(|(name, value)| (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap()));
     Webhook::new(secret).unwrap().verify(received.body.as_bytes(), &headers.collect())
 }
 

@@ -29,10 +29,8 @@ async fn user(pool: &PgPool) -> Uuid {
 
 /// The queue, in order.
 async fn queued(pool: &PgPool) -> Vec<Value> {
-    let texts: Vec<String> = sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id")
-        .fetch_all(pool)
-        .await
-        .unwrap();
+    let texts: Vec<String> =
+        sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id").fetch_all(pool).await.unwrap();
     texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
@@ -60,7 +58,13 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         ("user_disabled", None, json!({ "reason": "they asked" }), "user.disabled", json!({})),
         ("user_enabled", None, json!({ "reason": "they asked" }), "user.enabled", json!({})),
         ("user_deleted", None, json!({ "session_count": 1 }), "user.deleted", json!({})),
-        ("users_merged", None, json!({ "from": other }), "user.merged", json!({ "from": other, "into": ada })),
+        (
+            "users_merged",
+            None,
+            json!({ "from": other }),
+            "user.merged",
+            json!({ "from": other, "into": ada }),
+        ),
         ("identity_linked", None, linked, "identity.linked", json!({ "identity": linked_identity })),
         (
             "identity_linked",
@@ -179,7 +183,8 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     subscribe(pool, "shop").await;
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
     assert_eq!(app.sign_in(&claims("subject", "ada@example.com")).await.outcome(), "signed_in");
-    let [message]: [Value; 1] = queued(pool).await.try_into().expect("a sign-in that changes nothing queues nothing");
+    let [message]: [Value; 1] =
+        queued(pool).await.try_into().expect("a sign-in that changes nothing queues nothing");
     assert_eq!(message["type"], "user.created");
     let (told, user) = (&message["data"]["user"], &answer.json()["user"]);
     for field in ["id", "email", "email_verified", "name", "picture", "created_at"] {
@@ -206,11 +211,12 @@ async fn a_change_that_does_not_happen_queues_nothing() {
     subscribe(&database.pool, "shop").await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = connection.begin().await.unwrap();
-    let insert =
-        "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', gen_random_uuid())";
+    let insert = "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', gen_random_uuid())";
     transaction.execute(insert).await.unwrap();
-    let inside: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM webhook_messages").fetch_one(&mut *transaction).await.unwrap();
+    let inside: i64 = sqlx::query_scalar("SELECT count(*) FROM webhook_messages")
+        .fetch_one(&mut *transaction)
+        .await
+        .unwrap();
     assert_eq!(inside, 1);
     transaction.rollback().await.unwrap();
     assert_eq!(database.count("SELECT count(*) FROM webhook_messages").await, 0);

@@ -76,8 +76,7 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_way_to_fail_is_told_in_words() {
     const MOVED: &str = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
-    const PATIENCE: &str =
-        "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    const PATIENCE: &str = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     for (reply, words, parked, pause) in [
         (Reply::Head(MOVED), "the answer is a redirect (302), and none is followed", false, 5.0),
         (Reply::Head(PATIENCE), "the answer is 429", false, 1800.0),
