@@ -1,10 +1,11 @@
 //! Bulk writes of generated rows.
 
 use std::fmt::Display;
+use std::sync::{Arc, Mutex};
 
-use rocket::futures::stream::{self, StreamExt, TryStreamExt};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgPool};
 use strum::VariantArray;
+use tokio::task::JoinSet;
 
 use super::Error;
 use super::copy::Rows;
@@ -130,22 +131,18 @@ pub async fn create_indexes(pool: &PgPool) -> Result<(), Error> {
     }
     let dropped = "SELECT name, definition FROM dropped_indexes ORDER BY slow DESC";
     let dropped: Vec<(String, String)> = sqlx::query_as(dropped).fetch_all(pool).await?;
-    let creations = dropped.into_iter().map(|(name, definition)| async move {
-        let mut connection = pool.acquire().await?;
-        let mut transaction = connection.begin().await?;
-        // This takes longer than a request may.
-        transaction
-            .execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '256MB'")
-            .await?;
-        transaction.execute(AssertSqlSafe(definition)).await?;
-        sqlx::query("DELETE FROM dropped_indexes WHERE name = $1")
-            .bind(name)
-            .execute(&mut *transaction)
-            .await?;
-        Ok::<_, Error>(transaction.commit().await?)
-    });
-    stream::iter(creations).buffer_unordered(CONNECTIONS).try_collect::<()>().await?;
+    for_each(pool, dropped, create_index).await?;
     Ok(pool.execute("DROP TABLE dropped_indexes").await.map(drop)?)
+}
+
+async fn create_index(pool: PgPool, (name, definition): (String, String)) -> Result<(), Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin().await?;
+    // This takes longer than a request may.
+    transaction.execute("SET LOCAL statement_timeout = 0; SET LOCAL maintenance_work_mem = '256MB'").await?;
+    transaction.execute(AssertSqlSafe(definition)).await?;
+    sqlx::query("DELETE FROM dropped_indexes WHERE name = $1").bind(name).execute(&mut *transaction).await?;
+    Ok(transaction.commit().await?)
 }
 
 /// Lets the service count the events of the last month, for the overview: it counts each hour once, and these are new.
@@ -163,14 +160,42 @@ pub async fn count_again(pool: &PgPool) -> Result<(), Error> {
 /// # Errors
 /// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
-    let tables = ["identities", "events", "users", "sessions"];
-    let statements = tables.into_iter().map(|table| async move {
-        let mut connection = pool.acquire().await?;
-        // This takes longer than a request may.
-        connection.execute("SET statement_timeout = 0").await?;
-        connection.execute(AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"))).await?;
-        connection.execute("RESET statement_timeout").await?;
-        Ok::<_, Error>(())
-    });
-    stream::iter(statements).buffer_unordered(CONNECTIONS).try_collect().await
+    for_each(pool, vec!["identities", "events", "users", "sessions"], analyze_table).await
+}
+
+async fn analyze_table(pool: PgPool, table: &'static str) -> Result<(), Error> {
+    let mut connection = pool.acquire().await?;
+    // This takes longer than a request may.
+    connection.execute("SET statement_timeout = 0").await?;
+    connection.execute(AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"))).await?;
+    connection.execute("RESET statement_timeout").await?;
+    Ok(())
+}
+
+/// Does the same with each item, on several connections at a time.
+async fn for_each<T: Send + 'static, F>(
+    pool: &PgPool,
+    items: Vec<T>,
+    work: fn(PgPool, T) -> F,
+) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let left = Arc::new(Mutex::new(items.into_iter()));
+    let mut workers = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let (pool, left) = (pool.clone(), Arc::clone(&left));
+        workers.spawn(async move {
+            loop {
+                let next = left.lock().ok().and_then(|mut left| left.next());
+                let Some(item) = next else { return Ok(()) };
+                work(pool.clone(), item).await?;
+            }
+        });
+    }
+    while let Some(done) = workers.join_next().await {
+        // A task fails only if it panics.
+        done.unwrap_or_else(|_| Err(Error::late()))?;
+    }
+    Ok(())
 }
