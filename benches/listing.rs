@@ -1,5 +1,5 @@
-//! How long the statements of the list of users take, in milliseconds: the median of some runs each, on
-//! a database that was filled before. It is run by hand:
+//! How long the statements of the list of users and of the admin API take, in milliseconds: the median of some
+//! runs each, on a database that was filled before, to which some users come and go. It is run by hand:
 //!
 //! ```text
 //! DATABASE_URL=postgres://… cargo run -- dev seed --users 1000000
@@ -13,11 +13,16 @@ use sqlx::PgPool;
 use strum::VariantArray;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::admin::api::store::{self as backend, Created, NewIdentity, NewUser};
+use vestibule::admin::api_keys;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
+use vestibule::admin::changes::{Change, Outcome, apply, preview};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
-use vestibule::store::{identities, sessions};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::email::Email;
+use vestibule::store::{Error, identities, sessions};
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;
@@ -48,6 +53,7 @@ fn main() {
         lists(&pool).await;
         searches(&pool).await;
         person(&pool).await;
+        admin_api(&pool).await;
     });
 }
 
@@ -173,4 +179,111 @@ async fn person(pool: &PgPool) {
     }
     let filter = Filter { email, ..Filter::default() };
     measure!("audit: an address", event_log::page(pool, &filter, None, 100));
+}
+
+/// A page as the admin API answers it.
+async fn backend_page(
+    pool: &PgPool,
+    filters: &Filters,
+    sort: Sort,
+    start: Option<&Cursor>,
+) -> Result<(), Error> {
+    let page = listing::page(pool, filters, sort, start, 100).await?;
+    let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
+    backend::users(pool, &ids).await.map(drop)
+}
+
+/// A search as the admin API answers it.
+async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
+    let providers = listing::providers(pool).await?;
+    let found = search(pool, text, &providers, &Filters::default(), None, 100).await?;
+    let ids: Vec<_> = found.users.iter().map(|user| user.id).collect();
+    backend::users(pool, &ids).await.map(drop)
+}
+
+/// A user whom a backend creates.
+async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
+    let name = Uuid::now_v7();
+    let identity = NewIdentity {
+        provider: "google".into(),
+        subject: name.to_string(),
+        email: None,
+        email_verified: false,
+    };
+    let email = Email::parse(&format!("{name}@bench.example"));
+    let new = NewUser { email, identities: vec![identity], ..NewUser::default() };
+    match backend::create(pool, &new, Actor::ApiKey("key:bench"), &Origin::default()).await? {
+        Created::Done(id) => Ok(id),
+        taken => panic!("{taken:?}"),
+    }
+}
+
+/// What each call of the admin API asks the database, beside the look-up of its key.
+async fn admin_api(pool: &PgPool) {
+    measure!("admin API: key", api_keys::find(pool, &[0; 32]));
+    let all = Filters::default();
+    for &sort in Sort::VARIANTS {
+        let order: &str = sort.into();
+        measure!(format!("admin API: users, {order}"), backend_page(pool, &all, sort, None));
+        let deep = deep(pool, &all, sort).await;
+        measure!(format!("admin API: users, {order}, deep"), backend_page(pool, &all, sort, deep.as_ref()));
+    }
+    for text in ["mar", "maria.garcia", "lovelace ada", "nobody has that"] {
+        measure!(format!("admin API: search, {text}"), backend_search(pool, text));
+    }
+    let (user, email, provider, subject): (Uuid, String, String, String) = sqlx::query_as(
+        "SELECT u.id, u.email, i.provider, i.subject FROM users u JOIN identities i ON i.user_id = u.id
+         JOIN sessions s ON s.identity_id = i.id WHERE u.email IS NOT NULL ORDER BY u.id DESC LIMIT 1",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap();
+    let email = Email::parse(&email).unwrap();
+    measure!("admin API: a user", backend::users(pool, &[user]));
+    measure!("admin API: a user by e-mail", backend::by_email(pool, &email));
+    measure!("admin API: a user by identity", backend::by_identity(pool, &provider, &subject));
+    measure!("admin API: nobody, perhaps merged", backend::merged_into(pool, Uuid::now_v7()));
+    measure!("admin API: sessions", sessions::of_user(pool, user));
+    measure!("admin API: events of a user", backend::events_of(pool, user, Uuid::max(), 1_001));
+    let middle: Uuid = sqlx::query_scalar("SELECT id FROM events ORDER BY id DESC OFFSET 100000 LIMIT 1")
+        .fetch_optional(pool)
+        .await
+        .unwrap()
+        .unwrap_or_default();
+    for (place, after) in [("beginning", Uuid::nil()), ("middle", middle), ("end", Uuid::now_v7())] {
+        measure!(format!("admin API: feed, {place}"), backend::events_after(pool, after, 1_000));
+    }
+    measure!("admin API: create", backend_user(pool));
+    let origin = Origin::default();
+    let by = By { actor: Actor::ApiKey("key:bench"), reason: Some("a bench"), origin: &origin };
+    let made = |change: Change| async move {
+        let outcome = apply(pool, change, None, by).await?;
+        assert_eq!(outcome, Outcome::Done, "{change:?}");
+        Ok::<_, Error>(())
+    };
+    let user = backend_user(pool).await.unwrap();
+    for change in [Change::Disable { user }, Change::Enable { user }, Change::EndSessions { user }] {
+        measure!(format!("admin API: {}, dry run", change.name()), preview(pool, change, "key:bench"));
+        measure!(format!("admin API: {}", change.name()), made(change));
+    }
+    measure!("admin API: create, create and merge", async {
+        let (from, into) = (backend_user(pool).await?, backend_user(pool).await?);
+        made(Change::Merge { from, into }).await
+    });
+    measure!("admin API: create, create and move", async {
+        let (from, to) = (backend_user(pool).await?, backend_user(pool).await?);
+        let identity = identities::of_user(pool, from).await?[0].id;
+        made(Change::Move { identity, from, to }).await
+    });
+    measure!("admin API: create and delete", async {
+        made(Change::Delete { user: backend_user(pool).await? }).await
+    });
+    // The erasure of the deleted users' traces runs in the background of the service.
+    let rest: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM users WHERE email LIKE '%@bench.example'")
+        .fetch_all(pool)
+        .await
+        .unwrap();
+    for user in rest {
+        made(Change::Delete { user }).await.unwrap();
+    }
 }

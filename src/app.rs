@@ -235,7 +235,7 @@ impl Start {
 /// Returns the OpenAPI description of the whole service.
 #[must_use]
 pub fn description() -> OpenApi {
-    openapi::description(OpenApi::default())
+    openapi::description(admin::api::description())
 }
 
 /// Builds the service, which answers 503 until its start is complete. It does not use the database yet.

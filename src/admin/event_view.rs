@@ -14,7 +14,12 @@ use crate::domain::api_key::KeyName;
 use crate::web::http::rfc3339::rfc3339;
 
 /// Kinds of events that are sign-ins.
-pub(super) const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
+const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
+
+/// Returns true if the event is a sign-in, and not a change by somebody else.
+pub(super) fn is_sign_in(event: &EventRow) -> bool {
+    event.actor.is_none() && SIGN_INS.contains(&event.kind.as_str())
+}
 
 /// An event as the pages show it.
 #[derive(Serialize)]
@@ -109,7 +114,7 @@ impl EventView {
             .into_iter()
             .rev()
             .map(|event| {
-                let signs_in = SIGN_INS.contains(&event.kind.as_str());
+                let signs_in = is_sign_in(&event);
                 let mut view = Self::from(event);
                 if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
                     // A new version of an app or a system is no new device.
@@ -169,6 +174,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "user_created" if reason == Some("email_proven") => {
             "Signed in for the first time, and took over an e-mail address that another user had not verified"
         }
+        "user_created" if by_staff => "Created before the first sign-in",
         "user_created" => "Signed in for the first time",
         "signed_in" => "Signed in",
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",

@@ -20,7 +20,7 @@ pub(super) enum Failure {
     /// A conflict with the current state (409), with its reason.
     Conflict(&'static str),
     /// A failed sign-in, with a text for the page and a problem for the log.
-    NotSignedIn(Status, &'static str, Problem),
+    NotSignedIn(Status, &'static str, Box<Problem>),
 }
 
 impl From<access_log::Error> for Failure {
@@ -54,7 +54,7 @@ impl Failure {
         };
         let problem = Problem::from(error).about(provider);
         match told {
-            Some((status, text)) => Self::NotSignedIn(status, text, problem),
+            Some((status, text)) => Self::NotSignedIn(status, text, problem.into()),
             None => Self::Problem(problem),
         }
     }
@@ -74,7 +74,7 @@ impl<'r> Responder<'r, 'static> for Failure {
                 told(request, Status::Conflict, "That was not done", text, problem)
             }
             Self::NotSignedIn(status, text, problem) => {
-                told(request, status, "You are not signed in", text, problem)
+                told(request, status, "You are not signed in", text, *problem)
             }
         }
     }

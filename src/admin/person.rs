@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::device;
-use super::event_view::{EventView, SIGN_INS};
+use super::event_view::{self, EventView};
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
@@ -153,7 +153,7 @@ fn is_complete(events: &[EventRow]) -> bool {
 
 impl SignIns {
     fn among(events: &[EventRow]) -> Option<Self> {
-        let mut sign_ins = events.iter().filter(|event| SIGN_INS.contains(&event.kind.as_str()));
+        let mut sign_ins = events.iter().filter(|event| event_view::is_sign_in(event));
         let last = rfc3339(sign_ins.next()?.created_at);
         Some(Self { last, count: 1 + sign_ins.count(), more: !is_complete(events) })
     }

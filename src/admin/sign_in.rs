@@ -99,7 +99,8 @@ async fn begin(
             Problem::new(
                 ErrorCode::ProviderDisabled,
                 "the provider of staff has no client secret or no endpoints",
-            ),
+            )
+            .into(),
         ));
     };
     cookies.add(cookie(BROWSER, begun.browser.expose().clone()));
@@ -135,7 +136,7 @@ async fn finish(
         };
         let problem = problem.about(&provider.settings.name);
         let text = "The identity provider did not sign you in. Begin again.";
-        return Err(Failure::NotSignedIn(Status::BadRequest, text, problem));
+        return Err(Failure::NotSignedIn(Status::BadRequest, text, problem.into()));
     };
     let verified = verify(provider, code, &pending, &admin.redirect_uri()).await;
     let claims = verified.map_err(|error| Failure::at(&provider.settings.name, error))?;
@@ -148,7 +149,7 @@ async fn finish(
         Err(stranger) => {
             let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
             let problem = Problem::new(ErrorCode::InvalidRequest, text);
-            Err(Failure::NotSignedIn(Status::Forbidden, text, problem))
+            Err(Failure::NotSignedIn(Status::Forbidden, text, problem.into()))
         }
     }
 }
@@ -197,7 +198,7 @@ struct Callback<'r> {
 
 fn out_of_date(why: &'static str) -> Failure {
     let text = "This sign-in is out of date or was begun in another browser. Begin again.";
-    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(ErrorCode::InvalidRequest, why))
+    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(ErrorCode::InvalidRequest, why).into())
 }
 
 #[post("/sign-out", data = "<form>")]

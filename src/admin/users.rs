@@ -266,7 +266,10 @@ async fn file(
 }
 
 /// Returns the names of all configured and former providers.
-async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Failure> {
+pub(super) async fn known(
+    configured: &State<Providers>,
+    db: &Db,
+) -> Result<Vec<String>, crate::store::Error> {
     let mut names = configured.names();
     names.extend(store::providers(db.pool()).await?);
     names.sort_unstable();

@@ -13,6 +13,7 @@ use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub use self::catalogue::{Entry, ErrorCode};
 use super::http::request_log::RequestId;
@@ -38,6 +39,8 @@ pub struct Problem {
     pub allow: Option<String>,
     /// The reason why the session is over, if a token proved that it was the caller's.
     pub reason: Option<EndReason>,
+    /// The user who remains after the merge of the one in the path, told to a backend.
+    pub merged_into: Option<Uuid>,
     /// The cause, for the log only.
     pub log: Option<String>,
     /// True if the token itself may have caused the error, so that it does not count as a failure of the provider.
@@ -57,6 +60,7 @@ impl Problem {
             challenge: None,
             allow: None,
             reason: None,
+            merged_into: None,
             log: None,
             by_token: false,
             not_refreshed: None,
@@ -123,6 +127,9 @@ pub(super) struct Body<'a> {
     #[schema(ignore)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<EndReason>,
+    #[schema(ignore)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merged_into: Option<Uuid>,
     /// The id of the request in the service's log, equal to the `X-Request-Id` header.
     request_id: &'a str,
 }
@@ -139,6 +146,7 @@ impl<'r> Responder<'r, 'static> for Problem {
             detail: &problem.detail,
             error,
             reason: problem.reason,
+            merged_into: problem.merged_into,
             request_id,
         };
         let json = serde_json::to_vec(&body).map_err(|_| Status::InternalServerError)?;

@@ -2,11 +2,19 @@
 
 mod changes;
 pub mod claims;
+mod events;
+mod examples;
 pub mod guard;
+mod new_user;
+mod parameters;
+pub mod store;
+mod users;
 
 use rocket::Route;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::tag::TagBuilder;
 use uuid::Uuid;
 
 use crate::domain::json::Object;
@@ -20,14 +28,24 @@ const MAX_REASON: usize = 500;
 /// Returns the routes, to be mounted at `/api/v1/admin`.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    let resources = [changes::routes(), claims::routes()];
+    let resources = [changes::routes(), claims::routes(), events::routes(), users::routes()];
     resources.concat()
 }
 
 /// Returns the description of these routes. Paths are relative to `/api/v1`.
 #[must_use]
 pub fn description() -> OpenApi {
-    changes::ApiDoc::openapi().merge_from(claims::ApiDoc::openapi())
+    let mut whole = changes::ApiDoc::openapi()
+        .merge_from(claims::ApiDoc::openapi())
+        .merge_from(events::ApiDoc::openapi())
+        .merge_from(users::ApiDoc::openapi());
+    let tag = "For the product's backend, with an API key: find, create and change users, and follow events.";
+    whole.tags = Some(vec![TagBuilder::new().name("Administration").description(Some(tag)).build()]);
+    let key = "An API key of `vestibule api-key add`. Send exactly one `Authorization` header.";
+    let key = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
+    let components = whole.components.get_or_insert_default();
+    components.add_security_scheme("api_key", SecurityScheme::Http(key));
+    whole
 }
 
 /// Returns the user's id in a path.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::example::{Example, ExampleBuilder};
-use utoipa::openapi::schema::{AllOfBuilder, Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
@@ -69,12 +69,17 @@ impl<T: ErrorResponses> IntoResponses for Problems<T> {
                 entries.push(entry);
             }
         }
-        let responses = statuses.into_iter();
-        responses.map(|(status, entries)| (status.to_string(), response(status, &entries).into())).collect()
+        let may_be_merged = T::kinds().any(|kind| kind == ErrorCode::NoSuchUser);
+        let responses = statuses.into_iter().map(|(status, entries)| {
+            let response = response(status, &entries, may_be_merged && status == 404);
+            (status.to_string(), response.into())
+        });
+        responses.collect()
     }
 }
 
-fn response(status: u16, entries: &[Entry]) -> Response {
+/// Describes a status with these errors. With `may_be_merged`, they may name the user who remains.
+fn response(status: u16, entries: &[Entry], may_be_merged: bool) -> Response {
     let lines: Vec<_> = entries
         .iter()
         .map(|Entry { error, title, remedy, .. }| format!("`{error}`: {title}. {remedy}"))
@@ -88,6 +93,7 @@ fn response(status: u16, entries: &[Entry]) -> Response {
         .property("error", names(entries.iter().copied()));
     let reasons: Vec<&str> = entries.iter().flat_map(Entry::reasons).map(Into::into).collect();
     let narrowed = if reasons.is_empty() { narrowed } else { narrowed.property("reason", reason(reasons)) };
+    let narrowed = if may_be_merged { narrowed.property("merged_into", merged_into()) } else { narrowed };
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
     let known: Vec<_> = ErrorCode::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
     let examples = entries.iter().map(|entry| {
@@ -119,6 +125,16 @@ fn reason(names: Vec<&str>) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(names))
+        .description(Some(description))
+        .build()
+}
+
+/// Returns the schema of `merged_into`.
+fn merged_into() -> Object {
+    let description = "The id of the user who remains, if the one in the path was merged into another.";
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
         .description(Some(description))
         .build()
 }

@@ -5,6 +5,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use vestibule::domain::api_key::KeyRole;
+
 use crate::support::app::App;
 use crate::support::missing::skip;
 use crate::support::token::claims;
@@ -24,6 +26,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
     };
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", false))).await;
     let token = app.token(&claims("subject", "person@example.com"));
+    let key = app.api_key("admin", KeyRole::Admin).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/contract/schemathesis");
     let mut command = Command::new(program);
     command
@@ -33,7 +36,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         // One worker: CPython's parser of its own syntax trips over another thread's.
         .args(["--workers", "1", "--max-examples", "20", "--seed", "1", "--no-color", "--warnings", "off"])
         .args(["--generation-database", "none"])
-        .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKEN", &token), ("no_proxy", "*")])
+        .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKEN", &token), ("API_KEY", &key), ("no_proxy", "*")])
         .env("SIGN_IN", format!("{}/api/v1/auth/oauth/idp", app.url))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONPATH", &folder)

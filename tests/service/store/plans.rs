@@ -7,11 +7,14 @@ use sqlx::{Connection, Executor, PgConnection, PgPool};
 use strum::VariantArray;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::admin::api::store as backend;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::dev::seed::Seed;
+use vestibule::domain::actor::{Actor, Origin};
+use vestibule::domain::email::Email;
 use vestibule::store::{erasure, event_counts, identities, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
@@ -152,6 +155,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
             watched.check(format!("second page of {filter:?}")).await;
         }
     }
+    backend_reads(&mut watched, user, &email, &subject).await;
     event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     watched.check("overview".into()).await;
     sqlx::query("INSERT INTO addresses_to_forget (address, requested_at) VALUES ($1, now())")
@@ -200,6 +204,50 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         }
     }
     assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
+}
+
+/// What the product's backend reads and creates, beside what the pages show.
+async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: &str) {
+    let pool = watched.pool.clone();
+    let page = listing::page(&pool, &Filters::default(), Sort::Newest, None, 100).await.unwrap();
+    watched.check("a page of a hundred".into()).await;
+    let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
+    // Some of the first executions of a prepared statement have plans of their own.
+    for execution in 1..=8 {
+        assert_eq!(backend::users(&pool, &ids).await.unwrap().len(), 100);
+        watched.check(format!("users with identities, execution {execution}")).await;
+        let address = Email::parse(email).unwrap();
+        assert_eq!(backend::by_email(&pool, &address).await.unwrap(), Some(user));
+        watched.check(format!("a user by address, execution {execution}")).await;
+        let provider = &backend::users(&pool, &[user]).await.unwrap()[0].identities.0[0].provider;
+        assert_eq!(backend::by_identity(&pool, provider, subject).await.unwrap(), Some(user));
+        watched.check(format!("a user by identity, execution {execution}")).await;
+        backend::merged_into(&pool, Uuid::now_v7()).await.unwrap();
+        watched.check(format!("the user who remains, execution {execution}")).await;
+        let identity = backend::NewIdentity {
+            provider: "google".into(),
+            subject: format!("new-{execution}"),
+            email: None,
+            email_verified: false,
+        };
+        let email = Email::parse(&format!("new-{execution}@example.com"));
+        let new = backend::NewUser { email, identities: vec![identity], ..Default::default() };
+        let by = Actor::ApiKey("key:tests");
+        let created = backend::create(&pool, &new, by, &Origin::default()).await.unwrap();
+        watched.check(format!("a new user, execution {execution}")).await;
+        assert!(matches!(created, backend::Created::Done(_)));
+    }
+    let mut after = Uuid::nil();
+    for part in ["first", "second", "third"] {
+        let events = backend::events_after(&pool, after, 1_000).await.unwrap();
+        watched.check(format!("{part} part of the feed")).await;
+        assert_eq!(events.len(), 1_000);
+        after = events[999].id;
+    }
+    let events = backend::events_of(&pool, user, Uuid::max(), 2).await.unwrap();
+    watched.check("events of a user, for a backend".into()).await;
+    backend::events_of(&pool, user, events[0].id, 100).await.unwrap();
+    watched.check("further events of a user, for a backend".into()).await;
 }
 
 /// What the audit is asked for: each of its choices, and each of its fields.

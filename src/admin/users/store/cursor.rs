@@ -52,7 +52,9 @@ impl Cursor {
         encode(self)
     }
 
-    pub(super) const fn sort(&self) -> Sort {
+    /// Returns the sort order in which it is a position.
+    #[must_use]
+    pub const fn sort(&self) -> Sort {
         self.0
     }
 

@@ -2,5 +2,8 @@
 
 mod changes;
 mod claims;
+mod create;
+mod feed;
 mod keys;
+mod reads;
 mod roles;

@@ -13,7 +13,13 @@ use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
 
 /// Every route that is mounted, and the least role of its keys.
-const ROUTES: [(&str, &str, KeyRole); 9] = [
+const ROUTES: [(&str, &str, KeyRole); 15] = [
+    ("GET", "/api/v1/admin/users", KeyRole::Reader),
+    ("GET", "/api/v1/admin/users/<id>", KeyRole::Reader),
+    ("GET", "/api/v1/admin/users/<id>/sessions", KeyRole::Reader),
+    ("GET", "/api/v1/admin/users/<id>/events", KeyRole::Reader),
+    ("GET", "/api/v1/admin/events", KeyRole::Reader),
+    ("POST", "/api/v1/admin/users", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/end-sessions", KeyRole::Support),
     ("POST", "/api/v1/admin/users/<id>/end-session", KeyRole::Support),
     ("POST", "/api/v1/admin/users/<id>/disable", KeyRole::Admin),

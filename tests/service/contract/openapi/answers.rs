@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use vestibule::domain::api_key::KeyRole;
 
 use super::document::Document;
 use crate::support::app::App;
@@ -212,4 +213,51 @@ async fn real_errors_are_as_described() {
     document.assert_answers("deleteMe", &app.delete(&grace.access_token(), "/api/v1/me").await);
     let of = format!("/api/v1/me/identities/{}", grace.json()["identity"]["id"].as_str().unwrap());
     document.assert_answers("unlinkIdentity", &app.delete(&grace.access_token(), &of).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_backend_is_answered_is_as_described() {
+    let (app, document) = (App::start().await, Document::new());
+    let (admin, reader) =
+        (app.api_key("admin", KeyRole::Admin).await, app.api_key("reader", KeyRole::Reader).await);
+    let users = "/api/v1/admin/users";
+    let ada = json!({ "email": "ada@example.com", "identities": [{ "provider": "idp", "subject": "ada" }] });
+    for (key, body, status) in
+        [(&admin, &ada, 201), (&admin, &ada, 409), (&admin, &json!({}), 400), (&reader, &ada, 403)]
+    {
+        let answer = app.as_user(key, Method::POST, users, Some(body)).await;
+        assert_eq!(answer.status, status, "{}", answer.text);
+        document.assert_answers("createUser", &answer);
+    }
+    let id = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let gone = app.sign_in(&claims("gone", "gone@example.com")).await;
+    let body = json!({ "reason": "tested", "into": id });
+    let merged =
+        app.as_user(&admin, Method::POST, &format!("{users}/{}/merge", gone.user_id()), Some(&body)).await;
+    assert_eq!(merged.status, 200, "{}", merged.text);
+    for (path, operation, status) in [
+        (users.to_owned(), "findUsers", 200),
+        (format!("{users}?limit=1"), "findUsers", 200),
+        (format!("{users}?limit=0"), "findUsers", 400),
+        (format!("{users}/{id}"), "getUser", 200),
+        (format!("{users}/{}", gone.user_id()), "getUser", 404),
+        (format!("{users}/{id}/sessions"), "listUserSessions", 200),
+        (format!("{users}/{}/sessions", gone.user_id()), "listUserSessions", 404),
+        (format!("{users}/{id}/events"), "listUserEvents", 200),
+        (format!("{users}/{id}/events?cursor=x"), "listUserEvents", 400),
+        ("/api/v1/admin/events".into(), "followEvents", 200),
+        ("/api/v1/admin/events?after=x".into(), "followEvents", 400),
+    ] {
+        let answer = app.get(&reader, &path).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text);
+        document.assert_answers(operation, &answer);
+        assert_eq!(answer.json().get("merged_into"), (status == 404).then_some(&json!(id)), "{path}");
+        document.assert_answers(operation, &app.get("vst_unknown", &path).await);
+    }
+    let age = "UPDATE events SET id = (lpad(to_hex((extract(epoch FROM now() - interval '1 hour') * 1000)::bigint), 12, '0')
+               || right(id::text, 23))::uuid";
+    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    let feed = app.get(&reader, "/api/v1/admin/events").await;
+    assert!(feed.json()["events"].as_array().unwrap().len() > 3, "{}", feed.text);
+    document.assert_answers("followEvents", &feed);
 }

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use vestibule::domain::api_key::KeyRole;
 
 use super::document::Document;
 use crate::support::app::App;
@@ -87,4 +88,58 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
         assert_eq!(validator.is_valid(&json!(scope)), answer.status == 204, "{scope} {}", answer.text);
     }
     assert!(!operation.body["requestBody"]["required"].as_bool().unwrap_or_default(), "it can be left out");
+}
+
+/// A user to create is refused when the schema says so. What a schema cannot say, the description says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_to_create_is_as_the_schema_says() {
+    let (app, document) = (App::start().await, Document::new());
+    let key = app.api_key("admin", KeyRole::Admin).await;
+    let operation = document.operation("createUser");
+    let validator =
+        document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+    let texts = || [json!(""), json!(7), Value::Null, json!([]), json!("x".repeat(300))];
+    let flags = || [json!(true), json!(false), Value::Null, json!("true"), json!(1)];
+    let mut bodies = vec![json!({}), json!({ "id": "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11" })];
+    for name in ["email", "name", "picture", "claims", "identities"] {
+        bodies.extend(texts().into_iter().map(|text| json!({ name: text })));
+    }
+    bodies.extend(flags().into_iter().map(|flag| json!({ "email_verified": flag })));
+    bodies.push(json!({ "name": "ä".repeat(200) }));
+    bodies.push(json!({ "picture": "https://pictures.example/ada" }));
+    bodies.push(json!({ "claims": { "roles": [] } }));
+    let identity = json!({ "provider": "second", "subject": "ada" });
+    for name in ["provider", "subject", "email"] {
+        bodies.extend(
+            texts()
+                .into_iter()
+                .map(|text| json!({ "identities": [with(identity.clone(), &json!({ name: text }))] })),
+        );
+    }
+    bodies.extend(flags().into_iter().map(|flag| {
+        json!({ "identities": [with(identity.clone(), &json!({ "email": "a@example.com", "email_verified": flag }))] })
+    }));
+    bodies.push(json!({ "identities": [with(identity.clone(), &json!({ "sub": "ada" }))] }));
+    bodies.push(json!({ "identities": vec![identity; 21] }));
+    let (mut sound, mut malformed) = (0, 0);
+    for (number, mut body) in bodies.into_iter().enumerate() {
+        if body.get("email").is_none() {
+            body["email"] = format!("ada-{number}@example.com").into();
+        }
+        // Each is a user of their own.
+        if let Some(subject) = body.pointer_mut("/identities/0/subject").filter(|subject| *subject == "ada") {
+            *subject = format!("ada-{number}").into();
+        }
+        let answer = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&body)).await;
+        let refused = answer.error() == "invalid_request";
+        assert!(refused || answer.status == 201, "{body:.300} {}", answer.text);
+        assert!(refused || validator.is_valid(&body), "{body:.300}");
+        // An empty address, a provider that there is not, and a user whom nobody finds.
+        let beyond = ["exactly one e-mail address", "a configured provider", "needs an `email`"];
+        let detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
+        let beyond = beyond.iter().any(|rule| detail.contains(rule));
+        assert!(!refused || beyond || !validator.is_valid(&body), "{body:.300} {}", answer.text);
+        *if refused { &mut malformed } else { &mut sound } += 1;
+    }
+    assert!(sound > 10 && malformed > 10, "{sound} {malformed}");
 }

@@ -10,10 +10,13 @@ import schemathesis
 @schemathesis.auth(refresh_interval=None)
 class SignedIn:
     def get(self, case, context):
+        # The routes of the product's backend take its key.
+        if case.operation.path.startswith("/api/v1/admin/"):
+            return os.environ["API_KEY"]
         body = json.dumps({"id_token": os.environ["ID_TOKEN"]}).encode()
         request = urllib.request.Request(os.environ["SIGN_IN"], body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)["access_token"]
 
-    def set(self, case, access_token, context):
-        case.headers["Authorization"] = f"Bearer {access_token}"
+    def set(self, case, credential, context):
+        case.headers["Authorization"] = f"Bearer {credential}"

@@ -1,0 +1,201 @@
+//! The events of one user, and the feed of all events for a backend that would rather poll than receive webhooks.
+
+use rocket::http::Status;
+use rocket::http::uri::Origin;
+use rocket::{Route, get, routes};
+use serde::Serialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use utoipa::{OpenApi, ToSchema};
+use uuid::Uuid;
+
+use super::examples;
+use super::guard::Reader;
+use super::parameters::{Parameters, wrong};
+use super::store::{self, EventRow};
+use super::user;
+use super::users::{NoSuchUser, Wrong, missing};
+use crate::store::partitions::first_id;
+use crate::web::api::view::Json;
+use crate::web::database::Db;
+use crate::web::openapi::problems::Problems;
+use crate::web::problem::Problem;
+
+/// The number of events on a page, if the request names none, and the most.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 1_000;
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![of_user, feed]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(of_user, feed))]
+pub(super) struct ApiDoc;
+
+/// A page of a user's events.
+#[derive(Serialize, ToSchema)]
+struct UserEvents {
+    /// The events, newest first.
+    events: Vec<EventRecord>,
+    /// The `cursor` of the next page; `null` on the last.
+    #[schema(required = true)]
+    next: Option<Uuid>,
+}
+
+/// A part of the feed.
+#[derive(Serialize, ToSchema)]
+struct EventFeed {
+    /// The events, oldest first.
+    events: Vec<EventRecord>,
+    /// The `after` of the next request, even if there are no events yet.
+    next: Uuid,
+}
+
+/// An event.
+#[derive(Serialize, ToSchema)]
+struct EventRecord {
+    /// The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
+    id: Uuid,
+    /// The time of the event.
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+    /// The kind, such as `user_created`. New releases may add kinds.
+    kind: String,
+    /// The reason of a refusal, which is the name of the error, or more about the kind.
+    #[schema(required = true)]
+    reason: Option<String>,
+    /// The user concerned.
+    #[schema(required = true)]
+    user_id: Option<Uuid>,
+    /// The session concerned, if it is not that of the event of its sign-in.
+    #[schema(required = true)]
+    session_id: Option<Uuid>,
+    /// The name of the provider.
+    #[schema(required = true)]
+    provider: Option<String>,
+    /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
+    #[schema(required = true)]
+    email: Option<String>,
+    /// The member of staff, the operator or the API key (`key:…`) that caused the event; `null` for the user.
+    #[schema(required = true)]
+    actor: Option<String>,
+    /// The IP address of the request.
+    #[schema(required = true)]
+    ip: Option<String>,
+    /// The `User-Agent` header of the request.
+    #[schema(required = true)]
+    user_agent: Option<String>,
+    /// The id of the request in the service's log.
+    #[schema(required = true)]
+    request_id: Option<String>,
+    /// More about the event, by its kind.
+    #[schema(required = true, value_type = Option<Object>)]
+    detail: Option<Value>,
+}
+
+impl From<EventRow> for EventRecord {
+    fn from(row: EventRow) -> Self {
+        Self {
+            id: row.id,
+            created_at: row.created_at,
+            kind: row.kind,
+            reason: row.reason,
+            user_id: row.user_id,
+            session_id: row.session_id,
+            provider: row.provider,
+            email: row.email,
+            actor: row.actor,
+            ip: row.ip,
+            user_agent: row.user_agent,
+            request_id: row.request_id,
+            detail: row.detail,
+        }
+    }
+}
+
+/// List a user's events
+///
+/// Returns what has happened to the user and who has viewed them, newest first. Events outlive the user.
+#[utoipa::path(
+    get,
+    path = "/admin/users/{id}/events",
+    operation_id = "listUserEvents",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(
+        ("id" = Uuid, Path, description = "The user's `id`."),
+        ("cursor" = Option<Uuid>, Query, description = "The `next` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most events on the page; 100 by default."),
+    ),
+    responses(
+        (status = 200, description = "The page.", body = UserEvents, example = json!(examples::user_events())),
+        Problems<((Reader, Db, Wrong), NoSuchUser)>,
+    ),
+)]
+#[get("/users/<id>/events")]
+async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Json<UserEvents>, Problem> {
+    let asked = Parameters::read(uri, &["cursor", "limit"])?;
+    let limit = asked.limit(PAGE, MAX_PAGE)?;
+    let before = asked.parse("cursor", uuid, "must be the `next` of the page before")?;
+    let id = user(id)?;
+    // An extra row tells if there is another page.
+    let mut rows = store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1).await?;
+    if rows.is_empty() && !store::exists(db.pool(), id).await? && before.is_none() {
+        return Err(missing(db, id).await);
+    }
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(|event| event.id);
+    Ok(Json(Status::Ok, UserEvents { events: rows.into_iter().map(EventRecord::from).collect(), next }))
+}
+
+/// Follow all events
+///
+/// Returns the events after a place, oldest first, for a backend that would rather poll than receive webhooks. Keep
+/// `next`, and send it as `after` of the next request: no event is missed, and none comes twice. An event is there once
+/// it is a minute old, so that none that is written late comes after its place was read. The event of an import is
+/// there from the import's beginning, and counts on while it runs.
+#[utoipa::path(
+    get,
+    path = "/admin/events",
+    operation_id = "followEvents",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(
+        ("after" = Option<Uuid>, Query, description = "The `next` of the previous answer. Without it, the feed begins with the oldest event."),
+        ("since" = Option<String>, Query, format = DateTime, example = "2026-01-31T00:00:00Z",
+         description = "The time at which to begin, in place of `after`."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most events in the answer; 100 by default."),
+    ),
+    responses(
+        (status = 200, description = "The events, perhaps none.", body = EventFeed, example = json!(examples::feed())),
+        Problems<(Reader, Db, Wrong)>,
+    ),
+)]
+#[get("/events")]
+async fn feed(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>, Problem> {
+    let asked = Parameters::read(uri, &["after", "since", "limit"])?;
+    let limit = asked.limit(PAGE, MAX_PAGE)?;
+    let after = asked.parse("after", uuid, "must be the `next` of the previous answer")?;
+    let since = asked.parse("since", begin, "must be a time such as 2026-01-31T00:00:00Z")?;
+    if after.is_some() && since.is_some() {
+        return Err(wrong("`after` and `since` are two places to begin at; send one".into()));
+    }
+    let after = after.or(since).unwrap_or_default();
+    let rows = store::events_after(db.pool(), after, limit).await?;
+    let next = rows.last().map_or(after, |event| event.id);
+    Ok(Json(Status::Ok, EventFeed { events: rows.into_iter().map(EventRecord::from).collect(), next }))
+}
+
+fn uuid(text: &str) -> Option<Uuid> {
+    Uuid::parse_str(text).ok()
+}
+
+/// Returns a place before all events of a time.
+fn begin(text: &str) -> Option<Uuid> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    // With an offset, the first and the last days of the calendar do not exist in UTC.
+    Some(first_id(time.checked_to_utc()?.into()))
+}

@@ -1,0 +1,277 @@
+//! The statements of the routes for the product's backend, beside those of the list of users.
+
+use serde::Deserialize;
+use serde_json::Value;
+use sqlx::types::Json;
+use sqlx::{FromRow, PgPool};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::domain::actor::{Actor, Origin};
+use crate::domain::custom_claims::CustomClaims;
+use crate::domain::email::Email;
+use crate::store::Error;
+use crate::store::error::retrying;
+use crate::store::unprepared::unprepared;
+
+/// A user with identities.
+#[derive(Debug, Clone)]
+pub struct UserRow {
+    /// Id of the user.
+    pub id: Uuid,
+    /// E-mail address.
+    pub email: Option<String>,
+    /// True if a provider vouches for the e-mail address.
+    pub email_verified: bool,
+    /// Display name.
+    pub name: Option<String>,
+    /// URL of a picture.
+    pub picture: Option<String>,
+    /// Time of the user's creation.
+    pub created_at: OffsetDateTime,
+    /// Time of the latest change to the user or the set of identities.
+    pub updated_at: OffsetDateTime,
+    /// Time when the user was disabled.
+    pub disabled_at: Option<OffsetDateTime>,
+    /// The day of the latest sign-in or refresh.
+    pub last_seen_on: Option<Date>,
+    /// The claims that the backend set, as JSON.
+    pub claims: Option<String>,
+    /// The user's identities, the oldest first.
+    pub identities: Json<Vec<IdentityRow>>,
+}
+
+/// An identity of a [`UserRow`].
+#[derive(Debug, Clone, Deserialize)]
+pub struct IdentityRow {
+    /// Id of the identity.
+    pub id: Uuid,
+    /// Name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+    /// Latest e-mail address from the provider.
+    pub email: Option<String>,
+    /// Time of the linking.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// Returns those of the users that exist, in the order of the ids; see `users.sql`.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserRow>, Error> {
+    Ok(sqlx::query_file_as!(UserRow, "src/admin/api/users.sql", ids).fetch_all(pool).await?)
+}
+
+/// Returns the user with that e-mail address.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
+    let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
+    Ok(id.fetch_optional(pool).await?)
+}
+
+/// Returns the user with that identity.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn by_identity(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
+    let id = sqlx::query_scalar!(
+        "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
+        provider,
+        subject,
+    );
+    Ok(id.fetch_optional(pool).await?)
+}
+
+/// Returns true if there is such a user.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#, id);
+    Ok(found.fetch_one(pool).await?)
+}
+
+/// Returns the user who remains after the merge of one who is no more, or after several.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
+    let remains = sqlx::query_scalar!(
+        "WITH RECURSIVE merged AS (
+             SELECT $1::uuid AS id
+             UNION
+             SELECT (e.detail->>'into')::uuid
+             FROM merged m
+             JOIN events e ON e.user_id = m.id AND e.kind = 'users_merged' AND e.detail->>'into' IS NOT NULL
+         )
+         SELECT u.id FROM merged m JOIN users u ON u.id = m.id",
+        id,
+    );
+    Ok(remains.fetch_optional(pool).await?)
+}
+
+/// A user to create.
+#[derive(Debug, Default)]
+pub struct NewUser {
+    /// E-mail address.
+    pub email: Option<Email>,
+    /// True if the backend has verified it.
+    pub email_verified: bool,
+    /// Display name.
+    pub name: Option<String>,
+    /// URL of a picture.
+    pub picture: Option<String>,
+    /// Claims for access tokens.
+    pub claims: CustomClaims,
+    /// The user's identities, each of them once.
+    pub identities: Vec<NewIdentity>,
+}
+
+/// An identity of a [`NewUser`].
+#[derive(Debug)]
+pub struct NewIdentity {
+    /// Name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+    /// E-mail address.
+    pub email: Option<Email>,
+    /// True if it is verified.
+    pub email_verified: bool,
+}
+
+/// The result of a creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// The user has this id.
+    Done(Uuid),
+    /// Another user has the e-mail address.
+    EmailTaken,
+    /// Another user has one of the identities.
+    IdentityTaken,
+}
+
+/// Creates a user; see `create_user.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn create(
+    pool: &PgPool,
+    user: &NewUser,
+    actor: Actor<'_>,
+    origin: &Origin,
+) -> Result<Created, Error> {
+    retrying!(create_once(pool, user, actor, origin))
+}
+
+async fn create_once(
+    pool: &PgPool,
+    user: &NewUser,
+    actor: Actor<'_>,
+    origin: &Origin,
+) -> Result<Created, Error> {
+    let (id, new) = (Uuid::now_v7(), &user.identities);
+    let emails: Vec<_> = new.iter().map(|identity| identity.email.as_ref().map(Email::as_given)).collect();
+    let outcome = sqlx::query_file_scalar!(
+        "src/admin/api/create_user.sql",
+        id,
+        user.email.as_ref().map(Email::folded),
+        user.email_verified,
+        user.name,
+        user.picture,
+        (!user.claims.is_empty()).then(|| user.claims.json()),
+        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &new.iter().map(|identity| identity.provider.as_str()).collect::<Vec<_>>() as &[&str],
+        &new.iter().map(|identity| identity.subject.as_str()).collect::<Vec<_>>() as &[&str],
+        &emails as &[Option<&str>],
+        &new.iter().map(|identity| identity.email_verified).collect::<Vec<_>>(),
+        Uuid::now_v7(),
+        actor.name(),
+        origin.ip as _,
+        origin.user_agent,
+        origin.request_id,
+    );
+    match outcome.fetch_one(pool).await?.as_str() {
+        "created" => Ok(Created::Done(id)),
+        "email_taken" => Ok(Created::EmailTaken),
+        "identity_taken" => Ok(Created::IdentityTaken),
+        outcome => Err(Error::unexpected(outcome)),
+    }
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, FromRow)]
+pub struct EventRow {
+    /// Id of the event; it grows with time.
+    pub id: Uuid,
+    /// Time of the event.
+    pub created_at: OffsetDateTime,
+    /// Kind of the event.
+    pub kind: String,
+    /// Reason of a refusal, and the like.
+    pub reason: Option<String>,
+    /// The user concerned.
+    pub user_id: Option<Uuid>,
+    /// The session.
+    pub session_id: Option<Uuid>,
+    /// Name of the provider.
+    pub provider: Option<String>,
+    /// E-mail address that a refused token claimed, and the like.
+    pub email: Option<String>,
+    /// Member of staff, operator or key that caused it.
+    pub actor: Option<String>,
+    /// IP address of the client.
+    pub ip: Option<String>,
+    /// `User-Agent` header of the client.
+    pub user_agent: Option<String>,
+    /// Id of the request.
+    pub request_id: Option<String>,
+    /// What else there is to say of that kind.
+    pub detail: Option<Value>,
+}
+
+/// The columns of an [`EventRow`].
+const EVENT: &str =
+    "SELECT id, created_at, kind, reason, user_id, session_id, provider, email, actor, host(ip) AS ip,
+    user_agent, request_id, detail FROM events";
+
+/// Returns a user's events before the event `before`, the newest first.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn events_of(
+    pool: &PgPool,
+    user: Uuid,
+    before: Uuid,
+    limit: usize,
+) -> Result<Vec<EventRow>, Error> {
+    let sql = format!("{EVENT} WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(user).bind(before).bind(count(limit));
+    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+}
+
+/// Returns the events after the event `after`, the oldest first, up to a minute ago by the database's clock. An id is drawn
+/// before its event is committed, by which time later ones may have been read: a request takes 20 seconds at most, its
+/// statement 10, and the rest is for the clocks of the instances.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn events_after(pool: &PgPool, after: Uuid, limit: usize) -> Result<Vec<EventRow>, Error> {
+    // The lowest id of that millisecond (UUID version 7, RFC 9562 §5.7).
+    let sql = format!(
+        "{EVENT} WHERE id > $1 AND id < (lpad(to_hex(floor(extract(epoch FROM now() - interval '1 minute') * 1000)::bigint), 12, '0')
+             || repeat('0', 20))::uuid
+         ORDER BY id LIMIT $2"
+    );
+    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(after).bind(count(limit));
+    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
