@@ -1,10 +1,10 @@
-// Prints the types of what the client uses of a running service's description. `npm run types` keeps them.
+// Prints the types of what the clients use of a running service's description. `npm run types` keeps them.
 
 import openapiTS, { astToString, COMMENT_HEADER } from "openapi-typescript";
 
 const [url = "http://127.0.0.1:8000"] = process.argv.slice(2);
 const { openapi, info, paths, components } = await (await fetch(`${url}/api/v1/openapi.json`)).json();
-const used = Object.entries(paths).filter(([path]) => /^\/api\/v1\/(auth|me)\b/.test(path));
+const used = Object.entries(paths).filter(([path]) => /^\/api\/v1\/(auth|me|admin)\b/.test(path));
 for (const operation of used.flatMap(([, operations]) => Object.values(operations))) {
   // Errors have one type, and the rest is for people.
   const answers = Object.entries(operation.responses).filter(([status]) => status < 300);
@@ -15,4 +15,6 @@ for (const operation of used.flatMap(([, operations]) => Object.values(operation
   }
 }
 const document = { openapi, info, paths: Object.fromEntries(used), components: { schemas: components.schemas } };
-process.stdout.write(COMMENT_HEADER + astToString(await openapiTS(JSON.stringify(document))));
+// Claims are what a backend has made of them.
+const nodes = await openapiTS(JSON.stringify(document), { emptyObjectsUnknown: true });
+process.stdout.write(COMMENT_HEADER + astToString(nodes));

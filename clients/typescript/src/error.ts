@@ -23,6 +23,8 @@ export interface ErrorDetails {
   readonly detail?: string;
   /** The reason for the end of a session. */
   readonly reason?: string;
+  /** The user into whom the one that a backend asked for was merged. */
+  readonly mergedInto?: string;
   /** The id that finds the request in the service's log. */
   readonly requestId?: string;
   /** Seconds to wait before the next attempt. */
@@ -37,6 +39,7 @@ export class VestibuleError extends Error implements ErrorDetails {
   declare readonly status?: number;
   declare readonly detail?: string;
   declare readonly reason?: string;
+  declare readonly mergedInto?: string;
   declare readonly requestId?: string;
   declare readonly retryAfter?: number;
 

@@ -52,7 +52,7 @@ export async function json<T>(response: Response, timeout: number): Promise<T> {
 export async function problem(response: Response, timeout: number): Promise<VestibuleError> {
   const { status, headers } = response;
   const text = await within(timeout, undefined, () => response.text()).catch(() => "");
-  const body = parse<Partial<components["schemas"]["Problem"]> & { reason?: string }>(text) ?? {};
+  const body = parse<Partial<components["schemas"]["Problem"]> & { reason?: string; merged_into?: string }>(text) ?? {};
   const name = status === 429 ? "rate_limited" : status < 500 ? "invalid_request" : "service_unavailable";
   const requestId = body.request_id ?? headers.get("X-Request-Id");
   const seconds = headers.get("Retry-After");
@@ -60,6 +60,7 @@ export async function problem(response: Response, timeout: number): Promise<Vest
     status,
     ...(body.detail && { detail: body.detail }),
     ...(body.reason && { reason: body.reason }),
+    ...(body.merged_into && { mergedInto: body.merged_into }),
     ...(requestId && { requestId }),
     // A proxy may send a date, which is of no use on a device whose clock is wrong.
     ...(seconds && /^\d+$/.test(seconds) && { retryAfter: Number(seconds) }),

@@ -4,6 +4,230 @@
  */
 
 export interface paths {
+    "/api/v1/admin/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["followEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["findUsers"];
+        put?: never;
+        post: operations["createUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getUser"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/claims": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: operations["setUserClaims"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["deleteUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["disableUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["enableUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/end-session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["endUserSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/end-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["endUserSessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listUserEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["mergeUsers"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["moveUserIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listUserSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/users/{id}/unlink": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["unlinkUserIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/logout": {
         parameters: {
             query?: never;
@@ -184,6 +408,103 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A rule that forbids a change. */
+        ChangeRefusal: {
+            /** @description The rule in words. */
+            detail: string;
+            /**
+             * @description The error with which the change is refused.
+             * @example last_identity
+             */
+            error: string;
+        };
+        /** @description A change to a user. */
+        ChangeRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean | null;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string | null;
+        };
+        /** @description A change that was made, or that would be made. */
+        ChangeResult: {
+            /** @description False for a dry run: nothing was changed. */
+            applied: boolean;
+            /** @description The name of the change, as in the path. */
+            change: string;
+            /**
+             * Format: int64
+             * @description The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
+             */
+            ended_sessions: number;
+            /** @description The fingerprint of the users as they are shown here, for `seen`. */
+            fingerprint: string;
+            merged: components["schemas"]["MergedUser"] | null;
+            other: components["schemas"]["ConcernedUser"] | null;
+            refused: components["schemas"]["ChangeRefusal"] | null;
+            /** @description The user in the path, before the change. */
+            user: components["schemas"]["ConcernedUser"];
+        };
+        /** @description New claims of a user. */
+        ClaimsRequest: {
+            /**
+             * @description All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the names of claims that
+             *     have a meaning of their own, such as `sub` or `scope`; `roles`, `groups` and `entitlements` are free.
+             */
+            claims: Record<string, unknown>;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+        };
+        /** @description An identity of a user whom a change concerns. */
+        ConcernedIdentity: {
+            /** @description True if the change is made to this identity: it is moved, unlinked or deleted. */
+            concerned: boolean;
+            /** @description The account's e-mail address at the last sign-in. */
+            email: string | null;
+            /**
+             * Format: uuid
+             * @description The identity's id.
+             */
+            id: string;
+            /** @description The provider's name. */
+            provider: string;
+            /**
+             * Format: int64
+             * @description The number of active sessions that were opened with the identity.
+             */
+            sessions: number;
+            /** @description The account's `sub` at the provider. */
+            subject: string;
+        };
+        /** @description A user whom a change concerns. */
+        ConcernedUser: {
+            /**
+             * Format: date-time
+             * @description The time at which the user was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The time at which the user was disabled; `null` if the user is not.
+             */
+            disabled_at: string | null;
+            /** @description The e-mail address. */
+            email: string | null;
+            /** @description True if a provider has verified the e-mail address. */
+            email_verified: boolean;
+            /**
+             * Format: uuid
+             * @description The user's id.
+             */
+            id: string;
+            /** @description The user's identities, oldest first. */
+            identities: components["schemas"]["ConcernedIdentity"][];
+            /** @description The user's name. */
+            name: string | null;
+            /** @description The URL of a picture. */
+            picture: string | null;
+        };
         /** @description An access token and a refresh token. */
         Credential: {
             /** @description The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque. */
@@ -222,6 +543,71 @@ export interface components {
             /** @description The platform that the device runs. */
             platform?: string | null;
         };
+        /** @description The end of one session. */
+        EndSessionRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean | null;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string | null;
+            /**
+             * Format: uuid
+             * @description The id of the user's session.
+             */
+            session: string;
+        };
+        /** @description A part of the feed. */
+        EventFeed: {
+            /** @description The events, oldest first. */
+            events: components["schemas"]["EventRecord"][];
+            /**
+             * Format: uuid
+             * @description The `after` of the next request, even if there are no events yet.
+             */
+            next: string;
+        };
+        /** @description An event. */
+        EventRecord: {
+            /** @description The member of staff, the operator or the API key (`key:…`) that caused the event; `null` for the user. */
+            actor: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the event.
+             */
+            created_at: string;
+            /** @description More about the event, by its kind. */
+            detail: Record<string, unknown> | null;
+            /** @description The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged. */
+            email: string | null;
+            /**
+             * Format: uuid
+             * @description The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
+             */
+            id: string;
+            /** @description The IP address of the request. */
+            ip: string | null;
+            /** @description The kind, such as `user_created`. New releases may add kinds. */
+            kind: string;
+            /** @description The name of the provider. */
+            provider: string | null;
+            /** @description The reason of a refusal, which is the name of the error, or more about the kind. */
+            reason: string | null;
+            /** @description The id of the request in the service's log. */
+            request_id: string | null;
+            /**
+             * Format: uuid
+             * @description The session concerned, if it is not that of the event of its sign-in.
+             */
+            session_id: string | null;
+            /** @description The `User-Agent` header of the request. */
+            user_agent: string | null;
+            /**
+             * Format: uuid
+             * @description The user concerned.
+             */
+            user_id: string | null;
+        };
         /**
          * @description The only supported grant type. The first refresh token comes from a sign-in.
          * @enum {string}
@@ -241,6 +627,25 @@ export interface components {
             created_at: string;
             /** @description True for the identity that this session was opened with. Unlinking it ends the session. */
             current: boolean;
+            /** @description The account's e-mail address at the last sign-in. */
+            email: string | null;
+            /**
+             * Format: uuid
+             * @description The identity's id.
+             */
+            id: string;
+            /** @description The provider's name, as in the path of the sign-in. */
+            provider: string;
+            /** @description The account's `sub` at the provider. */
+            subject: string;
+        };
+        /** @description An account at an identity provider that is linked to a user. */
+        IdentityRecord: {
+            /**
+             * Format: date-time
+             * @description The time at which the identity was linked.
+             */
+            created_at: string;
             /** @description The account's e-mail address at the last sign-in. */
             email: string | null;
             /**
@@ -280,6 +685,41 @@ export interface components {
             /** @description The user's identities, oldest first. */
             identities: components["schemas"]["Identity"][];
         };
+        /** @description A merge of two users. */
+        MergeRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean | null;
+            /**
+             * Format: uuid
+             * @description The id of the user who remains.
+             */
+            into: string;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string | null;
+        };
+        /** @description The remaining user after a merge. */
+        MergedUser: {
+            /**
+             * Format: date-time
+             * @description The time since which the user is disabled. A merge enables no disabled user.
+             */
+            disabled_at: string | null;
+            /** @description The e-mail address: the user's own, otherwise the other's. */
+            email: string | null;
+            /** @description True if a provider has verified the e-mail address. */
+            email_verified: boolean;
+            /**
+             * Format: uuid
+             * @description The user's id.
+             */
+            id: string;
+            /** @description The name: the user's own, otherwise the other's. */
+            name: string | null;
+            /** @description The picture: the user's own, otherwise the other's. */
+            picture: string | null;
+        };
         /**
          * @description The metadata of the authorization server (RFC 8414 §2).
          *
@@ -295,6 +735,57 @@ export interface components {
             service_documentation: string;
             token_endpoint: string;
             token_endpoint_auth_methods_supported: string[];
+        };
+        /** @description A move of an identity to another user. */
+        MoveRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean | null;
+            /**
+             * Format: uuid
+             * @description The id of the user's identity.
+             */
+            identity: string;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string | null;
+            /**
+             * Format: uuid
+             * @description The id of the user who gets the identity.
+             */
+            to: string;
+        };
+        /** @description An identity of a user to create. */
+        NewIdentityRequest: {
+            /** @description The account's e-mail address; by default that of the user. */
+            email?: string | null;
+            /** @description True if the provider has verified it; by default as with the user. */
+            email_verified?: boolean | null;
+            /** @description The name of a configured provider. */
+            provider: string;
+            /** @description The account's `sub` at the provider. */
+            subject: string;
+        };
+        /** @description A user to create. An `email` or an identity is required. */
+        NewUserRequest: {
+            /**
+             * @description Claims for the user's access tokens: an object of at most 1,000 bytes without the names that have a meaning of
+             *     their own.
+             */
+            claims?: Record<string, unknown> | null;
+            /** @description The e-mail address, exactly one and without a name. */
+            email?: string | null;
+            /**
+             * @description True if you have verified that the address belongs to the user: whoever proves it to a provider signs in as this
+             *     user. The default is false.
+             */
+            email_verified?: boolean | null;
+            /** @description The accounts at identity providers with which the user signs in. */
+            identities?: components["schemas"]["NewIdentityRequest"][] | null;
+            /** @description The name to be shown. */
+            name?: string | null;
+            /** @description An `https` URL of a picture. */
+            picture?: string | null;
         };
         /** @description The rule for nonces. */
         Nonce: {
@@ -331,7 +822,7 @@ export interface components {
              * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
-            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
+            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
             /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**
@@ -431,6 +922,39 @@ export interface components {
             /** @description The `User-Agent` header of the sign-in. */
             user_agent: string | null;
         };
+        /** @description A session of a user. */
+        SessionRecord: {
+            /**
+             * Format: date-time
+             * @description The time at which the session was opened.
+             */
+            created_at: string;
+            /** @description The owner's name for the device, as the sign-in gave it. */
+            device_name: string | null;
+            /** @description The platform that the device runs, as the sign-in gave it. */
+            device_platform: string | null;
+            /**
+             * Format: uuid
+             * @description The session's id, which is the `sid` of its access tokens.
+             */
+            id: string;
+            /** @description The IPv4 or IPv6 address that the session was opened from. */
+            ip: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the last refresh.
+             */
+            last_used_at: string;
+            /** @description The name of the provider that the user signed in with. */
+            provider: string;
+            /** @description The `User-Agent` header of the sign-in. */
+            user_agent: string | null;
+        };
+        /** @description A user's sessions. */
+        SessionRecords: {
+            /** @description The sessions, most recently used first. */
+            sessions: components["schemas"]["SessionRecord"][];
+        };
         /** @description A user's sessions. */
         Sessions: {
             /** @description The sessions, most recently used first. */
@@ -508,6 +1032,20 @@ export interface components {
          * @enum {string}
          */
         TokenType: "Bearer";
+        /** @description The end of the link between an identity and the user. */
+        UnlinkRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean | null;
+            /**
+             * Format: uuid
+             * @description The id of the user's identity.
+             */
+            identity: string;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string | null;
+        };
         /** @description A user. */
         User: {
             /**
@@ -530,6 +1068,68 @@ export interface components {
             /** @description The URL of a picture. */
             picture: string | null;
         };
+        /** @description The claims of a user. */
+        UserClaims: {
+            /** @description The claims, which are members of the user's access tokens. */
+            claims: Record<string, unknown>;
+        };
+        /** @description A page of a user's events. */
+        UserEvents: {
+            /** @description The events, newest first. */
+            events: components["schemas"]["EventRecord"][];
+            /**
+             * Format: uuid
+             * @description The `cursor` of the next page; `null` on the last.
+             */
+            next: string | null;
+        };
+        /** @description A user as the product's backend sees them. */
+        UserRecord: {
+            /** @description The claims in the user's access tokens that a backend has set. */
+            claims: Record<string, unknown>;
+            /**
+             * Format: date-time
+             * @description The time at which the user was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The time at which the user was disabled; `null` if they may sign in.
+             */
+            disabled_at: string | null;
+            /** @description The e-mail address in lower case, unique among users; `null` if there is none. */
+            email: string | null;
+            /** @description True if a provider, an import or a backend has verified the e-mail address. */
+            email_verified: boolean;
+            /**
+             * Format: uuid
+             * @description The user's id, which is the `sub` of access tokens and is never reused.
+             */
+            id: string;
+            /** @description The user's identities, oldest first. */
+            identities: components["schemas"]["IdentityRecord"][];
+            /**
+             * Format: date
+             * @description The day (UTC) of the latest sign-in or refresh; `null` if the user has never signed in.
+             */
+            last_seen_on: string | null;
+            /** @description The name to be shown. */
+            name: string | null;
+            /** @description The URL of a picture. */
+            picture: string | null;
+            /**
+             * Format: date-time
+             * @description The time of the latest change to the user or the set of identities.
+             */
+            updated_at: string;
+        };
+        /** @description A page of users. */
+        UserRecords: {
+            /** @description The `cursor` of the next page; `null` on the last. */
+            next: string | null;
+            /** @description The users, in order. */
+            users: components["schemas"]["UserRecord"][];
+        };
     };
     responses: never;
     parameters: never;
@@ -539,6 +1139,417 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    followEvents: {
+        parameters: {
+            query?: {
+                /** @description The `next` of the previous answer. Without it, the feed begins with the oldest event. */
+                after?: string;
+                /**
+                 * @description The time at which to begin, in place of `after`.
+                 * @example 2026-01-31T00:00:00Z
+                 */
+                since?: string;
+                /** @description The most events in the answer; 100 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventFeed"];
+                };
+            };
+        };
+    };
+    findUsers: {
+        parameters: {
+            query?: {
+                /**
+                 * @description A text: an id, an e-mail address, a subject, the beginning of an e-mail address or a name, or words of a name. The best match comes first.
+                 * @example ada lovelace
+                 */
+                q?: string;
+                /**
+                 * @description The user's whole e-mail address, in upper or lower case.
+                 * @example ada@example.com
+                 */
+                email?: string;
+                /**
+                 * @description The name of a provider that the user has an identity of.
+                 * @example google
+                 */
+                provider?: string;
+                /** @description The `sub` at that provider. */
+                subject?: string;
+                /** @description `active` users may sign in, `disabled` ones may not, and `unverified` ones have an e-mail address that nobody has verified. */
+                status?: "active" | "disabled" | "unverified";
+                /** @description The first day (UTC) of the user's creation. */
+                created_from?: string;
+                /** @description The last day (UTC) of the user's creation. */
+                created_to?: string;
+                /** @description The first day (UTC) on which the user was last seen. */
+                seen_from?: string;
+                /** @description The last day (UTC) on which the user was last seen. */
+                seen_to?: string;
+                /** @description The order without `q`. `last_seen` begins with the latest; `email` and `name` end with the users who have none. */
+                sort?: "newest" | "oldest" | "last_seen" | "email" | "name";
+                /** @description The `next` of the page before. The other parameters must be as there. */
+                cursor?: string;
+                /** @description The most users on the page; 50 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserRecords"];
+                };
+            };
+        };
+    };
+    createUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The user. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewUserRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserRecord"];
+                };
+            };
+        };
+    };
+    getUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserRecord"];
+                };
+            };
+        };
+    };
+    setUserClaims: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimsRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserClaims"];
+                };
+            };
+        };
+    };
+    deleteUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    disableUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    enableUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    endUserSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndSessionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    endUserSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    listUserEvents: {
+        parameters: {
+            query?: {
+                /** @description The `next` of the page before. */
+                cursor?: string;
+                /** @description The most events on the page; 100 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserEvents"];
+                };
+            };
+        };
+    };
+    mergeUsers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MergeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    moveUserIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    listUserSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionRecords"];
+                };
+            };
+        };
+    };
+    unlinkUserIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnlinkRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
     logout: {
         parameters: {
             query?: {

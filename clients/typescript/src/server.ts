@@ -1,3 +1,19 @@
+export {
+  adminClient,
+  type AdminClient,
+  type AdminOptions,
+  type Change,
+  type ChangeRequest,
+  type ChangeResult,
+  type ClaimsRequest,
+  type EventFeed,
+  type EventRecord,
+  type NewUser,
+  type SessionRecord,
+  type UserRecord,
+  type UserRecords,
+  type UserSearch,
+} from "./server/admin.js";
 export { type ErrorDetails, type ErrorName, type Problem, VestibuleError } from "./error.js";
 export type { Message, WebhookIdentity, WebhookUser } from "./server/messages.js";
 export { type AccessToken, type TokenOptions, verifyAccessToken } from "./server/tokens.js";

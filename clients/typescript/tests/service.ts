@@ -89,9 +89,10 @@ export class Service {
     return readFileSync(join(this.folder, "log"), "utf8");
   }
 
-  /** Runs one of its commands. */
-  async command(...args: string[]): Promise<void> {
-    await run(PROGRAM, args, { cwd: this.folder, env: { ...this.environment, DATABASE_URL: this.database() } });
+  /** Runs one of its commands, and returns what it prints. */
+  async command(...args: string[]): Promise<string> {
+    const env = { ...this.environment, DATABASE_URL: this.database() };
+    return (await run(PROGRAM, args, { cwd: this.folder, env })).stdout.trim();
   }
 
   /** The database's URL, which it prints. */
