@@ -22,10 +22,17 @@ pub struct Signed {
 
 impl Signed {
     pub async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// With further settings of the instance.
+    pub async fn start_with(name: &str, settings: &[(&str, &str)]) -> Self {
         let (folder, database, provider) = (folder(name), Database::create().await, Provider::start().await);
         let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
         let url = instance.url();
-        let instance = instance.with("ROCKET_PUBLIC_URL", &url).started().await;
+        let instance = instance.with("ROCKET_PUBLIC_URL", &url);
+        let with = |instance: Vestibule, (name, value): &(&str, &str)| instance.with(name, value);
+        let instance = settings.iter().fold(instance, with).started().await;
         Self { instance, folder, provider, _database: database }
     }
 

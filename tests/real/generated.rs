@@ -1,16 +1,21 @@
-//! Clients that generators make from the API's description: they compile, and do what an app does with them. The
-//! programs in `tests/real/generated` sign in, refresh, read who they are, and try a token that is none.
+//! Clients that generators make from the API's description: they compile, and do what apps and backends do with them.
+//! The programs in `tests/real/generated` sign in, refresh, read who they are, and try a token that is none; those of a
+//! backend create a user, search, try a change, and ask for a user who is not there.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::clients::Signed;
-use crate::installed::{command, go, node, openapi_generator, printed, project};
+use crate::installed::{command, go, java_project, node, openapi_generator, printed, project};
+use crate::tools::free_port;
 use crate::verifiers::module;
 
 /// What each of the programs prints.
 const DONE: &str = "created ada@example.com invalid_refresh_token\n";
+
+/// What a program of a backend prints.
+const ADMINISTERED: &str = "grace@example.com disable false user_not_found";
 
 /// The description, as a file of the folder.
 async fn description(signed: &Signed) {
@@ -74,8 +79,14 @@ async fn a_client_by_oapi_codegen_compiles_signs_in_and_refreshes() {
     module(&signed.folder);
     description(&signed).await;
     program(&signed.folder, "app.go", "main.go");
+    let run = [signed.instance.url(), signed.id_token()];
+    assert_eq!(generated_by_oapi_codegen(&signed, &go, &run).await, DONE);
+}
+
+/// Generates the client, and compiles and runs the program.
+async fn generated_by_oapi_codegen(signed: &Signed, go: &Path, arguments: &[String]) -> String {
     let tool = |arguments: &[&str]| {
-        let mut command = command(&go);
+        let mut command = command(go);
         command.current_dir(&*signed.folder).env("GOPROXY", "off").args(arguments);
         command
     };
@@ -83,6 +94,40 @@ async fn a_client_by_oapi_codegen_compiles_signs_in_and_refreshes() {
     let generate = ["tool", "oapi-codegen", "-generate", "types,client", "-package", "api"];
     printed(tool(&[&generate[..], &["-o", "api/client.gen.go", "openapi.json"]].concat())).await;
     printed(tool(&["vet", "./..."])).await;
-    let said = printed(tool(&["run", ".", &signed.instance.url(), &signed.id_token()])).await;
-    assert_eq!(said, DONE);
+    let mut run = tool(&["run", "."]);
+    run.args(arguments);
+    printed(run).await
+}
+
+/// An API key that may do everything.
+fn api_key(signed: &Signed) -> String {
+    let added = signed.instance.run(&["api-key", "add", "backend", "--role", "admin"]);
+    assert!(added.status.success(), "{added:?}");
+    String::from_utf8(added.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_in_go_administers_users_and_verifies_a_webhook() {
+    let Some(go) = go() else { return };
+    let receiver = format!("127.0.0.1:{}", free_port());
+    let secret = "whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoZSB0ZXN0cyB1c2U=";
+    let webhooks = format!("{{backend={{url=\"http://{receiver}/\",secret=\"{secret}\"}}}}");
+    let signed = Signed::start_with("real-backend-go", &[("ROCKET_WEBHOOKS", &webhooks)]).await;
+    module(&signed.folder);
+    description(&signed).await;
+    program(&signed.folder, "backend.go", "main.go");
+    let run = [signed.instance.url(), api_key(&signed), receiver, secret.to_owned()];
+    let said = generated_by_oapi_codegen(&signed, &go, &run).await;
+    assert_eq!(said, format!("{ADMINISTERED} user.created\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_in_java_administers_users() {
+    let signed = Signed::start("real-backend-java").await;
+    let Some(mut maven) = java_project(&signed.folder) else { return };
+    description(&signed).await;
+    maven.args(["compile", "exec:java"]);
+    maven.arg(format!("-Dexec.args={} {}", signed.instance.url(), api_key(&signed)));
+    let said = printed(maven).await;
+    assert!(said.lines().any(|line| line == ADMINISTERED), "{said}");
 }

@@ -1,6 +1,6 @@
 //! What `.ci/real` installs, and how it is run.
 
-use std::env;
+use std::{env, fs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,6 +60,21 @@ pub fn maven(folder: &str) -> Option<Command> {
     there(project(folder).join("target/test-classes"))?;
     let mut command = Command::new("timeout");
     command.arg("600").arg(program("mvn")?).args(["-q", "-B", "-o"]).current_dir(project(folder));
+    Some(command)
+}
+
+/// Maven without the network, in a folder that becomes that of our program in Java.
+pub fn java_project(folder: &Path) -> Option<Command> {
+    there(environment().join("java-project"))?;
+    let from = project("tests/real/generated/java");
+    for file in ["pom.xml", "src/main/java/Backend.java"] {
+        fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
+        fs::copy(from.join(file), folder.join(file)).unwrap();
+    }
+    let mut command = command(&program("mvn")?);
+    // It ends before it would pay to compile it well.
+    command.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1");
+    command.args(["-q", "-B", "-o"]).current_dir(folder);
     Some(command)
 }
 
