@@ -28,6 +28,9 @@
 //! Imports point down: `cli` → `app` → `admin` → `web` → `service` → `keys` → `store` → `domain`, and `web` → `provider` →
 //! `domain`. SQL is in `store` and in the files named `store` of a feature. `tests/architecture.rs` enforces this.
 
+#[macro_use]
+pub mod out;
+
 pub mod admin;
 pub mod app;
 pub mod causes;

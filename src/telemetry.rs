@@ -13,13 +13,21 @@ use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::LogFormat;
+use crate::config::{LogFormat, LogLevel};
 
 /// Starts logging. A second call changes nothing.
-pub fn start(format: LogFormat) {
+pub fn start(format: LogFormat, level: LogLevel) {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
     let ours = Targets::new()
-        .with_default(LevelFilter::WARN)
-        .with_target("vestibule", LevelFilter::INFO)
+        // More of other people's lines could hold data of users.
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("vestibule", level)
         // Rocket's own lines repeat ours, and cost as much as a request.
         .with_target("rocket", LevelFilter::OFF)
         // It logs the value of an unknown parameter of DATABASE_URL, such as a misspelt `password`.
@@ -27,6 +35,8 @@ pub fn start(format: LogFormat) {
     // Rocket's macros log under our own modules, for example each failed guard.
     let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    // It would complain on standard error of standard error, and panic.
+    let lines = lines.log_internal_errors(false);
     let lines = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).with_filter(ours).boxed(),
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_filter(ours).boxed(),

@@ -63,7 +63,7 @@ pub(super) fn run(command: Command) -> Result {
                     );
                 };
                 eprintln!("Store this key now: it is not shown again.");
-                println!("{}", key.expose());
+                say!("{}", key.expose());
             }
             Command::Revoke { name } => {
                 if revoke(&pool, &name, by).await? != Changed::Done {
@@ -76,7 +76,7 @@ pub(super) fn run(command: Command) -> Result {
                     let created = time(Some(key.created_at)).unwrap_or_default();
                     let (end, used) = (time(key.expires_at), time(key.last_used_at));
                     let (end, used) = (end.unwrap_or_default(), used.unwrap_or_default());
-                    println!("{}\t{}\t{created}\t{}\t{end}\t{used}", key.name, key.role, key.created_by);
+                    say!("{}\t{}\t{created}\t{}\t{end}\t{used}", key.name, key.role, key.created_by);
                 }
             }
         }

@@ -46,8 +46,8 @@ pub(super) fn run() -> Result {
 
 fn print(Line { subject, state }: &Line) {
     match state {
-        State::Ok(well) => println!("ok     {subject}: {well}"),
-        State::Warn { problem, remedy } => println!("warn   {subject}: {problem}; {remedy}"),
-        State::Fail { problem, remedy } => println!("wrong  {subject}: {problem}; {remedy}"),
+        State::Ok(well) => say!("ok     {subject}: {well}"),
+        State::Warn { problem, remedy } => say!("warn   {subject}: {problem}; {remedy}"),
+        State::Fail { problem, remedy } => say!("wrong  {subject}: {problem}; {remedy}"),
     }
 }

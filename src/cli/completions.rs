@@ -1,11 +1,10 @@
 //! `vestibule completions`
 
-use std::io::{self, Write};
-
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::{Arguments, Result};
+use crate::out;
 
 pub(super) const HELP: &str = after_help!(
     "Examples:
@@ -23,5 +22,6 @@ pub(super) struct Completions {
 pub(super) fn run(completions: &Completions) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut Arguments::command(), "vestibule", &mut script);
-    Ok(io::stdout().write_all(&script)?)
+    out::all(&script);
+    Ok(())
 }

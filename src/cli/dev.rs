@@ -93,7 +93,7 @@ fn fill(users: u32) -> Result {
             app::seed::fill(&settings.figment, batches, |users| progress.add(users as u64, users as u64))
                 .await?;
         let took = progress.finish();
-        println!(
+        say!(
             "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",
             written.users,
             written.identities,
@@ -109,7 +109,7 @@ fn fill(users: u32) -> Result {
 fn print(token: &Token) -> Result {
     let port: u16 = config::figment().extract_inner("port")?;
     super::block_on(1, async move {
-        println!("{}", remote::mint(port, &token.parameters()).await?);
+        say!("{}", remote::mint(port, &token.parameters()).await?);
         Ok(())
     })
 }

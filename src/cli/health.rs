@@ -31,7 +31,7 @@ pub(super) fn run() -> Result {
             let cause = causes::root(&error);
             format!("no response on port {port}: {cause}; check that the service is running on this machine")
         })?;
-        println!("{said}");
+        say!("{said}");
         if status == StatusCode::OK { Ok(()) } else { Err("the service is not ready".into()) }
     })
 }

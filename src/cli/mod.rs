@@ -28,10 +28,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, LogFormat, Maintenance};
+use crate::config::{self, LogFormat, LogLevel, Maintenance};
 use crate::import::{self, Writer};
 use crate::keys::{self, Rotation};
-use crate::{app, telemetry, webhooks};
+use crate::{app, out, telemetry, webhooks};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -97,10 +97,10 @@ pub fn run() -> ExitCode {
     let command = arguments.command.unwrap_or(Command::Serve);
     if !matches!(command, Command::Serve) {
         // The user of a command reads its output directly.
-        telemetry::start(LogFormat::Text);
+        telemetry::start(LogFormat::Text, LogLevel::Info);
     }
     let done = match command {
-        Command::Serve => serve::run(),
+        Command::Serve => return serve::run(),
         Command::Migrate => migrate::run(),
         Command::Check => check::run(),
         Command::Health => health::run(),
@@ -119,7 +119,7 @@ pub fn run() -> ExitCode {
 
 fn ended(done: Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
-        eprintln!("vestibule: {error}");
+        out::complain(format_args!("{error}"));
         ExitCode::FAILURE
     })
 }

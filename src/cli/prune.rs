@@ -8,13 +8,15 @@ pub(super) fn run() -> Result {
     let settings = Maintenance::read(config::figment())?;
     super::block_on(1, async move {
         let pruned = app::prune(&settings).await?;
-        println!(
+        say!(
             "{} expired sessions, {} staff sessions and {} old events deleted",
-            pruned.sessions, pruned.staff_sessions, pruned.events
+            pruned.sessions,
+            pruned.staff_sessions,
+            pruned.events
         );
-        println!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
-        println!("{} webhook messages deleted", pruned.webhook_messages);
-        println!("{} events cleared of the data of deleted users", pruned.forgotten);
+        say!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
+        say!("{} webhook messages deleted", pruned.webhook_messages);
+        say!("{} events cleared of the data of deleted users", pruned.forgotten);
         Ok(())
     })
 }

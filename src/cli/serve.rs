@@ -1,13 +1,31 @@
 //! `vestibule serve`
 
-use super::Result;
-use crate::app::drain::Stop;
-use crate::config::{self, Config, LogFormat};
+#[cfg(all(feature = "dev", debug_assertions))]
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use figment::Figment;
+
+use super::{Result, ended};
+use crate::app::drain::{Stop, ignore_hangup};
+use crate::config::{self, Config, LogFormat, LogLevel};
 use crate::{app, telemetry};
 
-pub(super) fn run() -> Result {
+pub(super) fn run() -> ExitCode {
     let figment = config::figment();
-    telemetry::start(LogFormat::of(&figment));
+    let format = LogFormat::of(&figment);
+    telemetry::start(format, LogLevel::of(&figment));
+    match serve(figment) {
+        // A program that reads the log reads its last line, too.
+        Err(error) if format == LogFormat::Json && tracing::enabled!(tracing::Level::ERROR) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+        done => ended(done.map(|()| ExitCode::SUCCESS)),
+    }
+}
+
+fn serve(figment: Figment) -> Result {
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, mut development) = crate::dev::prepare(figment)?;
     let config = Config::read(figment)?;
@@ -17,6 +35,7 @@ pub(super) fn run() -> Result {
         let place = app::place(&config.figment)?;
         let providers = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let mut stop = Stop::listen()?;
+        ignore_hangup()?;
         let (rocket, start) = app::build(config).await?;
         app::open_files::limit();
         #[cfg(all(feature = "dev", debug_assertions))]
@@ -49,7 +68,8 @@ pub(super) fn run() -> Result {
                 "listening"
             );
             #[cfg(all(feature = "dev", debug_assertions))]
-            println!("{welcome}");
+            // The server does not end with the reader of its output.
+            drop(writeln!(io::stdout(), "{welcome}"));
         })
         .await?;
         Ok(())

@@ -92,7 +92,7 @@ pub(super) fn run(command: Command) -> Result {
                     let (access, identity) = (member.access, identity.unwrap_or_default());
                     let export = if access.exports() { "export" } else { "" };
                     let end = access.ends_at.and_then(|end| end.format(&Rfc3339).ok()).unwrap_or_default();
-                    println!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);
+                    say!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);
                 }
             }
         }

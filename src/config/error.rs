@@ -1,7 +1,7 @@
 //! A configuration mistake: the key, the place where it was set and the remedy. The value is never shown.
 
 use figment::error::Kind;
-use figment::{self, Figment, Metadata};
+use figment::{self, Figment, Metadata, Source};
 
 /// A configuration mistake in one line, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +63,8 @@ impl Error {
 /// Describes a key by the names that an operator uses, and the place where it was set.
 fn subject(key: &str, metadata: Option<&Metadata>) -> String {
     let place = metadata.map(|metadata| match (&metadata.source, key.strip_prefix("idp.")) {
+        // Its own text is relative to the working directory: in `/`, a path would lose its slash.
+        (Some(Source::File(path)), _) => path.display().to_string(),
         (Some(source), _) => source.to_string(),
         // All `IDP_*` variables are one source in figment.
         (None, Some(field)) => metadata.name.replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),

@@ -1,7 +1,31 @@
-//! `log_format`: the format of the log.
+//! `log_format` and `log_level`: the format of the log, and its lines.
 
 use figment::Figment;
 use serde::Deserialize;
+
+/// The least important lines that are logged. The name is also a key of Rocket, whose own lines are never logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// Failures of the service.
+    Error,
+    /// Also anything that an operator should look at.
+    Warn,
+    /// Also a line for each request.
+    Info,
+    /// Also a line for each probe of monitoring.
+    Debug,
+}
+
+impl LogLevel {
+    /// Returns the level that is set. Like the format, it is needed before the settings are read as a whole.
+    #[must_use]
+    pub fn of(figment: &Figment) -> Self {
+        figment.extract_inner("log_level").unwrap_or(Self::Info)
+    }
+}
 
 /// A format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

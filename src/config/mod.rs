@@ -27,7 +27,7 @@ use figment::Figment;
 pub use self::error::Error;
 pub use self::events::Events;
 pub use self::keys::Keys;
-pub use self::log::LogFormat;
+pub use self::log::{LogFormat, LogLevel};
 pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
 pub use self::preset::Preset;
@@ -80,6 +80,8 @@ impl Config {
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         tls::check(&figment)?;
+        // From here on, the key is Rocket's. We log one line per request; its own would cost as much as the request.
+        let figment = figment.merge(("log_level", "off"));
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
         let mut providers = BTreeMap::new();
         let main = provider::read(&figment, provider::DEFAULT, root.idp)?;

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::events::Raw as RawEvents;
 use super::keys::Raw as RawKeys;
-use super::log::LogFormat;
+use super::log::{LogFormat, LogLevel};
 use super::observers::Raw as RawObservers;
 use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
@@ -73,6 +73,9 @@ pub(super) struct Root {
     /// Read by [`LogFormat::of`]. It stands here so that an invalid value is reported.
     #[serde(rename = "log_format")]
     _log_format: Option<LogFormat>,
+    /// Read by [`LogLevel::of`], in the same way.
+    #[serde(rename = "log_level")]
+    _log_level: Option<LogLevel>,
     pub secret_key: Option<Secret<String>>,
     #[serde(default)]
     pub session: RawSession,

@@ -19,7 +19,6 @@ pub fn defaults() -> Figment {
         .merge(("ip_header", false))
         // The `Server` header would reveal the framework to everyone.
         .merge(("ident", false))
-        // We log one line per request; Rocket's own lines would cost as much as the request.
         .merge(("log_level", "off"))
 }
 
@@ -27,6 +26,7 @@ pub fn defaults() -> Figment {
 #[must_use]
 pub fn figment() -> Figment {
     defaults()
+        .merge(("log_level", "info"))
         .merge(Variables::new("ROCKET_CONFIG", config_file))
         .merge(Toml::file(Env::var_or("ROCKET_CONFIG", "Rocket.toml")).nested())
         .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG", "SECRET_KEY_FILE"]).global())

@@ -149,12 +149,12 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
     let Summary { read, users, identities, linked, already, refused } = summary;
     #[expect(clippy::cast_precision_loss, reason = "no file has that many rows")]
     let rate = *read as f64 / seconds.max(0.001);
-    println!("{read} rows read in {seconds:.1} s: {rate:.0} rows/s");
-    println!("{} imported: {users} users, {identities} identities", users + linked);
-    println!("{already} already existed");
+    say!("{read} rows read in {seconds:.1} s: {rate:.0} rows/s");
+    say!("{} imported: {users} users, {identities} identities", users + linked);
+    say!("{already} already existed");
     match listed {
-        Some(listed) => println!("{refused} refused: {}", listed.display()),
-        None => println!("{refused} refused"),
+        Some(listed) => say!("{refused} refused: {}", listed.display()),
+        None => say!("{refused} refused"),
     }
 }
 

@@ -63,13 +63,13 @@ impl Command {
 }
 
 async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
-    println!("{:43}  {:9}  {:20}  {:20}  PUBLISHED UNTIL", "KID", "STATE", "CREATED", "SIGNS FROM");
+    say!("{:43}  {:9}  {:20}  {:20}  PUBLISHED UNTIL", "KID", "STATE", "CREATED", "SIGNS FROM");
     let Some(stored) = rotation.stored().await? else { return Ok(()) };
     for key in stored.keys {
         let state = key.life.state(stored.now, rotation.keep());
         let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
         let until = key.life.published_until(rotation.keep()).map_or_else(|| Ok("-".into()), format)?;
-        println!("{:43}  {state:9}  {created:20}  {signs:20}  {until}", key.kid);
+        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until}", key.kid);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The progress of a long command: a bar on a terminal, otherwise a line every few seconds.
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,14 +35,14 @@ impl Progress {
         self.bar.set_message(format!("{} {}", self.done, self.what));
         if self.bar.is_hidden() && self.told.elapsed() >= PAUSE {
             let way = self.bar.length().map(|all| format!(", {} %", self.bar.position() * 100 / all.max(1)));
-            eprintln!("{} {}{}", self.done, self.what, way.unwrap_or_default());
+            tell(&format!("{} {}{}", self.done, self.what, way.unwrap_or_default()));
             self.told = Instant::now();
         }
     }
 
     /// Prints a line beside the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| tell(line));
     }
 
     /// Removes the bar. Returns the duration.
@@ -49,4 +50,9 @@ impl Progress {
         self.bar.finish_and_clear();
         self.began.elapsed()
     }
+}
+
+/// Prints a line, which nobody has to read.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

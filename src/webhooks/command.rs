@@ -84,7 +84,7 @@ impl Command {
                     )
                     .into());
                 }
-                println!("{replayed} messages are sent again");
+                say!("{replayed} messages are sent again");
                 Ok(())
             }
         }
@@ -98,13 +98,13 @@ fn unknown(name: &str) -> String {
 async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
     let summaries = store::summaries(pool).await?;
     for webhook in webhooks.iter().filter(|one| !summaries.iter().any(|summary| summary.name == one.name)) {
-        println!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
+        say!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
     }
     for summary in summaries {
         let host = webhooks.iter().find(|webhook| webhook.name == summary.name).map(Webhook::host);
         let (host, oldest) = (host.unwrap_or_else(|| "not configured".into()), at(summary.oldest_at));
         let failure = summary.failure.unwrap_or_default();
-        println!("{}\t{host}\t{}\t{oldest}\t{}\t{failure}", summary.name, summary.waiting, summary.parked);
+        say!("{}\t{host}\t{}\t{oldest}\t{}\t{failure}", summary.name, summary.waiting, summary.parked);
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
 async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
     for message in store::unaccepted(pool, name, LISTED).await? {
         let next = message.next_attempt_at.map_or_else(|| "parked".into(), |next| at(Some(next)));
-        println!(
+        say!(
             "{}\t{}\t{}\t{}\t{next}\t{}",
             message.message_id,
             message.kind,
@@ -136,7 +136,7 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
     let sender = Sender::new(webhook)?;
     match sender.send(Message { id: &id, payload: &payload }, now).await {
         Ok(accepted) => {
-            println!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
+            say!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
             Ok(())
         }
         Err(failed) => Err(format!("not accepted: {failed}{}", shown(&failed.body)).into()),

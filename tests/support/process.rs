@@ -81,6 +81,7 @@ impl Process {
             ])
             .envs(settings.iter().copied())
             .env("ROCKET_PORT", port.to_string())
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
             .spawn()
@@ -106,7 +107,12 @@ impl Process {
 
     /// Asks it to stop.
     pub fn terminate(&self) {
-        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for its end, which somebody else brings about.

@@ -437,3 +437,30 @@ fn a_development_build_without_settings_says_so_and_help_tells_the_exit_codes() 
     let help = String::from_utf8(run(&["check", "--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes: 0") && help.contains("Example:"), "{help}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_who_has_seen_enough_ends_a_command_quietly() {
+    let app = App::start().await;
+    let (database, endpoint) = (app.database.url.clone(), app.provider.tokeninfo_url());
+    tokio::task::spawn_blocking(move || {
+        for arguments in [&["check"][..], &["keys", "list"], &["prune"], &["completions", "bash"]] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+            command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).envs([
+                ("ROCKET_PROFILE", "release"),
+                ("DATABASE_URL", &database),
+                ("ROCKET_SECRET_KEY", SECRET),
+                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+                ("IDP_CLIENT_ID", CLIENT_ID),
+                ("IDP_ISSUERS", ISSUER),
+                ("IDP_TOKENINFO_URL", &endpoint),
+            ]);
+            let output = command.stdout(writer).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((output.status.code(), &*said), (Some(141), ""), "{arguments:?}");
+        }
+    })
+    .await
+    .unwrap();
+}

@@ -179,6 +179,8 @@ fn each_wrong_setting_is_named() {
         ("DATABASE_URL", "postgres://vestibule:hush@db/vestibule?port=notaport", "`DATABASE_URL`"),
         ("ROCKET_DATABASES", "{vestibule={connect_timeout=soon}}", "databases.vestibule.connect_timeout"),
         ("ROCKET_ADMIN", "{provider=nobody}", "`admin.provider`"),
+        ("ROCKET_LOG_LEVEL", "verbose", "ROCKET_LOG_LEVEL"),
+        ("ROCKET_LOG_LEVEL", "normal", "must be one of"),
     ];
     for (variable, value, named) in rows {
         assert_refused(&[(variable, value)], &[named]);
@@ -282,6 +284,19 @@ fn a_mistake_in_the_file_is_named_with_the_file() {
         &[("ROCKET_CONFIG", file.to_str().unwrap())],
         &["environment variable ROCKET_CONFIG names a file that cannot be read", "correct the path"],
     );
+}
+
+#[test]
+fn the_place_of_a_setting_is_a_whole_path_wherever_the_program_runs() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings-elsewhere");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("Rocket.toml");
+    std::fs::write(&file, "[default]\npublic_ulr = \"https://id.example.com\"\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.arg("migrate").env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
+    let output = command.env("ROCKET_CONFIG", &file).current_dir("/").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(&format!("(set in {})", file.display())), "{text}");
 }
 
 #[test]

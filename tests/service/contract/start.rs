@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -263,4 +264,38 @@ async fn a_database_that_does_not_want_us_is_not_waited_for() {
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
         assert!(service.log().contains("the connection to the database failed"), "{}", service.log());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_line_of_a_start_that_fails_is_as_the_log_is() {
+    let database = Database::bare().await;
+    let mut nowhere = Url::parse(&database.url).unwrap();
+    nowhere.set_path("no-database-of-that-name");
+    for (format, level) in [("json", "info"), ("json", "error"), ("json", "off"), ("text", "info")] {
+        let settings = [("ROCKET_LOG_FORMAT", format), ("ROCKET_LOG_LEVEL", level)];
+        let mut service = Process::start(free_port(), nowhere.as_str(), "http://127.0.0.1:1", &settings);
+        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+        let log = service.log();
+        let last = log.lines().last().unwrap();
+        let said = if (format, level) == ("json", "off") || format == "text" {
+            last.strip_prefix("vestibule: ").expect(last).to_owned()
+        } else {
+            let line: Value = serde_json::from_str(last).expect(last);
+            assert_eq!(line["level"], "ERROR");
+            line["message"].as_str().unwrap().to_owned()
+        };
+        assert!(said.starts_with("the connection to the database failed"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_ends_nothing_and_is_told() {
+    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
+    service.answers("/readyz", 200).await;
+    service.signal(Signal::HUP);
+    eventually("it is told", async || service.log().contains("SIGHUP is ignored").then_some(())).await;
+    service.answers("/readyz", 200).await;
+    service.terminate();
+    assert!(service.ended().await.success());
 }

@@ -1,0 +1,41 @@
+//! What commands print: lines on standard output. A reader who has seen enough, such as `head`, ends the command
+//! quietly, as the signal SIGPIPE would.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use std::process;
+
+/// The exit code of a program that SIGPIPE has ended, as shells report it.
+const CLOSED: i32 = 141;
+
+/// Prints a line for the reader of a command.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
+}
+
+/// Prints a line. Ends the process if nobody can read it any more.
+pub fn line(text: Arguments<'_>) {
+    written(writeln!(io::stdout(), "{text}"));
+}
+
+/// Prints a text as it is. Ends the process if nobody can read it any more.
+pub fn all(text: &[u8]) {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text).and_then(|()| out.flush()));
+}
+
+fn written(result: io::Result<()>) {
+    match result {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(CLOSED),
+        Err(error) => {
+            complain(format_args!("the output cannot be written: {error}"));
+            process::exit(1);
+        }
+    }
+}
+
+/// Prints the last line of a command that failed. Nobody has to read it.
+pub fn complain(text: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "vestibule: {text}");
+}
