@@ -47,16 +47,23 @@ impl From<store::Error> for Failure {
 impl Failure {
     /// Returns what signing in at that provider fails with.
     pub fn at(provider: &str, error: provider::Error) -> Self {
-        let told = match &error {
-            provider::Error::Refused(_) => Some((Status::BadRequest, INVALID)),
-            provider::Error::Unavailable(unavailable) if unavailable.check.is_empty() => None,
-            provider::Error::Unavailable(_) => Some((Status::ServiceUnavailable, MISCONFIGURED)),
-        };
-        let problem = Problem::from(error).about(provider);
-        match told {
-            Some((status, text)) => Self::NotSignedIn(status, text, problem.into()),
-            None => Self::Problem(problem),
+        match &error {
+            provider::Error::Unavailable(unavailable) if !unavailable.check.is_empty() => {
+                Self::misconfigured(provider, unavailable.to_string())
+            }
+            provider::Error::Unavailable(_) => Self::Problem(Problem::from(error).about(provider)),
+            provider::Error::Refused(_) => {
+                Self::NotSignedIn(Status::BadRequest, INVALID, Problem::from(error).about(provider).into())
+            }
         }
+    }
+
+    /// Returns the failure of a sign-in that cannot succeed with these settings, and names the cause for the operator.
+    pub fn misconfigured(provider: &str, cause: String) -> Self {
+        tracing::warn!(provider, cause, "staff_sign_in_misconfigured");
+        let detail = "the identity provider cannot be used with these settings";
+        let problem = Problem::new(ErrorCode::ProviderUnavailable, detail).logged(cause).about(provider);
+        Self::NotSignedIn(Status::ServiceUnavailable, MISCONFIGURED, problem.into())
     }
 }
 

@@ -90,9 +90,15 @@ async fn begin(
     db: &Db,
     cookies: &CookieJar<'_>,
 ) -> Result<Redirect, Failure> {
+    if let Some(setting) = admin.strayed() {
+        let cause = format!("an endpoint is Google's, but the tokens come from elsewhere; check {setting}");
+        return Err(Failure::misconfigured(admin.provider(), cause));
+    }
     admin.locate(providers).await.map_err(|error| Failure::at(admin.provider(), error))?;
     let begun = session::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
+        let cause = "it has no client secret, or no endpoints for the sign-in of staff";
+        tracing::warn!(provider = admin.provider(), cause, "staff_sign_in_misconfigured");
         return Err(Failure::NotSignedIn(
             Status::ServiceUnavailable,
             "Signing in is not set up: the operator has to set IDP_CLIENT_SECRET.",
@@ -161,6 +167,9 @@ const fn refused(stranger: Stranger) -> &'static str {
     match stranger {
         Stranger::NotStaff => {
             "This account is not on the list of staff. An admin can add it with `vestibule staff add`."
+        }
+        Stranger::NobodyYet => {
+            "Nobody is on the list of staff yet. The operator adds the first admin with `vestibule staff add`."
         }
         Stranger::NotAuthoritative => {
             "Google has verified this address once, and does not run the mailbox: somebody else may have it by now. \

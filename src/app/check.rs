@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
 
 use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
 use crate::admin::Admin;
+use crate::admin::sign_in::store::all as members;
 use crate::clock;
 use crate::config::{Config, Provider};
 use crate::keys::rotation::Rotation;
@@ -173,7 +174,10 @@ async fn stored(
     let whole = difference.missing.is_empty();
     say("schema", schema(&difference));
     if whole {
-        say("signing keys", signing_keys(config).await?);
+        let pool = database(&config.figment).await?;
+        say("signing keys", signing_keys(config, &pool).await?);
+        say("staff", staff(config, &pool).await);
+        pool.close().await;
     }
     Ok(())
 }
@@ -205,11 +209,33 @@ fn schema(difference: &Difference) -> State {
     }
 }
 
-async fn signing_keys(config: &Config) -> Result<State, Error> {
-    let pool = database(&config.figment).await?;
+/// Checks that somebody can sign in to the admin pages, if they are set up.
+async fn staff(config: &Config, pool: &PgPool) -> State {
+    let is_set_up = Admin::new(&config.admin_provider, &config.public_url).is_complete();
+    match (members(pool).await, is_set_up) {
+        (Ok(members), true) if members.is_empty() => State::warn(
+            "nobody is staff yet, so nobody can sign in to the admin pages",
+            "add the first admin with `vestibule staff add EMAIL --role admin`",
+        ),
+        (Ok(members), false) if members.is_empty() => {
+            State::Ok("nobody, and the admin pages are not set up".into())
+        }
+        (Ok(members), true) => State::Ok(format!("{} on the list", members.len())),
+        (Ok(members), false) => {
+            let [secret, page, token] = ["client_secret", "authorization_url", "token_url"]
+                .map(|field| config.admin_provider.setting(field));
+            State::warn(
+                format!("{} on the list, but nobody can sign in to the admin pages", members.len()),
+                format!("set {secret}, and for a provider without discovery {page} and {token}"),
+            )
+        }
+        (Err(error), _) => State::fail(error.to_string(), "check the database"),
+    }
+}
+
+async fn signing_keys(config: &Config, pool: &PgPool) -> Result<State, Error> {
     let ttl = config.session.access_token_ttl;
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
-    pool.close().await;
     Ok(match readable {
         Ok(0) => State::Ok("none yet; the first start creates one".into()),
         Ok(number) => State::Ok(format!("{number} can be decrypted with `secret_key`")),

@@ -130,6 +130,8 @@ pub(super) const DEFAULT: &str = "idp";
 
 /// Google's `iss`, also if Google is configured without its preset.
 const GOOGLE: &str = "https://accounts.google.com";
+/// The hosts of its endpoints.
+const GOOGLE_HOSTS: [&str; 2] = ["accounts.google.com", "oauth2.googleapis.com"];
 
 impl Provider {
     /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps
@@ -137,6 +139,20 @@ impl Provider {
     #[must_use]
     pub fn staff_link(&self) -> Link {
         if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
+    }
+
+    /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although the tokens, or the
+    /// other endpoint, are another provider's.
+    #[must_use]
+    pub fn strayed_endpoint(&self) -> Option<&'static str> {
+        let is_google = |url: &Url| url.host_str().is_some_and(|host| GOOGLE_HOSTS.contains(&host));
+        let [page, token] = [&self.authorization_url, &self.token_url].map(|url| url.as_ref().map(is_google));
+        let issued_by_google = self.issuers.include(GOOGLE);
+        match (page, token) {
+            (Some(true), token) if token == Some(false) || !issued_by_google => Some("authorization_url"),
+            (page, Some(true)) if page == Some(false) || !issued_by_google => Some("token_url"),
+            _ => None,
+        }
     }
 
     /// Returns true for the provider of `[default.idp]`.

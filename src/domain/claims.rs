@@ -204,17 +204,18 @@ impl EmailProof {
 
 /// Checks that `iss` is one of the provider's (OpenID Connect Core §3.1.3.7, 2).
 pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
-    expected
-        .issuers
-        .issued(claims)
-        .then_some(())
-        .ok_or(Refusal::new(Reason::IssuerMismatch, "`iss` is missing or is not an issuer of this provider"))
+    if expected.issuers.issued(claims) {
+        return Ok(());
+    }
+    let received = received(claims, &["iss", "tid"]);
+    let detail = "`iss` is missing or is not an issuer of this provider";
+    Err(Refusal::new(Reason::IssuerMismatch, detail).logged(received))
 }
 
 /// Checks that `aud` holds only configured client ids, and that `azp`, if present, is one of them (OpenID
 /// Connect Core §3.1.3.7, 3 to 5). Returns the client that the token was issued to.
 pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Result<&'e str, Refusal> {
-    let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims));
+    let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE));
     let foreign = || mismatch("`aud` must hold only client ids that are configured for this provider");
     let known = |value: &Value| match value {
         Value::String(id) => configured(id, expected),
@@ -252,7 +253,7 @@ pub fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<O
     let Some(party) = claims.get("client_id").filter(|_| expected.dialect.client_id) else { return Ok(None) };
     party.as_str().and_then(|id| configured(id, expected)).map(Some).ok_or_else(|| {
         let detail = "`client_id` is not a client id that is configured for this provider";
-        Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims))
+        Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE))
     })
 }
 
@@ -261,15 +262,18 @@ fn configured<'e>(id: &str, expected: &Expected<'e>) -> Option<&'e str> {
     expected.audiences.iter().map(String::as_str).find(|known| *known == id && !id.is_empty())
 }
 
-/// Describes the audience in the token, for the log.
-fn received(claims: &Object) -> String {
+/// The claims that name the audience.
+const AUDIENCE: &[&str] = &["aud", "azp", "client_id"];
+
+/// Describes these claims of the token, for the log.
+fn received(claims: &Object, names: &[&str]) -> String {
     let mut line = String::new();
-    for name in ["aud", "azp", "client_id"] {
+    for name in names {
         if let Some(value) = claims.get(name) {
             line.extend([name, "=", &visible(&value.to_string()), " "]);
         }
     }
-    if line.is_empty() { "without `aud`".to_owned() } else { line.trim_end().to_owned() }
+    if line.is_empty() { format!("without `{}`", names[0]) } else { line.trim_end().to_owned() }
 }
 
 /// Checks that `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).

@@ -27,6 +27,15 @@ impl From<Unavailable> for Failure {
     }
 }
 
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Final(error) => error,
+            Failure::Transient(unavailable) => unavailable.into(),
+        }
+    }
+}
+
 /// Makes an attempt, and retries once after a transient failure.
 pub(super) async fn retry_once<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
 where
@@ -36,10 +45,7 @@ where
         Err(Failure::Transient(_)) => attempt().await,
         done => done,
     };
-    outcome.map_err(|failure| match failure {
-        Failure::Final(error) => error,
-        Failure::Transient(unavailable) => unavailable.into(),
-    })
+    outcome.map_err(Error::from)
 }
 
 /// Sends a request and waits for the head of the response.

@@ -53,7 +53,8 @@ pub(super) fn request(
     credentials::post(client, provider, authentication, url, &fields)
 }
 
-pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
+/// Exchanges the code. `setting` is the one that is likely to be wrong if the URL is.
+pub(super) async fn exchange(request: RequestBuilder, setting: &'static str) -> Result<String, Error> {
     let call = async {
         let response = request.send().await.map_err(attempt::unreached)?;
         match response.status() {
@@ -63,8 +64,10 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                 id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
             }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
-                ErrorResponse::Client => {
-                    Unavailable::client_authentication(&["client_id", "client_secret", "token_auth"]).into()
+                ErrorResponse::Client(error) => {
+                    let settings = ["client_id", "client_secret", "token_auth"];
+                    let why = Some(format!("the provider's error is {error}"));
+                    Unavailable { why, ..Unavailable::client_authentication(&settings) }.into()
                 }
                 ErrorResponse::Code(error) => {
                     let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
@@ -72,7 +75,7 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
                     Refusal { log, ..refusal }.into()
                 }
             }),
-            _ => Err(Unavailable::new(Class::StatusOther).into()),
+            _ => Err(attempt::unusable(&response, setting).into()),
         }
     };
     timeout(DEADLINE, call).await?
@@ -80,8 +83,8 @@ pub(super) async fn exchange(request: RequestBuilder) -> Result<String, Error> {
 
 /// An error response of a token endpoint (RFC 6749 §5.2).
 pub(super) enum ErrorResponse {
-    /// The provider rejects our client credentials.
-    Client,
+    /// The provider rejects our client credentials, with this error.
+    Client(String),
     /// Any other error, with its code if it has a valid one.
     Code(String),
 }
@@ -95,7 +98,7 @@ pub(super) async fn error(response: Response) -> ErrorResponse {
     if matches!(error, "invalid_client" | "unauthorized_client")
         || status == StatusCode::UNAUTHORIZED && error != "invalid_grant"
     {
-        return ErrorResponse::Client;
+        return ErrorResponse::Client(error_name(error).to_owned());
     }
     ErrorResponse::Code(error_name(error).to_owned())
 }

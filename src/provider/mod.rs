@@ -36,6 +36,7 @@ use self::verifier::Upstream;
 use crate::config::{self, Protocol};
 use crate::domain::claims::{Expected, VerifiedClaims};
 use crate::domain::id_token::{Format, IdToken};
+use crate::domain::issuer::Issuers;
 use crate::domain::refusal::{Reason, Refusal};
 
 /// The configured providers, by name.
@@ -136,7 +137,8 @@ impl Provider {
             let grant = Grant { code, code_verifier, redirect_uri };
             let client = &self.upstream.client;
             let request = authorization_code::request(client, &self.settings, authentication, &url, grant);
-            authorization_code::exchange(request).await
+            let setting = if self.settings.token_url.is_some() { "token_url" } else { "issuer" };
+            authorization_code::exchange(request, setting).await
         };
         exchanged.await.map_err(|error| error.named(&self.settings))
     }
@@ -192,6 +194,15 @@ impl Error {
                 };
                 let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
                 Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
+            }
+            Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log }) => {
+                let setting = match provider.issuers {
+                    Issuers::Listed(_) => provider.setting("issuers"),
+                    Issuers::Tenants(_) => provider.setting("tenants"),
+                };
+                let remedy = format!("if the issuer is yours, correct {setting}");
+                let log = log.map(|received| format!("{detail}; received {received}; {remedy}"));
+                Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log })
             }
             Self::Unavailable(unavailable) => {
                 let check = unavailable.check.iter().map(|field| provider.setting(field).into()).collect();

@@ -71,9 +71,19 @@ impl super::Provider {
         let endpoint = settings.token_url.is_some() || settings.discovery.is_some();
         if settings.client_secret.is_some() && endpoint {
             match self.token_endpoint(now).await.map_err(|error| error.named(settings)) {
-                Ok((url, authentication)) => probe.code_flow(&url, authentication, redirect_uri).await,
+                Ok((url, authentication)) => {
+                    if let Err(error) = self.authorization_url(now).await {
+                        probe.not_located(SIGN_IN_PAGE, &error);
+                    }
+                    probe.code_flow(&url, authentication, redirect_uri).await;
+                }
                 Err(error) => probe.not_located(CODE_FLOW, &error),
             }
+        }
+        if let Some(strayed) = settings.strayed_endpoint() {
+            let problem = "is Google's, but the tokens come from elsewhere";
+            let remedy = format!("set {} to the provider's own endpoint", settings.setting(strayed));
+            probe.not_called(SIGN_IN_PAGE, Fault::new(problem, remedy));
         }
         probe.findings
     }
@@ -87,6 +97,8 @@ impl super::Provider {
 const HTML: &str = "text/html";
 /// The name of this check in the output.
 const CODE_FLOW: &str = "staff sign-in";
+/// The name of the check of the page to which it leads.
+const SIGN_IN_PAGE: &str = "staff sign-in page";
 
 struct Probe<'p> {
     client: &'p Client,
@@ -188,8 +200,9 @@ impl Probe<'_> {
                 _ => return Err(unexpected(&response, &setting)),
             }
             match authorization_code::error(response).await {
-                ErrorResponse::Client => {
+                ErrorResponse::Client(error) => {
                     let Fault { problem, remedy } = client_rejected(provider);
+                    let problem = format!("{problem} ({error})");
                     let token_auth = provider.setting("token_auth");
                     Err(Fault::new(problem, format!("{remedy}; some providers require {token_auth}")))
                 }

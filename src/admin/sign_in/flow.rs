@@ -22,6 +22,8 @@ pub struct Admin {
     /// The form in which the provider's tokens hold a nonce.
     nonce_form: NonceForm,
     complete: bool,
+    /// The setting of an endpoint that was left at another provider.
+    strayed: Option<String>,
     /// The provider's authorization endpoint: configured, or fetched when it is first needed.
     authorization_url: OnceLock<Url>,
 }
@@ -36,6 +38,7 @@ impl Admin {
             public_url: public_url.to_owned(),
             client_id: provider.client_ids[0].clone(),
             nonce_form: provider.nonces.of(&provider.client_ids[0]).form,
+            strayed: provider.strayed_endpoint().map(|field| provider.setting(field)),
             complete: provider.client_secret.is_some() && (endpoints || provider.discovery.is_some()),
             authorization_url: provider.authorization_url.clone().map_or_else(OnceLock::new, OnceLock::from),
         }
@@ -46,8 +49,13 @@ impl Admin {
     }
 
     /// Returns `true` if staff can sign in: the flow needs a client secret and the provider's endpoints.
-    pub(super) const fn is_complete(&self) -> bool {
+    pub(crate) const fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// Returns the setting of an endpoint that was left at another provider, which ends each sign-in.
+    pub(super) fn strayed(&self) -> Option<&str> {
+        self.strayed.as_deref().filter(|_| self.complete)
     }
 
     /// Fetches the provider's authorization endpoint if it is not configured.

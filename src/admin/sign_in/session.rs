@@ -57,6 +57,8 @@ pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pe
 pub enum Stranger {
     /// The e-mail address belongs to no member, or the provider has not verified it.
     NotStaff,
+    /// There are no members yet.
+    NobodyYet,
     /// The provider has verified the e-mail address once, and does not run the mailbox.
     NotAuthoritative,
     /// The member with that e-mail address first signed in with another account.
@@ -94,6 +96,7 @@ pub async fn sign_in(
         Admission::Opened => Ok(session.text),
         Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
         Admission::NotStaff if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
+        Admission::NotStaff if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),
         Admission::NotStaff => Err(Stranger::NotStaff),
     })
 }

@@ -120,7 +120,7 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
     let provider = house.providers.get("under-test").unwrap();
     let (longest, unnamed) = ("e".repeat(40), Some("no known reason"));
     for (status, error, told) in [
-        (401, json!({ "error": "invalid_client" }), None),
+        (401, json!({ "error": "invalid_client", "error_description": "hush" }), None),
         (400, json!({ "error": "invalid_client" }), None),
         (401, json!({ "error": "unauthorized_client" }), None),
         (401, json!({}), None),
@@ -145,13 +145,43 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
                 let said = unavailable.to_string();
                 let settings = ["client_id", "client_secret", "token_auth"]
                     .map(|setting| format!("`providers.under-test.{setting}`"));
-                let expected = format!("client_authentication; check {}", settings.join(" and "));
+                let name = error["error"].as_str().unwrap_or("no known reason");
+                let expected = format!(
+                    "client_authentication (the provider's error is {name}); check {}",
+                    settings.join(" and ")
+                );
                 assert!(said.ends_with(&expected), "{said}");
             }
             Error::Refused(refusal) => {
                 let expected = told.map(|told| format!("the provider rejected the code: {told}"));
                 assert_eq!(refusal.log, expected, "{error}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_is_not_one_is_named_with_its_setting() {
+    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
+    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
+    house.metadata.behave(Behaviour::Json(document));
+    let settings = json!({ "client_secret": "hush", "token_url": house.endpoint.url(), "token_auth": "client_secret_post" });
+    let set = House::with(preset("oidc"), &settings).await;
+    // Both ask the endpoint of the first house.
+    for (asking, setting) in [(&house, "issuer"), (&set, "token_url")] {
+        let provider = asking.providers.get("under-test").unwrap();
+        let wrong = format!("; check `providers.under-test.{setting}`");
+        for (status, class, remedy) in [
+            (404, "status_4xx", wrong.as_str()),
+            (405, "status_4xx", &wrong),
+            (302, "status_3xx", &wrong),
+            (429, "status_429", ""),
+            (503, "status_5xx", ""),
+        ] {
+            house.endpoint.behave(Behaviour::status(status));
+            let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
+            let said = exchanged.unwrap_err().to_string();
+            assert!(said.ends_with(&format!("{class}{remedy}")), "{status}: {said}");
         }
     }
 }

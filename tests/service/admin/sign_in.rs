@@ -374,14 +374,29 @@ async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest(
 async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
     let desk = Desk::open().await;
     let mut stranger = Browser::new(&desk.app.url);
-    for query in ["", "?state=x", "?code=x&state=y", "?error=access_denied"] {
-        assert_eq!(stranger.get(&format!("/admin/sign-in/callback{query}")).await.status.as_u16(), 400);
+    for query in [
+        "",
+        "?state=x",
+        "?code=x&state=y",
+        "?error=access_denied",
+        "?error=server_error&state=x",
+        "?code=x&code=y&state=%00",
+        "?state=%FF%FE&code=%F0",
+        "?state[]=x&iss=https://evil.example",
+    ] {
+        let status = stranger.get(&format!("/admin/sign-in/callback{query}")).await.status.as_u16();
+        assert!((400..=422).contains(&status), "{query}: {status}");
     }
     let authorize = stranger.begin().await;
     let state = authorize.query_pairs().find(|(name, _)| name == "state").unwrap().1;
     let made_up = format!("/admin/sign-in/callback?code=made-up&state={state}");
     assert_eq!(stranger.get(&made_up).await.status.as_u16(), 400);
-    assert_eq!(stranger.sign_in("stranger@example.com").await.status.as_u16(), 403);
+    let refused = stranger.sign_in("stranger@example.com").await;
+    assert_eq!(refused.status.as_u16(), 403);
+    assert!(refused.text.contains("Nobody is on the list of staff yet"), "{}", refused.text);
+    desk.appoint("ada@example.com", Role::Admin).await;
+    let refused = stranger.sign_in("stranger@example.com").await;
+    assert!(refused.text.contains("This account is not on the list"), "{}", refused.text);
     assert_eq!(stranger.post("/admin/nothing", &[]).await.status.as_u16(), 404);
     let metrics = stranger.get("/metrics").await.text;
     for error in ["internal_error", "service_unavailable"] {
@@ -400,4 +415,18 @@ async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
     let metrics = stranger.get("/metrics").await.text;
     assert!(metrics.contains("vestibule_problems_total{error=\"service_unavailable\"} 0\n"), "{metrics}");
     assert!(metrics.contains("vestibule_problems_total{error=\"provider_disabled\"} 1\n"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
+    let desk = Desk::open_altered(|figment| {
+        figment.merge(("idp.authorization_url", "https://accounts.google.com/o/oauth2/v2/auth"))
+    })
+    .await;
+    let mut browser = Browser::new(&desk.app.url);
+    let answer = browser.post("/admin/sign-in", &[]).await;
+    assert_eq!(answer.status.as_u16(), 503);
+    assert!(answer.text.contains("the operator has to correct them"), "{}", answer.text);
+    let metrics = browser.get("/metrics").await.text;
+    assert!(metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"), "{metrics}");
 }

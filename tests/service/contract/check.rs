@@ -91,11 +91,12 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
         "its clock: ",
         "schema: all ",
         "signing keys: 1 can be decrypted",
+        "staff: nobody, and the admin pages are not set up",
         "provider idp, endpoint (127.0.0.1): rejects an invalid token as expected (400), ",
     ]) {
         assert!(line.starts_with(words), "{line}");
     }
-    assert_eq!((all.len(), app.provider.calls()), (6, 1));
+    assert_eq!((all.len(), app.provider.calls()), (7, 1));
     assert_eq!(app.database.rows().await, [0; 3]);
 }
 
@@ -103,13 +104,15 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
 async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
     let app = App::start().await;
     let token_url = format!("{}/token", app.provider.url());
+    let page = "https://provider.example/authorize";
+    let settings = [("IDP_TOKEN_URL", token_url.as_str()), ("IDP_AUTHORIZATION_URL", page)];
     let says = |code, error: &str| Behaviour::Status {
         code,
         headers: vec![("Content-Type".into(), "application/json".into())],
         body: json!({ "error": error }).to_string().into_bytes(),
     };
     app.provider.behave(says(400, "invalid_grant"));
-    let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+    let said = check(&app, &settings).await;
     let line = "provider idp, staff sign-in (127.0.0.1): rejects an invalid code as expected (400), ";
     assert!(said.lines.last().unwrap().1.starts_with(line), "{:#?}", said.lines);
     assert_eq!((said.code, said.has("wrong")), (Some(0), false), "{:#?}", said.lines);
@@ -119,9 +122,11 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
 
     for (code, error) in [(401, "invalid_client"), (400, "invalid_client"), (401, "")] {
         app.provider.behave(says(code, error));
-        let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+        let said = check(&app, &settings).await;
         let wrong = said.only("wrong");
         assert!(wrong.starts_with("provider idp, staff sign-in (127.0.0.1): rejects the client"), "{wrong}");
+        let name = if error.is_empty() { "no known reason" } else { error };
+        assert!(wrong.contains(&format!("credentials ({name})")), "{wrong}");
         assert!(wrong.contains("IDP_CLIENT_SECRET") && wrong.contains("IDP_TOKEN_AUTH"), "{wrong}");
     }
 
@@ -129,11 +134,12 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
         (says(400, "unsupported_grant_type"), "does not support the authorization-code grant"),
         (Behaviour::Json(json!({ "id_token": "x" })), "accepts an invalid code"),
         (Behaviour::status(429), "responds with 429"),
+        (Behaviour::status(404), "responds with 404"),
     ] {
         app.provider.behave(behaviour);
         // For the other endpoint, which is asked before.
         app.provider.behave_once(says(400, "invalid_token"));
-        let said = check(&app, &[("IDP_TOKEN_URL", &token_url)]).await;
+        let said = check(&app, &settings).await;
         assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
     }
 }
@@ -436,6 +442,49 @@ fn a_development_build_without_settings_says_so_and_help_tells_the_exit_codes() 
     );
     let help = String::from_utf8(run(&["check", "--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes: 0") && help.contains("Example:"), "{help}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_of_staff_that_was_left_at_google_is_named() {
+    let app = App::start().await;
+    let own = format!("{}/own", app.provider.url());
+    let google = ("IDP_PRESET", "google");
+    for (settings, setting) in [
+        (&[google, ("IDP_TOKEN_URL", own.as_str())][..], "IDP_AUTHORIZATION_URL"),
+        (&[google, ("IDP_AUTHORIZATION_URL", &own)], "IDP_TOKEN_URL"),
+    ] {
+        // The other endpoint may say what it likes, and Google's is not asked.
+        let settings = [settings, &[("IDP_CLIENT_SECRET", ""), ("IDP_ENABLED", "true")]].concat();
+        let settings: Vec<_> = settings.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let said = check(&app, &settings).await;
+        let page = |line: &&(String, String)| line.1.contains("staff sign-in page");
+        let (state, line) = said.lines.iter().find(page).unwrap_or_else(|| panic!("{:#?}", said.lines));
+        assert!(
+            state == "wrong" && line.contains("is Google's, but the tokens come from elsewhere"),
+            "{line}"
+        );
+        assert!(line.contains(&format!("set `{setting}`")), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admin_pages_to_which_nobody_or_everybody_is_locked_out_are_warned_of() {
+    let app = App::start().await;
+    let [page, token] = ["authorize", "token"].map(|path| format!("{}/{path}", app.provider.url()));
+    let set_up = [("IDP_AUTHORIZATION_URL", page.as_str()), ("IDP_TOKEN_URL", &token)];
+    let about_staff = |said: Said| {
+        let line = said.lines.into_iter().find(|(_, line)| line.starts_with("staff: "));
+        line.expect("there is a line")
+    };
+    let (state, line) = about_staff(check(&app, &set_up).await);
+    assert!(state == "warn" && line.contains("nobody is staff yet"), "{state} {line}");
+    assert!(line.contains("`vestibule staff add EMAIL --role admin`"), "{line}");
+    let member = "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'ada@example.com', 'admin')";
+    sqlx::query(member).execute(&app.database.pool).await.unwrap();
+    let (state, line) = about_staff(check(&app, &set_up).await);
+    assert_eq!((state.as_str(), line.as_str()), ("ok", "staff: 1 on the list"));
+    let (state, line) = about_staff(check(&app, &[]).await);
+    assert!(state == "warn" && line.contains("IDP_AUTHORIZATION_URL"), "{state} {line}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

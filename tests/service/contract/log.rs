@@ -6,7 +6,7 @@ use crate::support::cluster::Database;
 use crate::support::desk::Browser;
 use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
-use crate::support::token::{CLIENT_ID, encode, now};
+use crate::support::token::{CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
@@ -115,8 +115,14 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
+    let says = |code, error: &str| Behaviour::Status {
+        code,
+        headers: vec![("Content-Type".into(), "application/json".into())],
+        body: json!({ "error": error, "error_description": "a description" }).to_string().into_bytes(),
+    };
     for (behaviour, words) in [
-        (Behaviour::status(401), "the operator has to correct them"),
+        (says(401, "invalid_client"), "the operator has to correct them"),
+        (Behaviour::status(404), "the operator has to correct them"),
         (Behaviour::ResetBeforeAnswer, "Try again in a minute"),
     ] {
         provider.behave(behaviour);
@@ -127,10 +133,42 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
         assert!(!page.text.contains("IDP_"), "{}", page.text);
     }
     let log = service.log();
-    let line =
-        log.lines().find(|line| line.contains("client_authentication")).unwrap_or_else(|| panic!("{log}"));
-    for words in ["idp: no usable response", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "IDP_TOKEN_AUTH"] {
-        assert!(line.contains(words), "{words}: {line}");
+    let told = |cause: &str| -> Vec<&str> { log.lines().filter(|line| line.contains(cause)).collect() };
+    let wrong_secret =
+        "client_authentication (the provider's error is invalid_client); check `IDP_CLIENT_ID`";
+    for (cause, setting) in [(wrong_secret, "IDP_CLIENT_SECRET"), ("status_4xx", "IDP_TOKEN_URL")] {
+        let [named, request] = told(cause)[..] else { panic!("{cause}: {log}") };
+        assert!(named.contains("\"staff_sign_in_misconfigured\"") && named.contains("WARN"), "{named}");
+        assert!(
+            request.contains("idp: no usable response") && request.contains("provider_unavailable"),
+            "{request}"
+        );
+        assert!(named.contains(setting) && request.contains(setting), "{log}");
     }
+    assert!(!log.contains("hush") && !log.contains("a description"), "{log}");
+    let metrics = service.answers("/metrics", 200).await;
+    assert!(metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"), "{metrics}");
     assert!(log.contains("idp: no usable response from the provider: connection"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
+    service.answers("/readyz", 200).await;
+    let mut claims = claims("ada", "ada@example.com");
+    claims["iss"] = "https://elsewhere.example\nFORGED".into();
+    let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
+    let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
+    let answer =
+        request.header("Content-Type", "application/json").body(body.to_string()).send().await.unwrap();
+    assert!(!answer.text().await.unwrap().contains("elsewhere"));
+    let log = service.log();
+    let line: Value =
+        serde_json::from_str(log.lines().rfind(|line| line.contains("issuer_mismatch")).expect(&log))
+            .unwrap();
+    let cause = line["cause"].as_str().unwrap();
+    for words in ["received iss=\"https://elsewhere.example", "`IDP_ISSUERS` / `idp.issuers`"] {
+        assert!(cause.contains(words), "{line}");
+    }
 }
