@@ -287,7 +287,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(RateLimits::open(&config.rate_limit))
         .manage(providers)
         .manage(webhooks)
-        .attach(RequestLog)
+        .attach(RequestLog::default())
         .attach(ExactPath)
         .attach(RateLimitFields)
         .attach(templates::fairing())

@@ -19,6 +19,7 @@ use sqlx::PgPool;
 use strum::VariantArray;
 
 use self::readings::{Calls, Keys, Pools, Unrecorded};
+use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
 use crate::clock;
 use crate::keys::KeyRing;
@@ -48,11 +49,13 @@ struct RouteLabels {
     route: String,
 }
 
+/// The result of a sign-in: the labels of its series, and fields of its line in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SignInLabels {
+pub struct SignIn {
     /// The name of a configured provider; empty for any other.
-    provider: String,
-    outcome: &'static str,
+    pub provider: String,
+    /// The outcome, or the error.
+    pub outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -82,7 +85,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     problems: Family<ErrorLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
-    sign_ins: Family<SignInLabels, Counter>,
+    sign_ins: Family<SignIn, Counter>,
     refreshes: Family<OutcomeLabels, Counter>,
     limited: Family<RouteLabels, Counter>,
 }
@@ -163,8 +166,9 @@ impl Metrics {
             drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
         }
         for provider in providers {
-            for outcome in Outcome::VARIANTS.iter().map(Into::into) {
-                drop(self.sign_ins.get_or_create(&SignInLabels { provider: provider.clone(), outcome }));
+            let errors = sign_in_errors().map(|kind| kind.entry().error);
+            for outcome in Outcome::VARIANTS.iter().map(Into::into).chain(errors).chain([NO_VERDICT]) {
+                drop(self.sign_ins.get_or_create(&SignIn { provider: provider.clone(), outcome }));
             }
         }
     }
@@ -181,8 +185,10 @@ impl Metrics {
     pub fn observe(&self, request: &Request<'_>, status: u16, took: Duration) {
         let route = request.route().map_or_else(|| "-".to_owned(), |route| route.uri.to_string());
         let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
+        if let Some(sign_in) = SignIn::of(request, &route, problem) {
+            self.sign_ins.get_or_create(&sign_in).inc();
+        }
         match route.as_str() {
-            "/api/v1/auth/oauth/<_>" => self.sign_ins.get_or_create(&sign_in(request, problem)).inc(),
             "/api/v1/auth/refresh" | "/api/v1/auth/token" => {
                 let outcome = refresh(problem);
                 self.refreshes.get_or_create(&OutcomeLabels { outcome }).inc()
@@ -225,16 +231,23 @@ fn seconds() -> Histogram {
     Histogram::new(BOUNDS)
 }
 
-fn sign_in(request: &Request<'_>, problem: Option<&Problem>) -> SignInLabels {
-    let name = request.uri().path().segments().last().unwrap_or_default();
-    let known = request.rocket().state::<Providers>().is_some_and(|providers| providers.get(name).is_some());
-    let provider = if known { name.to_owned() } else { String::new() };
-    let outcome = match problem {
-        Some(problem) if problem.by_token => NO_VERDICT,
-        Some(problem) => problem.kind.entry().error,
-        None => request.local_cache(|| Outcome::SignedIn).into(),
-    };
-    SignInLabels { provider, outcome }
+impl SignIn {
+    /// Returns the result of a request to this route, if it is that of sign-ins.
+    pub fn of(request: &Request<'_>, route: &str, problem: Option<&Problem>) -> Option<Self> {
+        if route != "/api/v1/auth/oauth/<_>" {
+            return None;
+        }
+        let name = request.uri().path().segments().last().unwrap_or_default();
+        let providers = request.rocket().state::<Providers>();
+        let known = providers.is_some_and(|providers| providers.get(name).is_some());
+        let provider = if known { name.to_owned() } else { String::new() };
+        let outcome = match problem {
+            Some(problem) if problem.by_token => NO_VERDICT,
+            Some(problem) => problem.kind.entry().error,
+            None => request.local_cache(|| Outcome::SignedIn).into(),
+        };
+        Some(Self { provider, outcome })
+    }
 }
 
 fn refresh(problem: Option<&Problem>) -> &'static str {

@@ -74,6 +74,20 @@ async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
     let client = proxy.client().local_address(HERE.parse().ok()).build().unwrap();
     nobody_is_somebody_else(&client, &proxy.url(), &provider).await;
     cookies_are_for_tls_only(&client, &proxy.url()).await;
+    // Its log says who asked for what, by the id that the answer has, and no code.
+    let asked = client
+        .get(format!("{}/admin/sign-in/callback?code=a-secret-code", proxy.url()))
+        .send()
+        .await
+        .unwrap();
+    let id = asked.headers()["x-request-id"].to_str().unwrap();
+    let line = eventually("the request is logged", async || {
+        let log = fs::read_to_string(folder.join("haproxy.log")).unwrap();
+        log.lines().find(|line| line.ends_with(id)).map(str::to_owned)
+    })
+    .await;
+    assert!(line.contains(&format!("{HERE} 400 GET /admin/sign-in/callback ")), "{line}");
+    assert!(!line.contains("a-secret-code"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,8 @@ mod sign_out;
 mod token_response;
 pub(crate) mod view;
 
+pub use self::sign_in::errors as sign_in_errors;
+
 use rocket::Route;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;

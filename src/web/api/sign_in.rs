@@ -13,7 +13,7 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -39,6 +39,14 @@ impl ErrorResponses for SignInErrors {
         ];
         reasons.into_iter().map(ErrorCode::Refused)
     }
+}
+
+/// All that can fail a sign-in.
+type Failures<'r> = (RateLimited<SignIn>, (VerifiedIdentity<'r>, SignInErrors, Db));
+
+/// Returns the errors of a sign-in with a provider that exists.
+pub fn errors() -> impl Iterator<Item = ErrorCode> {
+    Failures::kinds().chain(ANYWHERE).filter(|kind| *kind != ErrorCode::ProviderNotFound)
 }
 
 /// Sign in with an identity provider's token
@@ -67,7 +75,7 @@ impl ErrorResponses for SignInErrors {
             ("linked" = (summary = "The identity was new, and a user had its verified e-mail address",
                          value = json!(examples::signed_in("linked")))),
         )),
-        Problems<(RateLimited<SignIn>, (VerifiedIdentity<'_>, SignInErrors, Db))>,
+        Problems<Failures<'_>>,
     ),
 )]
 #[post("/auth/oauth/<_>", data = "<identity>")]

@@ -1,7 +1,11 @@
 //! One log line for each request, and the id that connects the line, the answer and the event.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::Header;
 use rocket::{Data, Request, Response};
@@ -10,8 +14,13 @@ use uuid::Uuid;
 use super::rate_limit::RateLimits;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
-use crate::web::metrics::Metrics;
+use crate::web::metrics::{Metrics, SignIn};
 use crate::web::problem::{ErrorCode, Problem};
+
+/// The routes that monitoring requests every second.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+/// The time between two lines of a probe that keeps failing for one cause.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// The longest id that is accepted from a proxy.
 const MAX_ID: usize = 64;
@@ -63,9 +72,34 @@ fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
 
 /// Gives every request its id, counts it and writes its log line.
 ///
-/// The line names the route and not the path, so that a token in the path or query stays out of the log.
-#[derive(Debug)]
-pub struct RequestLog;
+/// The line names the route and not the path, so that a token in the path or query stays out of the log. Probes have a
+/// line when they begin to fail, fail for another cause or succeed again, and twice a minute while they fail.
+#[derive(Debug, Default)]
+pub struct RequestLog {
+    /// The causes of the probes that fail, by their routes, and the times of their latest lines.
+    failing: Mutex<BTreeMap<&'static str, (String, Instant)>>,
+}
+
+impl RequestLog {
+    /// Returns `true` if the request has a line of its own. `cause` is that of a failure of the service.
+    fn tells(&self, route: &str, cause: Option<&str>) -> bool {
+        let Some(probe) = PROBES.into_iter().find(|probe| *probe == route) else { return true };
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(cause) = cause else { return failing.remove(probe).is_some() };
+        let known = failing.get(probe).is_some_and(|(last, at)| last == cause && at.elapsed() < AGAIN);
+        if !known {
+            failing.insert(probe, (cause.to_owned(), Instant::now()));
+        }
+        !known
+    }
+}
+
+/// Returns the network of an address that has sent too many requests: enough to find the source of a flood, and no
+/// single person.
+fn network(address: IpAddr) -> Option<IpNet> {
+    let prefix = if address.is_ipv4() { 24 } else { 48 };
+    IpNet::new(address, prefix).ok().map(|network| network.trunc())
+}
 
 #[rocket::async_trait]
 impl Fairing for RequestLog {
@@ -93,24 +127,72 @@ impl Fairing for RequestLog {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let ms = millis(took);
         let request_id = id.as_str();
-        let provider_ms = ProviderCall::of(request).map(|call| millis(call.took));
-        if status < 400 {
-            tracing::info!(request_id, method, route, status, ms, provider_ms, "request");
+        let call = ProviderCall::of(request);
+        let provider_ms = call.map(|call| millis(call.took));
+        let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
+        let sign_in = SignIn::of(request, &route, problem);
+        let outcome = sign_in.as_ref().map(|sign_in| sign_in.outcome);
+        let provider = sign_in.map(|sign_in| sign_in.provider).filter(|provider| !provider.is_empty());
+        let provider = provider.or_else(|| call.map(|call| call.provider.clone()));
+        let Some(problem) = problem else {
+            if self.tells(&route, None) {
+                tracing::info!(
+                    request_id,
+                    method,
+                    route,
+                    status,
+                    ms,
+                    provider,
+                    provider_ms,
+                    outcome,
+                    "request"
+                );
+            } else {
+                tracing::debug!(request_id, method, route, status, ms, "request");
+            }
             return;
-        }
-        let problem = Problem::unexplained(status).keep(request);
+        };
         let error = problem.kind.entry().error;
         let cause = problem.log.as_deref().unwrap_or(&problem.detail);
-        if problem.kind == ErrorCode::RateLimited
-            && request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log())
-        {
-            return;
+        let mut network = None;
+        if problem.kind == ErrorCode::RateLimited {
+            if request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log()) {
+                return;
+            }
+            network = client_address::of(request).and_then(self::network).map(tracing::field::display);
         }
         // A failure that the caller may have caused is not a warning.
         if status < 500 || problem.by_token {
-            tracing::info!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
+            tracing::info!(
+                request_id,
+                method,
+                route,
+                status,
+                ms,
+                provider,
+                provider_ms,
+                outcome,
+                error,
+                cause,
+                network,
+                "request"
+            );
+        } else if self.tells(&route, Some(cause)) {
+            tracing::warn!(
+                request_id,
+                method,
+                route,
+                status,
+                ms,
+                provider,
+                provider_ms,
+                outcome,
+                error,
+                cause,
+                "request"
+            );
         } else {
-            tracing::warn!(request_id, method, route, status, ms, provider_ms, error, cause, "request");
+            tracing::debug!(request_id, method, route, status, ms, error, cause, "request");
         }
     }
 }

@@ -61,7 +61,7 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let counted =
         |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
     assert!(metrics.contains(&format!("{} 2\n", counted("no_verdict"))), "{metrics}");
-    assert!(!metrics.contains(&counted("provider_unavailable")), "{metrics}");
+    assert!(metrics.contains(&format!("{} 0\n", counted("provider_unavailable"))), "{metrics}");
     let log = service.log();
     let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
     assert_eq!(lines.len(), 2, "{log}");
@@ -152,6 +152,83 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
+    service.answers("/readyz", 200).await;
+    let lines = || service.log().lines().filter(|line| line.contains("\"request\"")).count();
+    let before = lines();
+    for _ in 0..200 {
+        for path in ["/livez", "/readyz", "/metrics"] {
+            service.answers(path, 200).await;
+        }
+    }
+    assert_eq!(lines(), before, "{}", service.log());
+
+    // A probe that begins to fail, fails for another cause or succeeds again is told of, once.
+    sqlx::query("UPDATE _sqlx_migrations SET success = false").execute(&database.pool).await.unwrap();
+    for _ in 0..20 {
+        service.answers("/readyz", 503).await;
+    }
+    sqlx::query("UPDATE _sqlx_migrations SET success = true").execute(&database.pool).await.unwrap();
+    for _ in 0..20 {
+        service.answers("/readyz", 200).await;
+    }
+    let log = service.log();
+    let told: Vec<_> = log.lines().filter(|line| line.contains("\"request\"")).skip(before).collect();
+    let [failed, over] = told[..] else { panic!("{log}") };
+    assert!(failed.contains("WARN") && failed.contains("migrations: missing"), "{failed}");
+    assert!(over.contains("INFO") && over.contains("\"status\":200"), "{over}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_level_of_the_log_decides_which_lines_there_are() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    // A line for a probe, for a request, and for a failure of the provider.
+    for (level, expected) in [
+        ("debug", [true, true, true]),
+        ("info", [false, true, true]),
+        ("warn", [false, false, true]),
+        ("error", [false, false, false]),
+    ] {
+        let settings = [("ROCKET_LOG_LEVEL", level), ("RUST_LOG", "trace")];
+        let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+        service.answers("/livez", 200).await;
+        service.answers("/readyz", 200).await;
+        service.answers("/nowhere", 404).await;
+        provider.behave_once(Behaviour::status(404));
+        let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims("ada", "ada@example.com").to_string()) });
+        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
+        let request = request.header("Content-Type", "application/json").body(body.to_string());
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 503);
+        let log = service.log();
+        let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
+        assert_eq!(found, expected, "{level}: {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1"), ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=1}")];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    for (address, network) in [("192.0.2.77", "192.0.2.0/24"), ("2001:db8:7:8::9", "2001:db8:7::/48")] {
+        for limited in [false, true] {
+            let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
+            let request =
+                request.header("Content-Type", "application/json").header("X-Forwarded-For", address);
+            let answer = request.body("{}").send().await.unwrap();
+            assert_eq!(answer.status() == 429, limited);
+        }
+        let log = service.log();
+        let line = log.lines().rfind(|line| line.contains("rate_limited")).unwrap_or_else(|| panic!("{log}"));
+        assert!(line.contains(&format!("\"network\":\"{network}\"")), "{line}");
+        assert!(!log.contains(address), "{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
@@ -171,4 +248,5 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
     for words in ["received iss=\"https://elsewhere.example", "`IDP_ISSUERS` / `idp.issuers`"] {
         assert!(cause.contains(words), "{line}");
     }
+    assert_eq!((&line["provider"], &line["outcome"]), (&json!("idp"), &json!("issuer_mismatch")));
 }

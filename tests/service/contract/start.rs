@@ -235,7 +235,12 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     assert_eq!(requests.len(), 2, "{log}");
     assert_eq!(requests[0]["route"], "/api/v1/auth/oauth/<_>");
     assert_eq!((&requests[0]["message"], &requests[0]["status"]), (&json!("request"), &json!(201)));
+    assert_eq!((&requests[0]["provider"], &requests[0]["outcome"]), (&json!("idp"), &json!("created")));
     assert_eq!(requests[1]["error"], "provider_not_found");
+    assert_eq!(
+        (&requests[1]["provider"], &requests[1]["outcome"]),
+        (&Value::Null, &json!("provider_not_found"))
+    );
     for line in &lines {
         let at = line["timestamp"].as_str().unwrap();
         assert!(at.ends_with('Z') && line["level"].is_string(), "{line}");
