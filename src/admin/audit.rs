@@ -5,6 +5,7 @@ pub mod store;
 use rocket::{FromForm, Route, get, post, routes};
 use serde::Serialize;
 use sqlx::PgPool;
+use strum::VariantArray;
 use url::form_urlencoded;
 use uuid::Uuid;
 
@@ -82,12 +83,7 @@ struct Asked {
 impl Query<'_> {
     fn tidy(&self) -> Asked {
         Asked {
-            what: name(
-                EventCategory::ALL
-                    .into_iter()
-                    .find(|what| self.what == Some(name(*what)))
-                    .unwrap_or_default(),
-            ),
+            what: category(self.what.unwrap_or_default()).into(),
             email: tidy(self.email),
             user: tidy(self.user),
             actor: tidy(self.actor),
@@ -99,16 +95,9 @@ impl Query<'_> {
     }
 }
 
-/// Returns the choice's name in URLs.
-const fn name(what: EventCategory) -> &'static str {
-    match what {
-        EventCategory::Everything => "everything",
-        EventCategory::Refused => "refused",
-        EventCategory::SignIns => "sign-ins",
-        EventCategory::Security => "security",
-        EventCategory::Staff => "staff",
-        EventCategory::Looks => "looks",
-    }
+/// Returns the category of that name, or everything.
+fn category(name: &str) -> EventCategory {
+    name.parse().unwrap_or_default()
 }
 
 /// Returns the choice's label in the form.
@@ -127,7 +116,7 @@ impl Asked {
     fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
         let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
         Ok(Filter {
-            what: EventCategory::ALL.into_iter().find(|what| self.what == name(*what)).unwrap_or_default(),
+            what: category(self.what),
             email: read(&self.email, address)?,
             user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
             actor: read(&self.actor, |text| {
@@ -179,13 +168,14 @@ pub(super) struct Audit {
 
 impl Audit {
     fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>) -> Self {
-        let whats = EventCategory::ALL.map(|what| Choice { value: name(what), label: label(what) });
+        let whats =
+            EventCategory::VARIANTS.iter().map(|&what| Choice { value: what.into(), label: label(what) });
         let reasons =
             Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
         let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
         let query = asked.query();
         let filtered = asked.fields().iter().any(|(name, _)| *name != "email");
-        Self { asked, filtered, whats: whats.into(), reasons: reasons.collect(), events, next, query }
+        Self { asked, filtered, whats: whats.collect(), reasons: reasons.collect(), events, next, query }
     }
 }
 

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 /// The reason why a session is over, for a caller whose token proves that the session was theirs. The names are those on
 /// the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::EnumString, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum EndReason {

@@ -202,21 +202,15 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
         "SELECT CASE
                     WHEN u.disabled_at IS NOT NULL THEN 'user_disabled'
                     WHEN u.id IS NOT NULL THEN 'session_ended'
-                    ELSE (SELECT kind FROM events
+                    ELSE (SELECT CASE kind WHEN 'users_merged' THEN 'user_merged' ELSE kind END FROM events
                           WHERE user_id = $1 AND kind IN ('user_deleted', 'users_merged')
                           ORDER BY id DESC LIMIT 1)
                 END
          FROM (SELECT) AS asked LEFT JOIN users u ON u.id = $1",
         user,
     );
-    match reason.fetch_one(pool).await?.as_deref() {
-        None => Ok(None),
-        Some("user_disabled") => Ok(Some(EndReason::UserDisabled)),
-        Some("session_ended") => Ok(Some(EndReason::SessionEnded)),
-        Some("user_deleted") => Ok(Some(EndReason::UserDeleted)),
-        Some("users_merged") => Ok(Some(EndReason::UserMerged)),
-        Some(reason) => Err(Error::unexpected(reason)),
-    }
+    let reason = reason.fetch_one(pool).await?;
+    reason.map(|reason| reason.parse().map_err(|_| Error::unexpected(&reason))).transpose()
 }
 
 /// Finds the session that a refresh token belongs to, by its family secret. With `exchangeable`, the token must be

@@ -1,8 +1,8 @@
 //! What `.ci/real` installs, and how it is run.
 
-use std::{env, fs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use crate::support::missing::skip;
 use crate::tools;

@@ -80,8 +80,11 @@ pub struct EventRow {
     pub other_exists: bool,
 }
 
-/// A category of events.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// A category of events, by its name in URLs.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum EventCategory {
     /// All events except views of data.
     #[default]
@@ -99,10 +102,6 @@ pub enum EventCategory {
 }
 
 impl EventCategory {
-    /// All categories.
-    pub const ALL: [Self; 6] =
-        [Self::Everything, Self::Refused, Self::SignIns, Self::Security, Self::Staff, Self::Looks];
-
     /// Returns the kinds that make up a category, or none if kinds do not define it.
     const fn kinds(self) -> &'static [&'static str] {
         match self {

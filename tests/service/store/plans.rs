@@ -252,7 +252,8 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
 
 /// What the audit is asked for: each of its choices, and each of its fields.
 fn audits(user: Uuid, email: &str) -> Vec<Filter> {
-    let mut filters: Vec<_> = EventCategory::ALL.map(|what| Filter { what, ..Filter::default() }).into();
+    let mut filters: Vec<_> =
+        EventCategory::VARIANTS.iter().map(|&what| Filter { what, ..Filter::default() }).collect();
     let none = Filter::default();
     filters.extend([
         Filter { email: Some(email.to_owned()), ..none.clone() },
