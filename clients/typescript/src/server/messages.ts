@@ -10,7 +10,7 @@ export interface WebhookUser {
   readonly created_at: string;
   readonly updated_at: string;
   readonly disabled_at: string | null;
-  readonly claims: Readonly<Record<string, unknown>> | null;
+  readonly claims: Readonly<Record<string, unknown>>;
   readonly identities: readonly WebhookIdentity[];
 }
 
