@@ -21,6 +21,21 @@ impl<T> Secret<T> {
     }
 }
 
+/// The key that encrypts and derives, and the one before it while it is being replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretKeys {
+    /// The key for all that is new.
+    pub current: Secret<String>,
+    /// A key that still decrypts and recognises.
+    pub previous: Option<Secret<String>>,
+}
+
+impl From<Secret<String>> for SecretKeys {
+    fn from(current: Secret<String>) -> Self {
+        Self { current, previous: None }
+    }
+}
+
 impl<T> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")

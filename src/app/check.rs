@@ -237,8 +237,11 @@ async fn signing_keys(config: &Config, pool: &PgPool) -> Result<State, Error> {
     let ttl = config.session.access_token_ttl;
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
     Ok(match readable {
-        Ok(0) => State::Ok("none yet; the first start creates one".into()),
-        Ok(number) => State::Ok(format!("{number} can be decrypted with `secret_key`")),
+        Ok((0, _)) => State::Ok("none yet; the first start creates one".into()),
+        Ok((number, 0)) => State::Ok(format!("{number} can be decrypted with `secret_key`")),
+        Ok((number, previous)) => State::Ok(format!(
+            "{number} can be decrypted with `secret_key`, {previous} of them only with the previous one until the next start"
+        )),
         Err(signing_key::Error::Sealed(_)) => State::fail(
             "are encrypted with another `secret_key`",
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use figment::Figment;
 
 use super::webhook::Raw as RawWebhook;
-use super::{Error, Events, Keys, Session, Webhook, events, keys, root, session};
-use crate::secret::Secret;
+use super::{Error, Events, Keys, Session, Webhook, events, keys, root, secret_key, session};
+use crate::secret::SecretKeys;
 
 /// The settings of a maintenance command.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Maintenance {
     pub keys: Keys,
     /// Names of the identity providers, whose own settings may be missing.
     pub providers: Vec<String>,
-    secret_key: Option<Secret<String>>,
+    secret_key: Option<secret_key::Raw>,
     webhooks: BTreeMap<String, RawWebhook>,
 }
 
@@ -49,8 +49,8 @@ impl Maintenance {
     ///
     /// # Errors
     /// The key is missing or too weak.
-    pub fn secret_key(&self) -> Result<Secret<String>, Error> {
-        root::secret_key(&self.figment, self.secret_key.clone())
+    pub fn secret_key(&self) -> Result<SecretKeys, Error> {
+        secret_key::read(&self.figment, self.secret_key.clone())
     }
 
     /// Returns the receivers of messages about users.

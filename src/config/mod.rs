@@ -14,6 +14,7 @@ mod provider;
 mod proxy;
 mod rate_limit;
 mod root;
+mod secret_key;
 mod session;
 mod sources;
 mod text;
@@ -37,7 +38,7 @@ pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
 pub use self::sources::{defaults, figment};
 pub use self::webhook::Webhook;
-use crate::secret::Secret;
+use crate::secret::SecretKeys;
 
 /// All settings of the service, valid as a whole.
 #[derive(Debug)]
@@ -48,8 +49,8 @@ pub struct Config {
     pub workers: usize,
     /// The public URL of the service, without a trailing slash; `iss` of our tokens.
     pub public_url: String,
-    /// The key that encrypts stored secrets.
-    pub secret_key: Secret<String>,
+    /// The key that encrypts stored secrets, and the one before it.
+    pub secret_key: SecretKeys,
     /// Seconds for which the service goes on answering after SIGTERM.
     pub drain: u32,
     /// Lifetimes of sessions and tokens.
@@ -108,7 +109,7 @@ impl Config {
         Ok(Self {
             workers: rocket.workers,
             public_url: root::public_url(&figment, root.public_url)?,
-            secret_key: root::secret_key(&figment, root.secret_key)?,
+            secret_key: secret_key::read(&figment, root.secret_key)?,
             drain: root::drain(&figment, root.drain)?,
             session: session::read(&figment, &root.session)?,
             events: events::read(&figment, &root.events)?,

@@ -15,11 +15,11 @@ use super::observers::Raw as RawObservers;
 use super::provider::Raw as RawProvider;
 use super::proxy::ForwardedHeader;
 use super::rate_limit::Raw as RawRateLimit;
+use super::secret_key::Raw as RawSecretKey;
 use super::session::Raw as RawSession;
 use super::webhook::{self, Raw as RawWebhook, Webhook};
 use super::{Error, database_url, text};
 use crate::domain::secure_url::secure;
-use crate::secret::Secret;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.
 const ROCKET_KEYS: [&str; 18] = [
@@ -64,9 +64,6 @@ const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["d
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
 
-/// The shortest accepted `secret_key`, in characters.
-const MIN_SECRET_KEY: usize = 32;
-
 #[derive(Debug, Deserialize)]
 pub(super) struct Root {
     pub public_url: Option<String>,
@@ -76,7 +73,7 @@ pub(super) struct Root {
     /// Read by [`LogLevel::of`], in the same way.
     #[serde(rename = "log_level")]
     _log_level: Option<LogLevel>,
-    pub secret_key: Option<Secret<String>>,
+    pub secret_key: Option<RawSecretKey>,
     #[serde(default)]
     pub session: RawSession,
     #[serde(default, deserialize_with = "text::seconds")]
@@ -203,21 +200,6 @@ pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn secret_key(figment: &Figment, key: Option<Secret<String>>) -> Result<Secret<String>, Error> {
-    const REMEDY: &str = "generate one with `openssl rand -base64 32`";
-    let fail = |problem: &str| Err(Error::at(figment, "secret_key", problem, REMEDY));
-    match key {
-        None => fail("is missing"),
-        Some(key) if key.expose().chars().count() < MIN_SECRET_KEY => {
-            fail("is too short: it must have at least 32 characters")
-        }
-        Some(key) if distinct(key.expose()) < 8 => {
-            fail("is too predictable: it must have at least 8 different characters")
-        }
-        Some(key) => Ok(key),
-    }
-}
-
 /// Checks the drain time. The default lets a proxy that probes every second see two failed probes.
 pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Error> {
     match seconds.unwrap_or(2) {
@@ -228,8 +210,4 @@ pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Erro
 
 pub(super) fn webhooks(figment: &Figment, raw: &BTreeMap<String, RawWebhook>) -> Result<Vec<Webhook>, Error> {
     raw.iter().map(|(name, raw)| webhook::read(figment, name, raw)).collect()
-}
-
-fn distinct(text: &str) -> usize {
-    text.chars().collect::<std::collections::BTreeSet<_>>().len()
 }

@@ -93,7 +93,9 @@ fn database_url(url: Option<String>) -> Dict {
 }
 
 fn secret_key(key: Option<String>) -> Dict {
-    key.map(|key| one("secret_key", key)).unwrap_or_default()
+    let Some(key) = key else { return Dict::new() };
+    let keys: Vec<_> = key.lines().map(str::trim).filter(|key| !key.is_empty()).map(Value::from).collect();
+    Dict::from([("secret_key".to_owned(), if keys.len() > 1 { keys.into() } else { key.into() })])
 }
 
 fn idp() -> Dict {

@@ -18,6 +18,11 @@ pub enum Command {
   retired    revoked; its tokens are refused
   expired    all its tokens have expired; a running instance deletes it
 
+The last column names the `secret_key` that decrypts the key:
+  current   the one in the settings, or the first of the two
+  previous  the second of the two; an instance that starts encrypts the key with the first one
+  another   none in the settings
+
 Example:
   vestibule keys list
 
@@ -63,13 +68,17 @@ impl Command {
 }
 
 async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
-    say!("{:43}  {:9}  {:20}  {:20}  PUBLISHED UNTIL", "KID", "STATE", "CREATED", "SIGNS FROM");
+    say!(
+        "{:43}  {:9}  {:20}  {:20}  {:20}  SECRET KEY",
+        "KID", "STATE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"
+    );
     let Some(stored) = rotation.stored().await? else { return Ok(()) };
     for key in stored.keys {
         let state = key.life.state(stored.now, rotation.keep());
         let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
         let until = key.life.published_until(rotation.keep()).map_or_else(|| Ok("-".into()), format)?;
-        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until}", key.kid);
+        let opened_by = rotation.opened_by(&key).to_string();
+        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {opened_by}", key.kid);
     }
     Ok(())
 }

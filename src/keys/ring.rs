@@ -14,7 +14,7 @@ use self::keys::Keys;
 use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
 use super::store::PgPool;
-use crate::secret::Secret;
+use crate::secret::SecretKeys;
 use crate::store::deadline::in_time;
 use crate::{clock, config};
 
@@ -49,7 +49,7 @@ impl KeyRing {
     /// The crypto backend failed.
     pub fn new(
         pool: PgPool,
-        secret_key: &Secret<String>,
+        secret_key: &SecretKeys,
         periods: config::Keys,
         access_token_ttl: u32,
     ) -> Result<Self, Error> {
@@ -65,12 +65,14 @@ impl KeyRing {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Loads the keys, and creates the first one if there is none. Starts the task that reloads them; it ends with the
+    /// Loads the keys, and creates the first one if there is none. Keys of the previous `secret_key` are sealed with the
+    /// current one. Starts the task that reloads them; it ends with the
     /// last clone of the ring.
     ///
     /// # Errors
     /// The database failed, or its keys were sealed with another `secret_key`.
     pub async fn open(&self) -> Result<(), Error> {
+        in_time(self.0.rotation.seal_again()).await?;
         self.0.load().await?;
         tokio::spawn(keep_current(Arc::downgrade(&self.0), self.0.wanted.clone()));
         Ok(())

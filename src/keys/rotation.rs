@@ -1,13 +1,14 @@
 //! Rotation of signing keys, on a schedule or by an operator's command. The database decides between instances, and
 //! only its clock counts.
 
+use strum::Display;
 use time::Duration;
 
 use super::seal::Seal;
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
-use crate::secret::Secret;
+use crate::secret::SecretKeys;
 use crate::store::error::retrying;
 
 /// Purpose under which the private keys are sealed.
@@ -16,11 +17,25 @@ const PURPOSE: &str = "signing keys";
 /// if a reload fails, and clocks differ.
 const SLACK: u32 = 2 * Keys::RELOAD_EVERY;
 
+/// The `secret_key` that opens a stored key, by its name in `vestibule keys list`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum OpenedBy {
+    /// The first one in the settings.
+    Current,
+    /// The one before it.
+    Previous,
+    /// One that is not in the settings.
+    Another,
+}
+
 /// The stored keys, and the rules by which they change.
 #[derive(Debug)]
 pub struct Rotation {
     pool: PgPool,
     seal: Seal,
+    /// The seal of the `secret_key` before this one. It only opens.
+    previous: Option<Seal>,
     periods: Keys,
     keep: u32,
 }
@@ -32,12 +47,13 @@ impl Rotation {
     /// See [`Seal::new`].
     pub fn new(
         pool: PgPool,
-        secret_key: &Secret<String>,
+        secret_key: &SecretKeys,
         periods: Keys,
         access_token_ttl: u32,
     ) -> Result<Self, Error> {
-        let seal = Seal::new(secret_key, PURPOSE)?;
-        Ok(Self { pool, seal, periods, keep: access_token_ttl.saturating_add(SLACK) })
+        let seal = Seal::new(&secret_key.current, PURPOSE)?;
+        let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
+        Ok(Self { pool, seal, previous, periods, keep: access_token_ttl.saturating_add(SLACK) })
     }
 
     /// Returns the time that a key stays published after it has stopped signing.
@@ -51,7 +67,35 @@ impl Rotation {
     /// # Errors
     /// See [`SigningKey::open`].
     pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
-        SigningKey::open(&self.seal, stored)
+        match (SigningKey::open(&self.seal, stored), &self.previous) {
+            (Err(Error::Sealed(_)), Some(previous)) => SigningKey::open(previous, stored),
+            (opened, _) => opened,
+        }
+    }
+
+    /// Returns the `secret_key` that opens a stored key.
+    #[must_use]
+    pub fn opened_by(&self, stored: &StoredKey) -> OpenedBy {
+        match (SigningKey::open(&self.seal, stored), self.open(stored)) {
+            (Ok(_), _) => OpenedBy::Current,
+            (Err(_), Ok(_)) => OpenedBy::Previous,
+            _ => OpenedBy::Another,
+        }
+    }
+
+    /// Seals the keys of the previous `secret_key` with the current one. Several instances may do so at once.
+    ///
+    /// # Errors
+    /// The database or the random number generator of the system failed.
+    pub async fn seal_again(&self) -> Result<(), Error> {
+        let Some(previous) = &self.previous else { return Ok(()) };
+        let stored = self.stored().await?.map(|stored| stored.keys).unwrap_or_default();
+        for key in stored.iter().filter(|key| self.opened_by(key) == OpenedBy::Previous) {
+            let sealed = self.seal.seal(&key.kid, previous.open(&key.kid, &key.sealed_private_key)?)?;
+            store::replace_seal(&self.pool, key, &sealed).await?;
+            tracing::info!(kid = key.kid, "sealed a signing key with the new secret_key");
+        }
+        Ok(())
     }
 
     /// Returns the stored keys, or `None` before the first start.
@@ -119,15 +163,18 @@ impl Rotation {
         Ok(store::insert_next(&self.pool, &key, self.periods.announce, age).await?)
     }
 
-    /// Checks that the published keys can be opened, and returns their number. Changes nothing.
+    /// Checks that the published keys can be opened, and returns their number, and how many of them only the previous
+    /// `secret_key` opens. Changes nothing.
     ///
     /// # Errors
     /// The database failed, or keys of another `secret_key` are in it.
-    pub async fn readable(&self) -> Result<usize, Error> {
-        let Some(stored) = self.stored().await? else { return Ok(0) };
+    pub async fn readable(&self) -> Result<(usize, usize), Error> {
+        let Some(stored) = self.stored().await? else { return Ok((0, 0)) };
         self.check_secret(&stored)?;
         let state = |key: &StoredKey| key.life.state(stored.now, self.keep());
-        Ok(stored.keys.iter().filter(|key| state(key).is_published()).count())
+        let published: Vec<_> = stored.keys.iter().filter(|key| state(key).is_published()).collect();
+        let by_previous = published.iter().filter(|key| self.opened_by(key) == OpenedBy::Previous).count();
+        Ok((published.len(), by_previous))
     }
 
     /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.

@@ -136,6 +136,22 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     if made == 1 { Ok(()) } else { Err(Error::Raced(None)) }
 }
 
+/// Replaces a key's seal, unless another instance has just done so.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn replace_seal(pool: &PgPool, key: &StoredKey, sealed: &[u8]) -> Result<(), Error> {
+    sqlx::query!(
+        "UPDATE signing_keys SET sealed_private_key = $3 WHERE kid = $1 AND sealed_private_key = $2",
+        key.kid,
+        key.sealed_private_key,
+        sealed,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
 /// Deletes the keys that stopped signing `keep` seconds ago, when their last token has expired.
 ///
 /// # Errors

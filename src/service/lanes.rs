@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use super::refresh_token::{REPEAT, Successors};
 use crate::config;
-use crate::secret::Secret;
+use crate::secret::SecretKeys;
 use crate::store::batch::Lanes;
 use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed};
 use crate::store::users::{self, SignIn, SignedIn};
@@ -34,7 +34,7 @@ pub struct SharedStatements {
 impl SharedStatements {
     /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
     #[must_use]
-    pub fn open(pool: &PgPool, session: &config::Session, secret_key: &Secret<String>) -> Self {
+    pub fn open(pool: &PgPool, session: &config::Session, secret_key: &SecretKeys) -> Self {
         let lifetimes = Lifetimes {
             refresh_token: session.refresh_token_ttl,
             session: session.absolute_ttl,

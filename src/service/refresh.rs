@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use super::access_token::Issuer;
 use super::lanes::SharedStatements;
-use super::refresh_token::{REPEAT, RefreshToken};
+use super::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::domain::actor::Origin;
 use crate::keys::signing_key;
 use crate::secret::Secret;
@@ -54,13 +54,17 @@ pub async fn refresh(
 ) -> Result<Refreshed, Error> {
     let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
     let period = now.div_euclid(REPEAT.into());
-    let reissue = |period| shared.successors.reissue(&presented, period);
-    let successors = [shared.successors.of(&presented), reissue(period), reissue(period - 1)];
+    let successors_by = |by: &Successors| {
+        [by.of(&presented), by.reissue(&presented, period), by.reissue(&presented, period - 1)]
+    };
+    let successors = successors_by(&shared.successors);
+    let previous = shared.successors.previous().map(successors_by);
     let item = Arc::new(Exchange {
         session_id: presented.session(),
         family_hash: presented.family_hash(),
         presented_hash: presented.token_hash(),
         successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
+        previous_hashes: previous.as_ref().map(|previous| previous.each_ref().map(RefreshToken::token_hash)),
         origin: origin.clone(),
     });
     let alone = || store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
@@ -75,5 +79,7 @@ pub async fn refresh(
     let access_token =
         issuer.issue(session.user_id, session.session_id, &session.client_id, &session.claims, now)?;
     let refresh_expires_in = session.refresh_expires_in;
-    Ok(Refreshed { access_token, refresh_token: successors[session.successor].text(), refresh_expires_in })
+    let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
+    let refresh_token = refresh_token.ok_or_else(|| store::Error::unexpected("no successor"))?.text();
+    Ok(Refreshed { access_token, refresh_token, refresh_expires_in })
 }

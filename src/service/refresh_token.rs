@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
-use crate::secret::Secret;
+use crate::secret::{Secret, SecretKeys};
 use crate::store::sessions::Hash;
 
 const FAMILY: usize = 16;
@@ -24,22 +24,36 @@ pub(super) const REPEAT: u32 = 30;
 
 /// Derives the successors of refresh tokens.
 #[derive(Debug)]
-pub struct Successors(hmac::Key);
+pub struct Successors {
+    key: hmac::Key,
+    previous: Option<Box<Self>>,
+}
 
 impl Successors {
-    /// Derives the key from `secret_key` (HKDF, RFC 5869), which all instances share.
+    /// Derives the keys from `secret_key` (HKDF, RFC 5869), which all instances share.
     ///
     /// # Panics
     /// Never: HKDF can give a key of this length.
     #[must_use]
-    pub fn new(secret_key: &Secret<String>) -> Self {
+    pub fn new(secret_keys: &SecretKeys) -> Self {
+        let previous = secret_keys.previous.clone().map(|key| Box::new(Self::new(&key.into())));
+        Self { key: Self::key(&secret_keys.current), previous }
+    }
+
+    /// Returns the derivation by the `secret_key` before this one, under which a session's live token may be derived.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Self> {
+        self.previous.as_deref()
+    }
+
+    fn key(secret_key: &Secret<String>) -> hmac::Key {
         let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
         let mut key = [0; 32];
         extracted
             .expand(&[b"refresh tokens"], HKDF_SHA256)
             .and_then(|expanded| expanded.fill(&mut key))
             .expect("HKDF gives 32 bytes");
-        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+        hmac::Key::new(hmac::HMAC_SHA256, &key)
     }
 
     /// Returns a token's first successor.
@@ -55,7 +69,7 @@ impl Successors {
     }
 
     fn derived(&self, token: &RefreshToken, period: &[u8]) -> RefreshToken {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         context.update(&token.0);
         context.update(period);
         let mut successor = RefreshToken(token.0);
@@ -150,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_successor_depends_on_the_key_the_session_the_family_and_the_token() {
-        let successors = |key: &str| Successors::new(&Secret::new(key.into()));
+        let successors = |key: &str| Successors::new(&Secret::new(key.into()).into());
         let token = RefreshToken::first(Uuid::now_v7());
         let successor = successors("a").of(&token);
         assert_eq!(successor.0, successors("a").of(&token).0);

@@ -1,5 +1,7 @@
 //! Sign-out: ends one session, the others, or all of a user's.
 
+use std::iter;
+
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -33,8 +35,9 @@ pub async fn sign_out_by_token(
     let Some(token) = RefreshToken::parse(token) else { return Ok(()) };
     let exchangeable = (scope != Scope::Local).then_some(REPEAT);
     let (family, secret) = (token.family_hash(), token.token_hash());
-    let successor = successors.of(&token).token_hash();
-    match by_refresh_token(pool, token.session(), &family, &secret, &successor, exchangeable).await? {
+    let derivations = iter::once(successors).chain(successors.previous());
+    let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
+    match by_refresh_token(pool, token.session(), &family, &secret, &successors, exchangeable).await? {
         Some(session) => sign_out(pool, session, scope, origin).await,
         None => Ok(()),
     }

@@ -6,6 +6,7 @@
 --   $7 event ids  $8 ips  $9 user agents  $10 request ids
 --   $11 lifetime of a new token in seconds  $12 maximum lifetime of a session in seconds
 --   $13 seconds for which a repeat gets the same successor  $14 seconds for which the parent gets another
+--   $15, $16, $17 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
 --
 -- The live token is exchanged for its successor. Its parent is the token whose successor is live; a parent's hash is
 -- stored only if it got a second successor. A parent that is repeated at once gets the same successor, and the row does
@@ -14,13 +15,13 @@
 -- of the family is a copy, and the session ends. A token of another family is unknown.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
-                         $8::inet[], $9::text[], $10::text[])
+                         $8::inet[], $9::text[], $10::text[], $15::bytea[], $16::bytea[], $17::bytea[])
         AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, event_id, ip,
-              user_agent, request_id)
+              user_agent, request_id, old_successor_hash, old_reissue_hash, old_reissued_hash)
 ),
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
-           s.token_hash = t.successor_hash OR s.parent_hash = t.presented_hash AS is_parent,
+           s.token_hash IN (t.successor_hash, t.old_successor_hash) OR s.parent_hash = t.presented_hash AS is_parent,
            s.created_at, s.expires_at, s.ended_at, s.client_id,
            i.user_id, i.provider, u.disabled_at, u.claims::text AS claims,
            coalesce(u.last_seen_on < current_date, true) AS away
@@ -40,8 +41,8 @@ judged AS (
                WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
                WHEN is_parent
-                    AND (token_hash IN (reissue_hash, reissued_hash)
-                         OR (token_hash = successor_hash AND rotated_at > now() - $13::integer * interval '1 second'))
+                    AND (token_hash IN (reissue_hash, reissued_hash, old_reissue_hash, old_reissued_hash)
+                         OR (token_hash IN (successor_hash, old_successor_hash) AND rotated_at > now() - $13::integer * interval '1 second'))
                    THEN 'repeated'
                WHEN is_parent AND rotated_at > now() - $14::integer * interval '1 second'
                    THEN 'reissued'

@@ -44,6 +44,9 @@ pub struct Exchange {
     /// Hashes of the tokens that it may be exchanged for: the first successor, then those that replace a lost one in
     /// this period and in the one before.
     pub successor_hashes: [Hash; 3],
+    /// The same as derived from the previous `secret_key`, if there is one. The token is exchanged for none of them, but one
+    /// may be the live one.
+    pub previous_hashes: Option<[Hash; 3]>,
     /// Origin of the request.
     pub origin: Origin,
 }
@@ -59,7 +62,7 @@ pub struct Refreshed {
     pub client_id: String,
     /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
-    /// Index of the new token in [`Exchange::successor_hashes`].
+    /// Index of the new token in [`Exchange::successor_hashes`], followed by [`Exchange::previous_hashes`].
     pub successor: usize,
     /// Seconds until the new token expires if it is not used.
     pub refresh_expires_in: u32,
@@ -111,6 +114,9 @@ pub async fn refresh(
     }
     let exchanged: Vec<_> = first.values().copied().collect();
     let hashes = |read: fn(&Exchange) -> &[u8]| exchanged.iter().map(|item| read(item)).collect::<Vec<_>>();
+    let previous = |number: usize| -> Vec<_> {
+        exchanged.iter().map(|item| Some(item.previous_hashes.as_ref()?[number].as_slice())).collect()
+    };
     let rows = sqlx::query_file!(
         "src/store/refresh.sql",
         &exchanged.iter().map(|item| item.session_id).collect::<Vec<_>>(),
@@ -128,6 +134,9 @@ pub async fn refresh(
         seconds(lifetimes.session),
         seconds(lifetimes.repeat),
         seconds(lifetimes.grace),
+        &previous(0) as &[Option<&[u8]>],
+        &previous(1) as &[Option<&[u8]>],
+        &previous(2) as &[Option<&[u8]>],
     )
     .fetch_all(pool)
     .await?;
@@ -142,7 +151,8 @@ pub async fn refresh(
         let refused = match row.outcome.as_str() {
             "rotated" | "repeated" | "reissued" => {
                 // A repeat from another period may not know the new token. Then it must run after the first.
-                let successor = item.successor_hashes.iter().position(|hash| *hash == row.live_hash[..]);
+                let mut known = item.successor_hashes.iter().chain(item.previous_hashes.iter().flatten());
+                let successor = known.position(|hash| *hash == row.live_hash[..]);
                 let Some(successor) = successor else { return Ok(None) };
                 return Ok(Some(Ok(Refreshed {
                     session_id: row.session_id,
@@ -223,7 +233,7 @@ pub async fn by_refresh_token(
     session: Uuid,
     family_hash: &Hash,
     token_hash: &Hash,
-    successor_hash: &Hash,
+    successor_hashes: &[Hash],
     exchangeable: Option<u32>,
 ) -> Result<Option<Uuid>, Error> {
     let session = sqlx::query_scalar!(
@@ -232,12 +242,12 @@ pub async fn by_refresh_token(
          AND ($4::integer IS NULL
               OR (expires_at > now()
                   AND (token_hash = $3
-                       OR (rotated_at > now() - $4 * interval '1 second' AND (token_hash = $5 OR parent_hash = $3)))))",
+                       OR (rotated_at > now() - $4 * interval '1 second' AND (token_hash = ANY ($5) OR parent_hash = $3)))))",
         session,
         family_hash.as_slice(),
         token_hash.as_slice(),
         exchangeable.map(seconds),
-        successor_hash.as_slice(),
+        &successor_hashes.iter().map(Hash::as_slice).collect::<Vec<_>>() as &[&[u8]],
     );
     Ok(session.fetch_optional(pool).await?)
 }

@@ -160,7 +160,7 @@ impl Ledger {
         let payload = URL_SAFE_NO_PAD.decode(payload);
         let claims: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
         let token = RefreshToken::parse(token).unwrap();
-        let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned())).of(&token);
+        let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned()).into()).of(&token);
         let [hash, successor] = [token, successor].map(|token| STANDARD.encode(token.token_hash()));
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         writeln!(

@@ -334,6 +334,21 @@ fn the_database_and_the_secret_key_may_be_in_files() {
         );
         assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty", "write the secret to it"]);
     }
+    // A new key, and the one before it.
+    let two = format!("a new key, of more than 32 characters\n{}\n", SOUND[1].1);
+    std::fs::write(key, &two).unwrap();
+    assert_sound(&files);
+    std::fs::write(key, two.repeat(2)).unwrap();
+    assert_refused(&files[2..], &["ROCKET_SECRET_KEY_FILE", "has more than two keys"]);
+    for (value, words) in [
+        ("[\"hush, hush, hush, hush, hush, hush\", \"too short\"]", "is too short"),
+        ("[]", "is missing"),
+        ("[\"hush, hush, hush, hush, hush, hush\", 7]", "must be a list of strings"),
+        ("7", "a list of the new key and the previous one"),
+    ] {
+        assert_refused(&[("ROCKET_SECRET_KEY", value)], &["`ROCKET_SECRET_KEY` / `secret_key`", words]);
+    }
+    std::fs::write(key, format!("{}\n", SOUND[1].1)).unwrap();
     // What is in the file is judged as if it were in the variable.
     assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", key)], &["DATABASE_URL_FILE"]);
     assert_refused(

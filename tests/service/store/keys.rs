@@ -10,7 +10,7 @@ use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::keys::KeyRing;
 use vestibule::keys::rotation::Rotation;
 use vestibule::keys::signing_key::Error;
-use vestibule::secret::Secret;
+use vestibule::secret::{Secret, SecretKeys};
 use vestibule::service::Issuer;
 
 use crate::support::app::{App, figment};
@@ -29,7 +29,7 @@ fn config(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Con
     Config::read(settings(figment(&database.url, "http://127.0.0.1:1/"))).unwrap()
 }
 
-fn rotation(database: &Database, secret_key: &Secret<String>) -> Rotation {
+fn rotation(database: &Database, secret_key: &SecretKeys) -> Rotation {
     let config = config(database, |figment| figment);
     Rotation::new(database.pool.clone(), secret_key, config.keys, 900).unwrap()
 }
@@ -215,7 +215,7 @@ async fn unknown_keys_are_looked_for_rarely_however_many_are_named() {
 async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let app = App::start().await;
     let foreign = Database::create().await;
-    let secret = Secret::new("another key, of more than 32 characters".to_owned());
+    let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
     let config = config(&foreign, |figment| figment);
     let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys, 900).unwrap();
     attacker.open().await.unwrap();
@@ -258,7 +258,7 @@ async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
     let database = Database::create().await;
     ring(&database).await;
     pass(&database, ROTATE_EVERY).await;
-    let secret = Secret::new("another key, of more than 32 characters".to_owned());
+    let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
     let other = rotation(&database, &secret);
     assert!(matches!(other.tend().await, Err(Error::Sealed(_))), "a key is due, but not one of theirs");
     assert!(matches!(other.rotate().await, Err(Error::Sealed(_))));

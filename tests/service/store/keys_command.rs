@@ -32,12 +32,13 @@ async fn states(database: &Database, arguments: &[&str]) -> Vec<(String, String)
     let mut lines = out.lines();
     assert_eq!(
         lines.next().unwrap().split("  ").map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>(),
-        ["KID", "STATE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"]
+        ["KID", "STATE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL", "SECRET KEY"]
     );
     let rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.map(|row| {
-        assert_eq!(row.len(), 5, "{row:?}");
+        assert_eq!(row.len(), 6, "{row:?}");
         assert!(row[2].ends_with('Z') && row[3].ends_with('Z'), "{row:?}");
+        assert_eq!(row[5], "current", "{row:?}");
         (row[0].to_owned(), row[1].to_owned())
     })
     .collect()
@@ -78,7 +79,18 @@ async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
     }
     let output = keys(&app.database, OTHER, &["rotate", "--now", "--new-secret-key"]).await;
     assert!(output.status.success());
-    assert_eq!(names(&states(&app.database, &["list"]).await), ["retired", "signing"]);
+    let opened_by = async |secret_keys: &str| {
+        let output = keys(&app.database, secret_keys, &["list"]).await;
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && !out.contains("another key,"), "{out}");
+        let rows =
+            out.lines().skip(1).map(|row| row.split_whitespace().skip(1).step_by(4).collect::<Vec<_>>());
+        rows.flatten().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(opened_by(SECRET).await, ["retired", "current", "signing", "another"]);
+    assert_eq!(opened_by(OTHER).await, ["retired", "another", "signing", "current"]);
+    let both = format!("[\"{OTHER}\", \"{SECRET}\"]");
+    assert_eq!(opened_by(&both).await, ["retired", "previous", "signing", "current"]);
     let unmeant = keys(&app.database, OTHER, &["rotate", "--new-secret-key"]).await;
     assert_eq!(unmeant.status.code(), Some(2), "it takes --now");
 }

@@ -16,5 +16,6 @@ mod races;
 mod refresh_races;
 mod roles;
 mod round_trips;
+mod secret_key;
 mod seed;
 mod together;
