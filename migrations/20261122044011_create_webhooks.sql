@@ -25,28 +25,114 @@ CREATE TABLE webhook_messages (
     failure         text
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX webhook_messages_due_idx ON webhook_messages (webhook, next_attempt_at) WHERE parked_at IS NULL;
-CREATE INDEX webhook_messages_waiting_idx ON webhook_messages (webhook, id) WHERE parked_at IS NULL;
 CREATE INDEX webhook_messages_parked_idx ON webhook_messages (webhook, parked_at) WHERE parked_at IS NOT NULL;
 -- For the messages before and after another one of the same user.
-CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook, id) WHERE parked_at IS NULL;
-CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
-WHERE parked_at IS NULL AND other_id IS NOT NULL;
+CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id);
+CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id) WHERE other_id IS NOT NULL;
 
--- Returns a user as messages contain them, or null if there is none.
-CREATE FUNCTION webhook_user(wanted uuid) RETURNS jsonb LANGUAGE sql STABLE AS $$
-    SELECT jsonb_build_object(
-        'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
-        'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        'claims', u.claims,
-        'identities', (
-            SELECT coalesce(jsonb_agg(jsonb_build_object(
-                       'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
-            FROM identities i WHERE i.user_id = u.id
-        ))
-    FROM users u WHERE u.id = wanted
-$$;
+-- Returns a user as messages contain them, or null if there is none. Like the next ones, it is no SQL function: PostgreSQL
+-- would plan that one again in each transaction.
+CREATE FUNCTION webhook_user(wanted uuid) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT jsonb_build_object(
+            'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
+            'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'claims', coalesce(u.claims, '{}'),
+            'identities', (
+                SELECT coalesce(jsonb_agg(jsonb_build_object(
+                           'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
+                FROM identities i WHERE i.user_id = u.id
+            ))
+        FROM users u WHERE u.id = wanted
+    );
+END $$;
+
+-- Returns the waiting messages of a receiver that are about these users. The table is empty most of the time, when
+-- all plans look equal, and a plan of then would read all of it when a receiver is down. So the conditions are written in
+-- a way that only the index on the user has them, and the functions plan once and without scans of the table.
+CREATE FUNCTION webhook_messages_about(receiver text, person uuid, other uuid) RETURNS SETOF webhook_messages
+LANGUAGE plpgsql STABLE ROWS 1 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY
+    SELECT m.* FROM webhook_messages m
+    WHERE m.user_id IN (person, other)
+          AND m.webhook || '' = receiver AND coalesce(m.parked_at, 'infinity') = 'infinity'
+    UNION ALL
+    SELECT m.* FROM webhook_messages m
+    WHERE m.other_id IN (person, other)
+          AND m.webhook || '' = receiver AND coalesce(m.parked_at, 'infinity') = 'infinity';
+END $$;
+
+-- Queues a message for a receiver.
+CREATE FUNCTION queue_webhook_message(
+    receiver text, event_id uuid, message_type text, about uuid, about_other uuid, message text
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- A message behind one that waits for a retry is due with it. One that is being sent is over within a minute.
+    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
+    SELECT receiver, event_id, about, about_other, message_type, message, coalesce(max(m.next_attempt_at), now())
+    FROM webhook_messages_about(receiver, about, about_other) AS m
+    WHERE m.next_attempt_at > now() + interval '1 minute';
+END $$;
+
+-- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no earlier
+-- message of the same user waits.
+CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer) RETURNS SETOF webhook_messages
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY
+    WITH due AS MATERIALIZED (
+        SELECT m.id FROM webhook_messages m
+        WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at <= now()
+              AND NOT EXISTS (SELECT FROM webhook_messages_about(receiver, m.user_id, m.other_id) AS e WHERE e.id < m.id)
+        ORDER BY m.next_attempt_at, m.id LIMIT most
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE webhook_messages m
+    SET attempts = m.attempts + 1, next_attempt_at = now() + lease * interval '1 second'
+    FROM due WHERE m.id = due.id
+    RETURNING m.*;
+END $$;
+
+-- Records the end of an attempt: deletes a delivered message, lets one wait that was not accepted, or parks it. Returns
+-- false, and changes nothing, if another instance has taken the message over, so that it has another number of attempts.
+-- Without a failure it was delivered, and without a pause it is parked.
+CREATE FUNCTION settle_webhook_message(message bigint, attempt smallint, why text, pause float8) RETURNS boolean
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    settled webhook_messages;
+BEGIN
+    IF why IS NULL THEN
+        DELETE FROM webhook_messages m WHERE m.id = message RETURNING m.* INTO settled;
+    ELSE
+        UPDATE webhook_messages m
+        SET failure = why, parked_at = CASE WHEN pause IS NULL THEN now() END,
+            next_attempt_at = now() + coalesce(pause, 0) * (0.9 + 0.2 * random()) * interval '1 second'
+        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL
+        RETURNING m.* INTO settled;
+    END IF;
+    IF settled.id IS NULL THEN
+        RETURN false;
+    END IF;
+    -- Later messages of the same user that nobody has tried to send wait with a failed one. Once it no longer waits, the
+    -- next one is due.
+    IF why IS NOT NULL AND pause IS NOT NULL THEN
+        UPDATE webhook_messages m SET next_attempt_at = settled.next_attempt_at
+        WHERE m.id IN (SELECT f.id FROM webhook_messages_about(settled.webhook, settled.user_id, settled.other_id) AS f
+                       WHERE f.id > settled.id AND f.attempts = 0 AND f.next_attempt_at < settled.next_attempt_at);
+    ELSE
+        UPDATE webhook_messages m SET next_attempt_at = now()
+        WHERE m.id IN (SELECT min(f.id)
+                       FROM unnest(ARRAY[settled.user_id, settled.other_id]) AS person (id)
+                       CROSS JOIN webhook_messages_about(settled.webhook, person.id, NULL) AS f
+                       WHERE f.id > settled.id GROUP BY person.id)
+              AND m.attempts = 0 AND m.next_attempt_at > now();
+    END IF;
+    RETURN true;
+END $$;
 
 -- Queues the messages that tell of an event. It runs at the end of the statement that records the event, and sees what
 -- the statement has changed. Messages contain no token, IP address, reason or name of staff.
@@ -114,13 +200,7 @@ BEGIN
             WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
             ELSE '{}'
         END);
-    -- A message behind one that waits for a retry is due with it. One that is being sent is over within a minute.
-    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
-    SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, message, coalesce(
-        (SELECT max(m.next_attempt_at) FROM webhook_messages m
-         WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.next_attempt_at > now() + interval '1 minute'
-               AND (m.user_id IN (NEW.user_id, from_id) OR m.other_id IN (NEW.user_id, from_id))),
-        now())
+    PERFORM queue_webhook_message(w.name, NEW.id, message_type, NEW.user_id, from_id, message)
     FROM webhooks w WHERE message_type = ANY (w.events);
     RETURN NULL;
 END $$;

@@ -55,30 +55,10 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<(), Error
 /// # Errors
 /// See [`Error`]. If the connection was lost, messages may have been taken until their lease ends.
 pub async fn claim(pool: &PgPool, webhook: &str, limit: usize, lease: u32) -> Result<Vec<Claimed>, Error> {
-    // `OFFSET` keeps each subquery a look-up in an index, for the few messages that are due.
     let claimed = sqlx::query_as!(
         Claimed,
-        r#"WITH due AS MATERIALIZED (
-               SELECT m.id FROM webhook_messages m
-               WHERE m.webhook = $1 AND m.parked_at IS NULL AND m.next_attempt_at <= now()
-                     AND NOT EXISTS (SELECT FROM webhook_messages e
-                                     WHERE e.user_id = m.user_id AND e.webhook = $1 AND e.parked_at IS NULL AND e.id < m.id
-                                     OFFSET 0)
-                     AND NOT EXISTS (SELECT FROM webhook_messages e
-                                     WHERE e.other_id = m.user_id AND e.webhook = $1 AND e.parked_at IS NULL AND e.id < m.id
-                                     OFFSET 0)
-                     AND (m.other_id IS NULL
-                          OR NOT EXISTS (SELECT FROM webhook_messages e
-                                         WHERE m.other_id IN (e.user_id, e.other_id) AND e.webhook = $1
-                                               AND e.parked_at IS NULL AND e.id < m.id
-                                         OFFSET 0))
-               ORDER BY m.next_attempt_at, m.id LIMIT $2
-               FOR UPDATE SKIP LOCKED
-           )
-           UPDATE webhook_messages m
-           SET attempts = m.attempts + 1, next_attempt_at = now() + $3::integer * interval '1 second'
-           FROM due WHERE m.id = due.id
-           RETURNING m.id, m.message_id, m.type AS kind, m.payload, m.attempts"#,
+        r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", payload AS "payload!", attempts AS "attempts!"
+           FROM claim_webhook_messages($1, $2, $3)"#,
         webhook,
         i64::try_from(limit).unwrap_or(i64::MAX),
         i32::try_from(lease).unwrap_or(i32::MAX),
@@ -99,8 +79,13 @@ pub async fn settle(
     failure: Option<&str>,
     pause: Option<f64>,
 ) -> Result<bool, Error> {
-    let settled =
-        sqlx::query_file_scalar!("src/webhooks/settle.sql", message.id, message.attempts, failure, pause);
+    let settled = sqlx::query_scalar!(
+        r#"SELECT settle_webhook_message($1, $2, $3, $4) AS "settled!""#,
+        message.id,
+        message.attempts,
+        failure,
+        pause,
+    );
     Ok(settled.fetch_one(pool).await?)
 }
 
@@ -117,7 +102,7 @@ pub struct Summary {
     pub oldest_at: Option<OffsetDateTime>,
     /// The number of parked messages.
     pub parked: i64,
-    /// The failure of the oldest message that waits, or of the last one that was parked.
+    /// The failure of a message that waits, or of the last one that was parked.
     pub failure: Option<String>,
 }
 
@@ -132,19 +117,20 @@ pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
         r#"SELECT w.name, w.events <> '{}' AS "subscribed!",
-                  (SELECT count(*) FROM (SELECT FROM webhook_messages m
-                                         WHERE m.webhook = w.name AND m.parked_at IS NULL LIMIT $1) AS capped) AS "waiting!",
-                  (SELECT m.created_at FROM webhook_messages m WHERE m.webhook = w.name AND m.parked_at IS NULL
-                   ORDER BY m.id LIMIT 1) AS oldest_at,
+                  coalesce(queue.waiting, 0) AS "waiting!", queue.oldest_at,
                   (SELECT count(*) FROM (SELECT FROM webhook_messages m
                                          WHERE m.webhook = w.name AND m.parked_at IS NOT NULL LIMIT $1) AS capped) AS "parked!",
                   coalesce((SELECT m.failure FROM webhook_messages m
                             WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.failure IS NOT NULL
-                            ORDER BY m.id LIMIT 1),
+                            ORDER BY m.next_attempt_at LIMIT 1),
                            (SELECT m.failure FROM webhook_messages m
                             WHERE m.webhook = w.name AND m.parked_at IS NOT NULL
                             ORDER BY m.parked_at DESC LIMIT 1)) AS failure
-           FROM webhooks w
+           FROM webhooks w LEFT JOIN LATERAL (
+               SELECT count(*) AS waiting, min(created_at) AS oldest_at
+               FROM (SELECT created_at FROM webhook_messages m
+                     WHERE m.webhook = w.name AND m.parked_at IS NULL LIMIT $1) AS capped
+           ) AS queue ON true
            WHERE w.events <> '{}' OR EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
            ORDER BY w.name"#,
         COUNTED,
