@@ -235,7 +235,9 @@ impl Start {
 /// Returns the OpenAPI description of the whole service.
 #[must_use]
 pub fn description() -> OpenApi {
-    openapi::description(admin::api::description())
+    let mut whole = openapi::description(admin::api::description());
+    webhooks::description::describe(&mut whole);
+    whole
 }
 
 /// Builds the service, which answers 503 until its start is complete. It does not use the database yet.

@@ -7,6 +7,7 @@
 
 pub(crate) mod command;
 pub mod delivery;
+pub mod description;
 pub mod failure;
 mod readings;
 mod resolver;
@@ -83,6 +84,12 @@ impl Webhooks {
     /// Returns the receivers' settings.
     pub fn configured(&self) -> impl Iterator<Item = &Webhook> {
         self.0.senders.iter().map(|sender| sender.webhook())
+    }
+
+    /// Returns the queues as this instance last read them.
+    #[must_use]
+    pub fn queues(&self) -> Vec<store::Summary> {
+        self.0.readings.queues()
     }
 
     /// Sends nothing new, and waits for the answers to what was sent, for a limited time.

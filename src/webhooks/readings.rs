@@ -51,6 +51,11 @@ impl Readings {
         self.deliveries.get_or_create(&Labels { webhook: webhook.to_owned(), outcome }).inc();
     }
 
+    /// Returns the queues as they were last read.
+    pub fn queues(&self) -> Vec<Summary> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Reads the queues until `stop` says otherwise or the pool is closed.
     pub async fn keep_reading(&self, pool: &PgPool, mut stop: watch::Receiver<bool>) {
         while !pool.is_closed() && !*stop.borrow() {
@@ -84,7 +89,7 @@ struct Queues(Webhooks);
 
 impl Collector for Queues {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let queues = self.0.0.readings.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let queues = self.0.queues();
         let age = |queue: &Summary| {
             queue.oldest_at.map_or(0, |at| clock::now().saturating_sub(at.unix_timestamp()).max(0))
         };

@@ -1,0 +1,194 @@
+//! The messages in the API's description, each with its JSON Schema.
+
+use serde_json::{Map, Value, json};
+use strum::VariantArray;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::tag::TagBuilder;
+
+use crate::domain::message_type::MessageType;
+
+/// The tag of the messages.
+const TAG: &str = "Webhooks";
+
+/// Adds the messages to the description.
+pub fn describe(api: &mut OpenApi) {
+    let messages = MessageType::VARIANTS.iter().map(|kind| (kind.to_string(), webhook(*kind)));
+    let tag = TagBuilder::new().name(TAG).description(Some("What other systems are told by webhooks.")).build();
+    api.tags.get_or_insert_default().push(tag);
+    // A test finds them there.
+    api.webhooks = serde_json::from_value(Value::Object(messages.collect())).ok();
+}
+
+/// Returns the title of a message, and its meaning.
+const fn words(kind: MessageType) -> (&'static str, &'static str) {
+    match kind {
+        MessageType::UserCreated => ("A user was created", "By a first sign-in or by the admin API. Imports send none."),
+        MessageType::UserUpdated => {
+            ("A user has changed", "The e-mail address, its verification, the name, the picture or the claims.")
+        }
+        MessageType::UserDisabled => ("A user was disabled", "All their sessions have ended."),
+        MessageType::UserEnabled => ("A user was enabled", "They may sign in again."),
+        MessageType::UserDeleted => ("A user was deleted", "By themselves or by staff. Delete what you know of them."),
+        MessageType::UserMerged => (
+            "Two users were merged into one",
+            "`from` is no more; the identities are those of `into`. Move what belongs to `from` to `into`.",
+        ),
+        MessageType::IdentityLinked => ("An identity was linked", "The user can sign in with a further account."),
+        MessageType::IdentityUnlinked => {
+            ("An identity was unlinked", "The user can no longer sign in with it. Its sessions have ended.")
+        }
+        MessageType::IdentityMoved => (
+            "An identity was moved to another user",
+            "Whoever signs in with it is now the user `to`. Its sessions have ended.",
+        ),
+        MessageType::SessionsEnded => (
+            "Sessions have ended",
+            "By a sign-out or by staff. Access tokens that were issued before stay valid until they expire.",
+        ),
+        MessageType::RefreshTokenReplayed => (
+            "A refresh token was used twice",
+            "It may have been stolen. The session has ended.",
+        ),
+    }
+}
+
+fn webhook(kind: MessageType) -> Value {
+    let (summary, description) = words(kind);
+    let name: String = kind.to_string().split(['.', '_']).map(capitalized).collect();
+    let header = |name: &str, description: &str| {
+        let schema = json!({ "type": "string" });
+        json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema })
+    };
+    json!({ "post": {
+        "operationId": format!("receive{name}"),
+        "tags": [TAG],
+        "summary": summary,
+        "description": description,
+        "security": [],
+        "parameters": [
+            header("webhook-id", "The id of the message, the same in each attempt. A message may arrive more than once."),
+            header("webhook-timestamp", "The time of the attempt, in seconds since 1970-01-01T00:00:00Z."),
+            header("webhook-signature", "`v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by \
+                                         dots; one for each secret, separated by blanks (Standard Webhooks)."),
+        ],
+        "requestBody": { "required": true, "content": { "application/json": { "schema": schema(kind) } } },
+        "responses": {
+            "2XX": { "description": "The message is accepted." },
+            "410": { "description": "The receiver wants no more attempts to send this message." },
+            "default": { "description": "The message is sent again, for three days." },
+        },
+    }})
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn schema(kind: MessageType) -> Value {
+    let user = match kind {
+        MessageType::UserDeleted => json!({ "type": "null", "description": "There is no user any more." }),
+        _ => json!({ "oneOf": [user(), { "type": "null" }] }),
+    };
+    let mut data = Map::from_iter([
+        ("user_id".to_owned(), id("The user whom the change concerns.")),
+        ("user".to_owned(), user),
+    ]);
+    let more = match kind {
+        MessageType::UserMerged => json!({
+            "from": id("The user who is no more."),
+            "into": id("The user who remains: `user_id`."),
+        }),
+        MessageType::IdentityMoved => json!({
+            "from": id("The user who had the identity."),
+            "to": id("The user who has it now: `user_id`."),
+            "identity": identity(&["id", "provider"]),
+        }),
+        MessageType::IdentityLinked | MessageType::IdentityUnlinked => {
+            json!({ "identity": identity(&["id", "provider"]) })
+        }
+        MessageType::SessionsEnded => json!({
+            "sessions": {
+                "type": "string", "enum": ["one", "others", "all"],
+                "description": "`one`: `session_id`. `others`: all of the user's but `session_id`. `all`: all of the user's.",
+            },
+            "session_id": { "type": ["string", "null"], "format": "uuid", "description": "`sid` in access tokens." },
+        }),
+        MessageType::RefreshTokenReplayed => json!({ "session_id": id("`sid` in access tokens.") }),
+        _ => json!({}),
+    };
+    data.extend(more.as_object().cloned().unwrap_or_default());
+    object(&json!({
+        "type": { "type": "string", "enum": [kind.to_string()] },
+        "timestamp": time("The time of the change."),
+        "data": object(&Value::Object(data)),
+    }))
+}
+
+fn user() -> Value {
+    object(&json!({
+        "id": id("`sub` in access tokens."),
+        "email": optional("In ASCII lower case."),
+        "email_verified": { "type": "boolean" },
+        "name": optional("The name."),
+        "picture": optional("The URL of the picture."),
+        "created_at": time("The time of the first sign-in, or of the import."),
+        "updated_at": time("The time of the last change."),
+        "disabled_at": { "type": ["string", "null"], "format": "date-time" },
+        "claims": { "type": "object", "description": "What the backend has set by the admin API." },
+        "identities": {
+            "type": "array", "items": identity(&["id", "provider", "subject", "email"]),
+            "description": "The accounts that the user signs in with.",
+        },
+    }))
+}
+
+fn identity(required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "description": "An account at an identity provider. One that is gone has only `id` and `provider`.",
+        "required": required,
+        "properties": {
+            "id": id("The id of the identity."),
+            "provider": { "type": "string" },
+            "subject": { "type": "string", "description": "The provider's id of the account." },
+            "email": optional("The e-mail address of the account."),
+        },
+    })
+}
+
+/// Returns the schema of an object that has all of these members.
+fn object(properties: &Value) -> Value {
+    let required: Vec<_> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+fn id(description: &str) -> Value {
+    json!({ "type": "string", "format": "uuid", "description": description })
+}
+
+fn time(description: &str) -> Value {
+    json!({ "type": "string", "format": "date-time", "description": description })
+}
+
+fn optional(description: &str) -> Value {
+    json!({ "type": ["string", "null"], "description": description })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_of_message_is_described_as_it_was_written() {
+        let mut api = OpenApi::default();
+        describe(&mut api);
+        let described = serde_json::to_value(api.webhooks.expect("they are sound")).unwrap();
+        for kind in MessageType::VARIANTS {
+            let text = described[kind.to_string()].to_string();
+            for words in ["webhook-signature", "2XX", words(*kind).0, "\"timestamp\"", "user_id"] {
+                assert!(text.contains(words), "{kind} has no {words}: {text}");
+            }
+        }
+    }
+}
