@@ -216,6 +216,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "audit_exported" => "Exported audit log",
         "api_key_added" => "Added an API key",
         "api_key_revoked" => "Revoked an API key",
+        "webhook_replayed" => "Let the messages of a webhook be sent again",
         "staff_added" => "Gave access to the staff pages",
         "staff_role_changed" => "Changed access to the staff pages",
         "staff_removed" => "Revoked access to the staff pages",

@@ -25,6 +25,7 @@ mod samples;
 pub mod sign_in;
 pub mod staff;
 pub mod users;
+mod webhooks;
 
 use rocket::{Catcher, Route};
 
@@ -35,7 +36,7 @@ pub use self::sign_in::flow::Admin;
 pub fn routes() -> Vec<Route> {
     let pages =
         [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
-    [assets::routes(), sign_in::routes(), changes::pages::routes(), pages].concat()
+    [assets::routes(), sign_in::routes(), changes::pages::routes(), webhooks::routes(), pages].concat()
 }
 
 /// Returns the catchers, to be registered at `/admin`.

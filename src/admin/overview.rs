@@ -17,6 +17,7 @@ use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
+use crate::webhooks::Webhooks;
 
 /// The outcomes of a sign-in, in the order of the charts' series.
 const OUTCOMES: [&str; 5] = ["signed in", "created", "linked", "refused", "no answer"];
@@ -97,6 +98,10 @@ pub(super) struct Overview {
     refusals: Vec<Refusals>,
     providers: Vec<ProviderHealth>,
     lately: i64,
+    /// True if there are webhooks.
+    webhooks: bool,
+    /// The webhooks with parked messages.
+    parked: Vec<String>,
 }
 
 impl View for Overview {
@@ -125,7 +130,9 @@ impl View for Overview {
             ("line", (stats(Breaker::Open), true)),
             (super::samples::NASTY, (stats(Breaker::HalfOpen), true)),
         ]);
-        [&rows[..], &[]].map(|rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC))).into()
+        let page = |rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC));
+        let parked = vec![super::samples::NASTY.into(), "shop".into()];
+        vec![Self { webhooks: true, parked, ..page(&rows[..]) }, page(&[])]
     }
 }
 
@@ -207,12 +214,19 @@ impl Overview {
             refusals,
             providers: health.into_values().collect(),
             lately: LATELY,
+            webhooks: false,
+            parked: Vec::new(),
         }
     }
 }
 
 #[get("/")]
-async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result<Page, Failure> {
+async fn overview(
+    staff: Staff,
+    providers: &State<Providers>,
+    webhooks: &State<Webhooks>,
+    db: &Db,
+) -> Result<Page, Failure> {
     let zone = staff.member.time_zone.as_deref().and_then(|name| TimeZone::get(name).ok());
     let now =
         Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
@@ -221,5 +235,8 @@ async fn overview(staff: Staff, providers: &State<Providers>, db: &Db) -> Result
     let enabled: BTreeSet<_> = providers.enabled().map(|provider| provider.settings.name.as_str()).collect();
     let stats = providers.call_stats().into_iter();
     let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
-    Ok(Page::new(&staff, &Overview::new(&rows, &stats, &now)))
+    let queues = webhooks.queues();
+    let parked = queues.iter().filter(|queue| queue.parked > 0).map(|queue| queue.name.clone()).collect();
+    let page = Overview { webhooks: !queues.is_empty(), parked, ..Overview::new(&rows, &stats, &now) };
+    Ok(Page::new(&staff, &page))
 }

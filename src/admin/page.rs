@@ -87,7 +87,9 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::admin::{audit, catcher, changes::pages as change, overview, person, sign_in, staff, users};
+    use crate::admin::{
+        audit, catcher, changes::pages as change, overview, person, sign_in, staff, users, webhooks,
+    };
     use crate::web::http::templates::tests::{names, render};
 
     /// The templates that are parts of pages.
@@ -129,6 +131,7 @@ mod tests {
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);
         check::<users::Users>(&mut rendered);
+        check::<webhooks::WebhooksPage>(&mut rendered);
         let pages = names().filter(|name| name.starts_with("admin/") && !PARTS.contains(name));
         assert_eq!(rendered, pages.collect());
     }

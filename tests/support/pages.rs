@@ -134,6 +134,7 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
         Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
         Address::page("staff", Admin, "/admin/staff?done=given"),
+        Address::page("webhooks", Admin, "/admin/webhooks"),
         Address::page("staff-to-read", Support, "/admin/staff"),
     ];
     pages.extend(changes(people));

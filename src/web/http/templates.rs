@@ -23,6 +23,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/error", include_str!("../../../templates/admin/error.html.tera")),
     ("admin/sign_in", include_str!("../../../templates/admin/sign_in.html.tera")),
     ("admin/users", include_str!("../../../templates/admin/users.html.tera")),
+    ("admin/webhooks", include_str!("../../../templates/admin/webhooks.html.tera")),
     ("admin/find", include_str!("../../../templates/admin/find.html.tera")),
     ("admin/preview", include_str!("../../../templates/admin/preview.html.tera")),
     ("admin/receipt", include_str!("../../../templates/admin/receipt.html.tera")),

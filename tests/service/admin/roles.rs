@@ -23,7 +23,7 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 32] = [
+const ROUTES: [(&str, &str, Least); 34] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -56,6 +56,8 @@ const ROUTES: [(&str, &str, Least); 32] = [
     ("POST", "/admin/staff/remove", Admin),
     ("POST", "/admin/staff/keys", Admin),
     ("POST", "/admin/staff/keys/revoke", Admin),
+    ("GET", "/admin/webhooks", Admin),
+    ("POST", "/admin/webhooks/<name>/replay", Admin),
 ];
 
 /// The whole of what an action could change.
@@ -103,6 +105,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
                 .replace("<id>", &people.ada)
                 .replace("<user>", &people.ada)
                 .replace("<number>", &people.deletion)
+                .replace("<name>", "shop")
                 .replace("<identity>", &identity.to_string())
                 .replace("<session>", &identity.to_string());
             let mut browser = match viewer {
