@@ -12,7 +12,7 @@ use vestibule::web::problem::ErrorCode;
 /// The page about messages that end the start.
 const RUNBOOK: &str = "docs/runbook.md";
 /// The files with its text: the errors behind each variant of `app::Error`.
-const START: [(&str, &[&str]); 9] = [
+const START: [(&str, &[&str]); 10] = [
     ("", &["src/app.rs"]),
     ("config::Error", &["src/config/error.rs"]),
     ("pool::Error", &["src/store/pool.rs"]),
@@ -20,6 +20,7 @@ const START: [(&str, &[&str]); 9] = [
     ("store::Error", &["src/store/error.rs"]),
     ("signing_key::Error", &["src/keys/signing_key.rs", "src/keys/seal.rs"]),
     ("ClientError", &["src/provider/client.rs"]),
+    ("webhooks::ClientError", &["src/webhooks/sender.rs"]),
     ("Box<rocket::Error>", &[]),
     // Somebody else's crate, whose words come after ours.
     ("opentelemetry_otlp::ExporterBuildError", &[]),
@@ -241,6 +242,7 @@ fn every_setting_is_documented() {
         ("keys", "keys"),
         ("observers", "metrics"),
         ("root", "admin"),
+        ("webhook", "webhooks.<name>"),
     ];
     for (file, section) in sections {
         let code = read(format!("src/config/{file}.rs"));
