@@ -2,6 +2,7 @@
 //! and shows no secret.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Settings with which the program would start, if the database were there.
@@ -369,4 +370,71 @@ fn a_database_elsewhere_without_tls_is_warned_of() {
         );
     }
     assert!(!elsewhere("postgres://u:hush@db.invalid/v?sslmode=verify-full").contains("WARN"));
+}
+
+/// A secret of a webhook that is sound.
+const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+#[test]
+fn each_mistake_in_a_webhook_is_named() {
+    let url = "url=\"https://shop.example.com/hush?key=hush\"";
+    let secret = format!("secret=\"{WEBHOOK_SECRET}\"");
+    let rows = [
+        ("Shop", format!("{url},{secret}"), "webhooks.Shop", "1 to 32 of a-z"),
+        ("shop", secret.clone(), "webhooks.shop.url", "is missing"),
+        ("shop", url.to_owned(), "webhooks.shop.secret", "openssl rand"),
+        ("shop", format!("url=\"hush\",{secret}"), "webhooks.shop.url", "is not a URL"),
+        ("shop", format!("url=\"http://shop.example.com/\",{secret}"), "webhooks.shop.url", "must be https"),
+        ("shop", format!("url=\"https://a:hush@shop.example.com/\",{secret}"), "webhooks.shop.url", "password"),
+        ("shop", format!("url=\"https://10.0.0.1/hush\",{secret}"), "webhooks.shop.url", "private_network"),
+        ("shop", format!("url=\"https://[::ffff:10.0.0.1]/\",{secret}"), "webhooks.shop.url", "private_network"),
+        ("shop", format!("url=\"https://0x7f.1/\",{secret}"), "webhooks.shop.url", "private_network"),
+        (
+            "shop",
+            format!("url=\"https://169.254.169.254/\",private_network=true,{secret}"),
+            "webhooks.shop.url",
+            "not one of the internet",
+        ),
+        ("shop", format!("{url},secret=\"hush\""), "webhooks.shop.secret", "24 to 64 bytes"),
+        ("shop", format!("{url},secret=\"whsec_aHVzaA==\""), "webhooks.shop.secret", "24 to 64 bytes"),
+        ("shop", format!("{url},secret=[]"), "webhooks.shop.secret", "one secret, or two"),
+        (
+            "shop",
+            format!("{url},secret=[\"{WEBHOOK_SECRET}\",\"{WEBHOOK_SECRET}\",\"{WEBHOOK_SECRET}\"]"),
+            "webhooks.shop.secret",
+            "one secret, or two",
+        ),
+        ("shop", format!("{url},secret=5"), "webhooks.shop.secret", "wrong type"),
+        ("shop", format!("{url},secret_file=\"/nonexistent\""), "webhooks.shop.secret_file", "cannot be read"),
+        ("shop", format!("{url},{secret},secret_file=\"/x\""), "webhooks.shop.secret_file", "in addition to"),
+        ("shop", format!("{url},{secret},events=[]"), "webhooks.shop.events", "user.created"),
+        ("shop", format!("{url},{secret},events=\"user.createt\""), "webhooks.shop.events", "user.created"),
+        ("shop", format!("{url},{secret},private_network=\"yes\""), "webhooks.shop.private_network", "true or false"),
+        ("shop", format!("{url},{secret},timeout=5"), "webhooks.shop.timeout", "is not a known key"),
+    ];
+    for (name, fields, key, words) in rows {
+        let webhooks = format!("{{{name}={{{fields}}}}}");
+        assert_refused(&[("ROCKET_WEBHOOKS", &webhooks)], &[&format!("`{key}`"), words]);
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("webhook-{}", uuid::Uuid::now_v7()));
+    std::fs::write(&file, format!("{WEBHOOK_SECRET}\n\n{WEBHOOK_SECRET}\n")).unwrap();
+    let from_file = format!("{url},secret_file={file:?},events=\"user.created,user.deleted\"");
+    let near = format!("url=\"https://10.0.0.1/\",private_network=true,{secret}");
+    let here = format!("url=\"http://localhost:9/\",{secret}");
+    for fields in [from_file, near, here] {
+        assert_sound(&[("ROCKET_WEBHOOKS", &format!("{{shop={{{fields}}}}}"))]);
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn no_debug_output_shows_a_secret_or_a_url() {
+    let settings = serde_json::json!({ "url": "https://shop.example.com/hush", "secret": WEBHOOK_SECRET });
+    let figment = crate::support::app::figment("postgres://127.0.0.1:1/x", "http://127.0.0.1:1/tokeninfo");
+    let config = vestibule::config::Config::read(figment.merge(("webhooks.shop", settings))).unwrap();
+    let webhooks = vestibule::webhooks::Webhooks::new(config.webhooks).unwrap();
+    let shown = format!("{webhooks:?}");
+    assert!(shown.contains("shop") && !shown.contains("hush") && !shown.contains("shop.example"), "{shown}");
+    let bytes = format!("{:?}", &[0x31, 0xf2, 0x90, 0xf6]);
+    assert!(!shown.contains("MfKQ") && !shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
 }

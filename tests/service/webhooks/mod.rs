@@ -1,6 +1,7 @@
 //! Messages for other systems: what is queued, and how it reaches its receivers.
 
 mod delivery;
+mod operators;
 mod queue;
 mod receivers;
 

@@ -1,0 +1,213 @@
+//! What operators and staff see of webhooks, and do about them.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vestibule::domain::staff::Role;
+use vestibule::service::prune::{Limits, prune};
+
+use super::{event, with_receivers};
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::desk::Desk;
+use crate::support::people::{ADMIN, SUPPORT};
+use crate::support::process::eventually;
+use crate::support::receiver::{Receiver, Reply, SECRET};
+
+const ROWS: &str = "SELECT count(*) FROM webhook_messages";
+const PARKED: &str = "SELECT count(*) FROM webhook_messages WHERE parked_at IS NOT NULL";
+
+/// Runs the program in the release profile, with a webhook called `shop`.
+async fn webhooks(database: &Database, url: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    let shop = format!("{{shop={{url=\"{url}\",secret=\"{SECRET}\"}}}}");
+    let settings =
+        [("ROCKET_PROFILE", "release"), ("DATABASE_URL", &database.url), ("ROCKET_WEBHOOKS", &shop)];
+    command.envs(settings).arg("webhooks").args(arguments);
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
+    let output = webhooks(database, url, arguments).await;
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A service whose receiver has sent one message back for good.
+async fn parked() -> (App, Receiver) {
+    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    event(&app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    is_parked(&app.database).await;
+    (app, receiver)
+}
+
+async fn is_parked(database: &Database) {
+    eventually("it is parked", async || (database.count(PARKED).await == 1).then_some(())).await;
+}
+
+async fn is_empty(database: &Database) {
+    eventually("the queue is empty", async || (database.count(ROWS).await == 0).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_lists_what_is_parked_and_sends_it_again() {
+    let (app, receiver) = parked().await;
+    let id = receiver.received()[0].header("webhook-id").to_owned();
+    let listed = printed(&app.database, &receiver.url, &["list"]).await;
+    let host = receiver.url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    assert_eq!(listed, format!("shop\t{host}\t0\t-\t1\tthe answer is 410: the receiver is gone\n"));
+    let messages = printed(&app.database, &receiver.url, &["list", "shop"]).await;
+    assert!(messages.starts_with(&format!("{id}\tuser.disabled\t")), "{messages}");
+    assert!(messages.ends_with("\t1\tparked\tthe answer is 410: the receiver is gone\n"), "{messages}");
+
+    let other = Uuid::now_v7().to_string();
+    let output = webhooks(&app.database, &receiver.url, &["replay", "shop", &other]).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("`shop` has no message"), "{said}");
+    let output = webhooks(&app.database, &receiver.url, &["replay", "shop"]).await;
+    assert_eq!(output.status.code(), Some(2), "one message, or all");
+
+    // The receiver still refuses it: it is parked again.
+    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", &id]).await, "1 messages are sent again\n");
+    receiver.received_all(2).await;
+    is_parked(&app.database).await;
+    receiver.behave(|_| Reply::Status(200));
+    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, "1 messages are sent again\n");
+    is_empty(&app.database).await;
+    assert_eq!(receiver.received()[2].header("webhook-id"), id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
+    let receiver = Receiver::start().await;
+    let mut database = Database::gone();
+    database.url = "postgres://vestibule@127.0.0.1:1/vestibule".into();
+    let said = printed(&database, &receiver.url, &["test", "shop"]).await;
+    assert_eq!(said, "accepted: the answer is 204\n");
+    let message = receiver.received().remove(0);
+    assert_eq!(message.kind(), "webhook.test");
+    assert!(message.header("webhook-signature").starts_with("v1,"));
+
+    const NO: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 13\r\n\r\nbad\x1b[2Jsecret";
+    receiver.behave(|_| Reply::Head(NO));
+    let output = webhooks(&database, &receiver.url, &["test", "shop"]).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(said, "vestibule: not accepted: the answer is 401: bad [2Jsecret\n");
+    let output = webhooks(&database, &receiver.url, &["test", "other"]).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("`other` is not configured"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_sees_what_is_parked_and_sends_it_again() {
+    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
+    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
+    desk.appoint(ADMIN, Role::Admin).await;
+    desk.appoint(SUPPORT, Role::Support).await;
+    let database = &desk.app.database;
+    event(&database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    is_parked(database).await;
+    let mut admin = desk.signed_in(ADMIN).await;
+    let page = admin.get("/admin/webhooks").await.text;
+    for words in ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"bad\">1</span>"] {
+        assert!(page.contains(words), "no {words}: {page}");
+    }
+    assert!(!page.contains("hush"), "{page}");
+
+    receiver.behave(|_| Reply::Status(200));
+    let csrf = admin.csrf().await;
+    let replay = "/admin/webhooks/shop/replay";
+    let mut support = desk.signed_in(SUPPORT).await;
+    let theirs = support.csrf().await;
+    let refused = support.post(replay, &[("csrf", &theirs), ("reason", "again")]).await;
+    assert_eq!(refused.status.as_u16(), 403);
+    assert_eq!(admin.post(replay, &[("csrf", &csrf)]).await.status.as_u16(), 400, "it needs a reason");
+    assert_eq!(database.count(PARKED).await, 1);
+    let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
+    assert_eq!(done.header("location"), Some("/admin/webhooks?done=replayed"));
+    is_empty(database).await;
+    let audit = admin.get("/admin/audit?what=staff").await.text;
+    for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
+        assert!(audit.contains(words), "no {words}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_tells_of_parked_messages() {
+    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
+    desk.appoint(ADMIN, Role::Admin).await;
+    event(&desk.app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    let mut admin = desk.signed_in(ADMIN).await;
+    eventually("the overview says so", async || {
+        admin.get("/admin").await.text.contains("were not accepted for three days").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_metrics_count_attempts_and_tell_how_long_the_queues_are() {
+    let (app, _receiver) = parked().await;
+    let text = eventually("the queues are read", async || {
+        let text = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+        text.contains("vestibule_webhook_parked{webhook=\"shop\"} 1").then_some(text)
+    })
+    .await;
+    for line in [
+        "vestibule_webhook_deliveries_total{webhook=\"shop\",outcome=\"status_4xx\"} 1",
+        "vestibule_webhook_deliveries_total{webhook=\"shop\",outcome=\"delivered\"} 0",
+        "vestibule_webhook_oldest_seconds{webhook=\"shop\"} 0",
+        "vestibule_webhook_waiting{webhook=\"shop\"} 0",
+    ] {
+        assert!(text.contains(line), "no {line}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clean_up_deletes_what_nobody_will_ask_for() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let ada = Uuid::now_v7();
+    sqlx::query("INSERT INTO users (id) VALUES ($1)").bind(ada).execute(pool).await.unwrap();
+    sqlx::query("INSERT INTO webhooks VALUES ('shop', '{user.created}'), ('gone', '{}'), ('empty', '{}')")
+        .execute(pool)
+        .await
+        .unwrap();
+    for (webhook, user, kind, age, parked, stays) in [
+        ("shop", ada, "user.updated", 60, false, true),
+        ("shop", ada, "user.updated", 29, true, true),
+        ("shop", ada, "user.updated", 31, true, false),
+        ("shop", Uuid::now_v7(), "user.updated", 1, true, false),
+        ("shop", Uuid::now_v7(), "user.deleted", 1, true, true),
+        ("shop", Uuid::now_v7(), "user.updated", 1, false, true),
+        ("gone", ada, "user.updated", 29, false, true),
+        ("gone", ada, "user.updated", 31, false, false),
+    ] {
+        sqlx::query(
+            "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, created_at, next_attempt_at, parked_at, failure)
+             VALUES ($1, gen_random_uuid(), $2, $3, '{}', now() - $4 * interval '1 day', now(),
+                     CASE WHEN $5 THEN now() - $4 * interval '1 day' END, $6)",
+        )
+        .bind(webhook)
+        .bind(user)
+        .bind(kind)
+        .bind(age)
+        .bind(parked)
+        .bind(if stays { "stays" } else { "goes" })
+        .execute(pool)
+        .await
+        .unwrap();
+    }
+    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
+    assert_eq!(prune(pool, limits).await.unwrap().webhook_messages, 3);
+    assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 5);
+    assert_eq!(database.count("SELECT count(*) FROM webhooks").await, 2, "no rest of `empty`");
+}
