@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::admin::sign_in::store::StaffRow;
-use crate::domain::actor::Origin;
+use crate::domain::actor::{Actor, Origin};
 use crate::store;
 use crate::store::events::{Look, record_look};
 
@@ -64,18 +64,32 @@ pub async fn record(
     look: &DataAccess<'_>,
     origin: &Origin,
 ) -> Result<(), Error> {
-    let viewed = |kind, user, search| Look { kind, user, search, reason: None };
-    let look = match *look {
-        DataAccess::Person(id) => viewed("user_viewed", Some(id), &[]),
-        DataAccess::Users { search } => viewed("users_viewed", None, search),
-        DataAccess::Audit { search } => viewed("audit_viewed", None, search),
-        DataAccess::UsersExport { search, reason } => {
-            Look { reason: Some(reason), ..viewed("users_exported", None, search) }
-        }
-        DataAccess::AuditExport { search, reason } => {
-            Look { reason: Some(reason), ..viewed("audit_exported", None, search) }
-        }
-    };
-    let recorded = record_look(pool, look, &member.email, origin).await?;
+    let viewer = Actor::Staff(&member.email);
+    let recorded = record_look(pool, look.event(), viewer, origin).await?;
     if recorded { Ok(()) } else { Err(Error::NotStaff) }
+}
+
+/// Records a view by an operator at the command line. Data may be shown only after it has been recorded.
+///
+/// # Errors
+/// The view could not be recorded.
+pub async fn record_operator(pool: &PgPool, look: &DataAccess<'_>) -> Result<(), store::Error> {
+    record_look(pool, look.event(), Actor::COMMAND_LINE, &Origin::default()).await.map(drop)
+}
+
+impl DataAccess<'_> {
+    fn event(&self) -> Look<'_> {
+        let viewed = |kind, user, search| Look { kind, user, search, reason: None };
+        match *self {
+            Self::Person(id) => viewed("user_viewed", Some(id), &[]),
+            Self::Users { search } => viewed("users_viewed", None, search),
+            Self::Audit { search } => viewed("audit_viewed", None, search),
+            Self::UsersExport { search, reason } => {
+                Look { reason: Some(reason), ..viewed("users_exported", None, search) }
+            }
+            Self::AuditExport { search, reason } => {
+                Look { reason: Some(reason), ..viewed("audit_exported", None, search) }
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub mod audit;
 mod catcher;
 pub mod changes;
 mod chart;
+pub(crate) mod command;
 mod csv;
 mod dates;
 mod device;

@@ -62,7 +62,7 @@ pub(super) fn run(command: Command) -> Result {
                         "there is an API key with this name; revoke it first, or choose another name".into(),
                     );
                 };
-                eprintln!("Store this key now: it is not shown again.");
+                out::complain(format_args!("store this key now: it is not shown again"));
                 say!("{}", key.expose());
             }
             Command::Revoke { name } => {

@@ -31,7 +31,7 @@ use clap::{Parser, Subcommand};
 use crate::config::{self, LogFormat, LogLevel, Maintenance};
 use crate::import::{self, Writer};
 use crate::keys::{self, Rotation};
-use crate::{app, out, telemetry, webhooks};
+use crate::{admin, app, out, telemetry, webhooks};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -81,6 +81,12 @@ enum Command {
     /// Test webhooks, and send messages again that were not accepted
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule webhooks list"))]
     Webhooks(webhooks::command::Command),
+    /// Find, show, sign out, disable, enable and delete users while the admin pages cannot be used
+    #[command(subcommand, after_help = after_help!("Example:\n  vestibule user find ada@example.com"))]
+    User(admin::command::Command),
+    /// Print events of the audit, newest first
+    #[command(after_help = after_help!("Example:\n  vestibule audit --email ada@example.com"))]
+    Audit(admin::command::Audit),
     /// Print a completion script for a shell
     #[command(after_help = completions::HELP)]
     Completions(completions::Completions),
@@ -110,6 +116,8 @@ pub fn run() -> ExitCode {
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
         Command::Webhooks(command) => webhooks(command),
+        Command::User(command) => user(command),
+        Command::Audit(command) => audit(command),
         Command::Completions(completions) => completions::run(&completions),
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
@@ -152,6 +160,16 @@ fn webhooks(command: webhooks::command::Command) -> Result {
     let settings = Maintenance::read(config::figment())?;
     let configured = settings.webhooks()?;
     block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
+}
+
+fn user(command: admin::command::Command) -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    block_on(1, async move { command.run(&app::database(&settings.figment).await?).await })
+}
+
+fn audit(command: admin::command::Audit) -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    block_on(1, async move { command.run(&app::database(&settings.figment).await?).await })
 }
 
 /// Runs a future on `workers` threads.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use vestibule::domain::actor::Origin;
+use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 
@@ -196,7 +196,9 @@ async fn whoever_exports_has_the_right_and_says_why() {
         // The statement that records the export asks for itself.
         let pool = &desk.app.database.pool;
         let look = Look { kind: "users_exported", user: None, search: &[], reason: Some("x") };
-        assert!(!record_look(pool, look, "staff@example.com", &Origin::default()).await.unwrap());
+        assert!(
+            !record_look(pool, look, Actor::Staff("staff@example.com"), &Origin::default()).await.unwrap()
+        );
 
         sqlx::query("UPDATE staff SET may_export = true").execute(pool).await.unwrap();
         assert!(browser.get(page).await.text.contains(path), "the right brings the form");

@@ -8,8 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use uuid::Uuid;
 
+use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::free_port;
+use crate::support::token::claims;
 
 const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", "a secret key that only the tests use");
 
@@ -174,4 +176,67 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     let listed = String::from_utf8_lossy(&output.stdout);
     assert!(listed.starts_with("ada@example.com\tadmin"), "{listed} {}", said(&output));
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_has_it() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("subject-of-ada", "ada@example.com")).await;
+    let id = ada.user_id();
+    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", app.database.url.as_str())];
+    let told = async |arguments: &[&str]| {
+        let output = run(&settings, arguments).await;
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let found = told(&["user", "find", "ada@ex"]).await;
+    assert!(
+        found.starts_with(&format!("{id}\tada@example.com\t\t")) && found.lines().count() == 1,
+        "{found}"
+    );
+    let shown = told(&["user", "show", &id]).await;
+    for words in
+        ["email\tada@example.com (verified)", "\tidp\tsubject-of-ada\t", "\nsession\t", "\tuser_created\t"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    for arguments in [&["user", "disable", &id][..], &["user", "disable", &id, "--reason", " "]] {
+        assert_eq!(run(&settings, arguments).await.status.code(), Some(2), "a change has a reason");
+    }
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    let reason = ["--reason", "ticket 4711"];
+    for (change, kind) in [
+        ("sign-out", "sessions_ended"),
+        ("disable", "user_disabled"),
+        ("enable", "user_enabled"),
+        ("delete", "user_deleted"),
+    ] {
+        told(&[&["user", change, &id], &reason[..]].concat()).await;
+        assert_eq!(by_operator(&app, kind, Some("ticket 4711")).await, 1, "{kind}");
+        assert_eq!(app.get(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+        let again = app.sign_in(&claims("subject-of-ada", "ada@example.com")).await;
+        let expected = match change {
+            "disable" => "user_disabled",
+            "delete" => "created",
+            _ => "signed_in",
+        };
+        assert_eq!(again.outcome() + &again.error(), expected, "{change}");
+    }
+    let gone = run(&settings, &[&["user", "delete", &id], &reason[..]].concat()).await;
+    assert!(!gone.status.success() && said(&gone).contains("there is no user"), "{}", said(&gone));
+    let audit = told(&["audit", "--user", &id]).await;
+    for words in ["\tuser_deleted\t", "\tuser_disabled\t", "\tthe command line\t", "\tticket 4711\t"] {
+        assert!(audit.contains(words), "{words}: {audit}");
+    }
+    for kind in ["users_viewed", "user_viewed", "audit_viewed"] {
+        assert_eq!(by_operator(&app, kind, None).await, 1, "{kind}");
+    }
+}
+
+/// The number of events of that kind by the command line, with that reason.
+async fn by_operator(app: &App, kind: &str, reason: Option<&str>) -> i64 {
+    let count = "SELECT count(*) FROM events WHERE kind = $1 AND actor = 'the command line'
+                 AND detail->>'reason' IS NOT DISTINCT FROM $2";
+    let count = sqlx::query_scalar(count).bind(kind).bind(reason);
+    count.fetch_one(&app.database.pool).await.unwrap()
 }

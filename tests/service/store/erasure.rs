@@ -125,7 +125,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         access::add(pool, "staff@example.com", Role::Admin, by).await.unwrap();
         for (kind, search) in searches.iter().chain(&others) {
             let look = Look { kind, user: None, search, reason: None };
-            assert!(record_look(pool, look, "staff@example.com", &origin).await.unwrap());
+            assert!(record_look(pool, look, Actor::Staff("staff@example.com"), &origin).await.unwrap());
         }
         assert_eq!(traces(&app, address).await, (6, 0));
 

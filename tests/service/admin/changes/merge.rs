@@ -6,6 +6,7 @@ use vestibule::admin::audit::store::{self as event_log, Filter};
 use vestibule::admin::changes::decision::{self, Refused};
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store as access;
+use vestibule::domain::actor::Actor;
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 
@@ -90,7 +91,7 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     let pool = &app.database.pool;
     access::add(pool, STAFF, Role::Support, by()).await.unwrap();
     let look = Look { kind: "users_viewed", user: None, search: &[("q", ADDRESS)], reason: None };
-    assert!(record_look(pool, look, STAFF, origin).await.unwrap());
+    assert!(record_look(pool, look, Actor::Staff(STAFF), origin).await.unwrap());
     let traces = "SELECT count(*) FROM events e WHERE strpos(e::text, 'from@') > 0";
     assert!(app.database.count(traces).await > 1);
     assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status.as_u16(), 204);

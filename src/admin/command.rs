@@ -1,0 +1,249 @@
+//! `vestibule user …` and `vestibule audit`: a way to the users while staff cannot sign in. Views and changes go through
+//! the verbs of the admin pages, and the audit records them as those of staff.
+
+use clap::{Args, Subcommand};
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use crate::admin::access_log::{DataAccess, record_operator};
+use crate::admin::audit::store::{EventRow, Filter, of_user, page};
+use crate::admin::changes::{self, Change, Outcome};
+use crate::admin::person::store::user as person;
+use crate::admin::users::store::filter::Filters;
+use crate::admin::users::store::search::search;
+use crate::admin::users::store::{ListedUser, providers};
+use crate::domain::actor::{Actor, By, Origin};
+use crate::domain::email::Email;
+use crate::store::{identities, sessions};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Builds the end of a command's help: its example and exit codes.
+macro_rules! after_help {
+    ($example:literal) => {
+        concat!(
+            "Example:\n  vestibule user ",
+            $example,
+            "\n\nExit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments."
+        )
+    };
+}
+
+/// The longest reason, in characters.
+const MAX_REASON: usize = 500;
+/// The number of events of a user that are shown.
+const EVENTS: i64 = 20;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Find users by an e-mail address, a name, an id or a subject
+    #[command(after_help = after_help!("find ada@example.com"))]
+    Find {
+        /// Whole or beginning of an e-mail address, words of a name, an id or a subject
+        text: String,
+        /// Maximum number of users
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show a user with identities, sessions and the latest events
+    #[command(after_help = after_help!("show 0192f0c1-2b3c-7d4e-8f50-617283940a1b"))]
+    Show {
+        /// Id of the user
+        user: Uuid,
+    },
+    /// End all sessions of a user
+    #[command(after_help = after_help!("sign-out 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+        --reason \"phone stolen, ticket 4711\""))]
+    SignOut(On),
+    /// Refuse a user's sign-ins, and end all sessions
+    #[command(after_help = after_help!("disable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+        --reason \"abuse, ticket 4711\""))]
+    Disable(On),
+    /// Permit a user's sign-ins again
+    #[command(after_help = after_help!("enable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+        --reason \"appeal, ticket 4711\""))]
+    Enable(On),
+    /// Delete a user with all of their data, at once and for good
+    #[command(after_help = after_help!("delete 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+        --reason \"request of the person, ticket 4711\""))]
+    Delete(On),
+}
+
+/// The user whom a change is made to.
+#[derive(Args)]
+pub struct On {
+    /// Id of the user
+    user: Uuid,
+    /// Reason, which the audit keeps, also after a deletion: nothing personal
+    #[arg(long, value_parser = reason)]
+    reason: String,
+}
+
+#[derive(Args)]
+pub struct Audit {
+    /// Events of this user, and those in which others used their e-mail address
+    #[arg(long, value_name = "ID")]
+    user: Option<Uuid>,
+    /// Events of the user with this e-mail address, and refused tokens that claimed it
+    #[arg(long, value_name = "ADDRESS")]
+    email: Option<String>,
+    /// Events that this member of staff or operator caused
+    #[arg(long)]
+    actor: Option<String>,
+    /// Refusals for this reason, such as `audience_mismatch`
+    #[arg(long)]
+    reason: Option<String>,
+    /// Events of this request, or the event with this id
+    #[arg(long, value_name = "ID")]
+    request: Option<String>,
+    /// Maximum number of events
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+/// Reads a reason as the forms of the admin pages do.
+fn reason(text: &str) -> std::result::Result<String, String> {
+    let reason = plain(text).trim().to_owned();
+    if (1..=MAX_REASON).contains(&reason.chars().count()) {
+        return Ok(reason);
+    }
+    Err(format!("a reason has 1 to {MAX_REASON} characters"))
+}
+
+impl Command {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The database fails, there is no such user, or a rule forbids the change.
+    pub async fn run(self, pool: &PgPool) -> Result {
+        match self {
+            Self::Find { text, limit } => find(pool, &text, limit).await,
+            Self::Show { user } => show(pool, user).await,
+            Self::SignOut(On { user, reason }) => change(pool, Change::EndSessions { user }, &reason).await,
+            Self::Disable(On { user, reason }) => change(pool, Change::Disable { user }, &reason).await,
+            Self::Enable(On { user, reason }) => change(pool, Change::Enable { user }, &reason).await,
+            Self::Delete(On { user, reason }) => change(pool, Change::Delete { user }, &reason).await,
+        }
+    }
+}
+
+impl Audit {
+    /// Prints the events.
+    ///
+    /// # Errors
+    /// The database fails, or the e-mail address is none.
+    pub async fn run(self, pool: &PgPool) -> Result {
+        let Self { user, email, actor, reason, request, limit } = self;
+        let email = email.map(|text| Email::parse(&text).ok_or(format!("{text} is not an e-mail address")));
+        let email = email.transpose()?.map(|email| email.folded().to_owned());
+        let id = user.map(|id| id.to_string());
+        let fields =
+            [("user", &id), ("email", &email), ("actor", &actor), ("reason", &reason), ("request", &request)];
+        let search: Vec<_> =
+            fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
+        record_operator(pool, &DataAccess::Audit { search: &search }).await?;
+        let filter = Filter { user, email, actor, reason, request, ..Filter::default() };
+        print(page(pool, &filter, None, limit.into()).await?);
+        Ok(())
+    }
+}
+
+async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
+    let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+    if text.is_empty() {
+        return Err("the text to find is empty".into());
+    }
+    record_operator(pool, &DataAccess::Users { search: &[("q", &text)] }).await?;
+    let providers = providers(pool).await?;
+    let found = search(pool, &text, &providers, &Filters::default(), None, limit.max(1)).await?;
+    if let Some(into) = found.remains {
+        say!("merged into {into}");
+    }
+    for ListedUser { id, email, email_verified, name, disabled_at, last_seen_on, providers, .. } in
+        found.users
+    {
+        let status = if disabled_at.is_some() { "disabled" } else { "active" };
+        let proof = if email.is_some() && !email_verified { "not verified" } else { "" };
+        let seen = last_seen_on.map(|day| day.to_string()).unwrap_or_default();
+        let (email, name) = (email.unwrap_or_default(), plain(&name.unwrap_or_default()));
+        say!("{id}\t{email}\t{proof}\t{name}\t{status}\t{seen}\t{}", providers.join(","));
+    }
+    Ok(())
+}
+
+async fn show(pool: &PgPool, id: Uuid) -> Result {
+    record_operator(pool, &DataAccess::Person(id)).await?;
+    let user = person(pool, id).await?;
+    let user = user.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
+    let proof = if user.email_verified { " (verified)" } else { " (not verified)" };
+    say!("id\t{id}");
+    say!("email\t{}", user.email.map(|email| format!("{email}{proof}")).unwrap_or_default());
+    say!("name\t{}", plain(&user.name.unwrap_or_default()));
+    say!("created\t{}", rfc3339(user.created_at));
+    say!("disabled\t{}", user.disabled_at.map(rfc3339).unwrap_or_default());
+    say!("last seen\t{}", user.last_seen_on.map(|day| day.to_string()).unwrap_or_default());
+    for identity in identities::of_user(pool, id).await? {
+        let email = identity.email.unwrap_or_default();
+        say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, plain(&identity.subject));
+    }
+    for session in sessions::of_user(pool, id).await? {
+        let ip = session.ip.map(|ip| ip.to_string()).unwrap_or_default();
+        let device = [session.device_name, session.device_platform].into_iter().flatten().collect::<Vec<_>>();
+        let (began, last) = (rfc3339(session.created_at), rfc3339(session.last_used_at));
+        say!(
+            "session\t{}\t{}\t{began}\t{last}\t{ip}\t{}",
+            session.id,
+            session.provider,
+            plain(&device.join(", "))
+        );
+    }
+    print(of_user(pool, id, EVENTS).await?);
+    Ok(())
+}
+
+async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
+    let origin = Origin::default();
+    let by = By { actor: Actor::COMMAND_LINE, reason: Some(reason), origin: &origin };
+    match changes::apply(pool, change, None, by).await? {
+        Outcome::Done => Ok(()),
+        Outcome::NotFound => Err("there is no user with this id".into()),
+        Outcome::Changed => Err("the user has changed meanwhile, and nothing was done; try again".into()),
+        // Rules about one's own account and the last identity are for members of staff and for other changes.
+        Outcome::Refused(_) | Outcome::NotPermitted => Err("a rule forbids the change".into()),
+    }
+}
+
+/// Prints events, newest first.
+fn print(events: Vec<EventRow>) {
+    for event in events {
+        let user = event.user_id.map(|id| id.to_string());
+        let columns = [
+            Some(rfc3339(event.created_at)),
+            Some(event.kind),
+            event.reason,
+            event.provider,
+            user,
+            event.email,
+            event.actor,
+            event.about,
+            event.remark,
+            event.ip,
+            event.audience,
+            event.issuer,
+            event.request_id,
+        ];
+        let columns = columns.map(|column| plain(&column.unwrap_or_default()));
+        say!("event\t{}", columns.join("\t"));
+    }
+}
+
+/// Returns a text of somebody else without characters that a terminal would obey.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn rfc3339(at: OffsetDateTime) -> String {
+    at.to_utc().truncate_to_second().format(&Rfc3339).unwrap_or_default()
+}
