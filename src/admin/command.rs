@@ -175,8 +175,9 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
 
 async fn show(pool: &PgPool, id: Uuid) -> Result {
     record_operator(pool, &DataAccess::Person(id)).await?;
-    let user = person(pool, id).await?;
-    let user = user.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
+    let found = person(pool, id).await?;
+    let found = found.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
+    let (user, claims) = (found.user, found.claims);
     let proof = if user.email_verified { " (verified)" } else { " (not verified)" };
     say!("id\t{id}");
     say!("email\t{}", user.email.map(|email| format!("{email}{proof}")).unwrap_or_default());
@@ -184,6 +185,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
     say!("created\t{}", rfc3339(user.created_at));
     say!("disabled\t{}", user.disabled_at.map(rfc3339).unwrap_or_default());
     say!("last seen\t{}", user.last_seen_on.map(|day| day.to_string()).unwrap_or_default());
+    say!("claims\t{}", plain(&claims.unwrap_or_default()));
     for identity in identities::of_user(pool, id).await? {
         let email = identity.email.unwrap_or_default();
         say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, plain(&identity.subject));

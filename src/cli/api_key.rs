@@ -14,6 +14,7 @@ use crate::app::database;
 use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::api_key::{KeyName, KeyRole};
+use crate::out;
 
 #[derive(Subcommand)]
 pub(super) enum Command {

@@ -70,7 +70,11 @@ impl Command {
 async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
     say!(
         "{:43}  {:9}  {:20}  {:20}  {:20}  SECRET KEY",
-        "KID", "STATE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"
+        "KID",
+        "STATE",
+        "CREATED",
+        "SIGNS FROM",
+        "PUBLISHED UNTIL"
     );
     let Some(stored) = rotation.stored().await? else { return Ok(()) };
     for key in stored.keys {

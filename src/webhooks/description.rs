@@ -13,7 +13,8 @@ const TAG: &str = "Webhooks";
 /// Adds the messages to the description.
 pub fn describe(api: &mut OpenApi) {
     let messages = MessageType::VARIANTS.iter().map(|kind| (kind.to_string(), webhook(*kind)));
-    let tag = TagBuilder::new().name(TAG).description(Some("What other systems are told by webhooks.")).build();
+    let tag =
+        TagBuilder::new().name(TAG).description(Some("What other systems are told by webhooks.")).build();
     api.tags.get_or_insert_default().push(tag);
     // A test finds them there.
     api.webhooks = serde_json::from_value(Value::Object(messages.collect())).ok();
@@ -22,18 +23,25 @@ pub fn describe(api: &mut OpenApi) {
 /// Returns the title of a message, and its meaning.
 const fn words(kind: MessageType) -> (&'static str, &'static str) {
     match kind {
-        MessageType::UserCreated => ("A user was created", "By a first sign-in or by the admin API. Imports send none."),
-        MessageType::UserUpdated => {
-            ("A user has changed", "The e-mail address, its verification, the name, the picture or the claims.")
+        MessageType::UserCreated => {
+            ("A user was created", "By a first sign-in or by the admin API. Imports send none.")
         }
+        MessageType::UserUpdated => (
+            "A user has changed",
+            "The e-mail address, its verification, the name, the picture or the claims.",
+        ),
         MessageType::UserDisabled => ("A user was disabled", "All their sessions have ended."),
         MessageType::UserEnabled => ("A user was enabled", "They may sign in again."),
-        MessageType::UserDeleted => ("A user was deleted", "By themselves or by staff. Delete what you know of them."),
+        MessageType::UserDeleted => {
+            ("A user was deleted", "By themselves or by staff. Delete what you know of them.")
+        }
         MessageType::UserMerged => (
             "Two users were merged into one",
             "`from` is no more; the identities are those of `into`. Move what belongs to `from` to `into`.",
         ),
-        MessageType::IdentityLinked => ("An identity was linked", "The user can sign in with a further account."),
+        MessageType::IdentityLinked => {
+            ("An identity was linked", "The user can sign in with a further account.")
+        }
         MessageType::IdentityUnlinked => {
             ("An identity was unlinked", "The user can no longer sign in with it. Its sessions have ended.")
         }
@@ -45,10 +53,9 @@ const fn words(kind: MessageType) -> (&'static str, &'static str) {
             "Sessions have ended",
             "By a sign-out or by staff. Access tokens that were issued before stay valid until they expire.",
         ),
-        MessageType::RefreshTokenReplayed => (
-            "A refresh token was used twice",
-            "It may have been stolen. The session has ended.",
-        ),
+        MessageType::RefreshTokenReplayed => {
+            ("A refresh token was used twice", "It may have been stolen. The session has ended.")
+        }
     }
 }
 

@@ -43,7 +43,10 @@ async fn of_a_varied_life() -> String {
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=13}"),
         ("IDP_VERIFY_CACHE", "60s"),
         // Nothing listens there.
-        ("ROCKET_WEBHOOKS", "{shop={url=\"http://127.0.0.1:1\",secret=\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"}}"),
+        (
+            "ROCKET_WEBHOOKS",
+            "{shop={url=\"http://127.0.0.1:1\",secret=\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"}}",
+        ),
     ];
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
     service.answers("/readyz", 200).await;

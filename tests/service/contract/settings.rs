@@ -385,9 +385,19 @@ fn each_mistake_in_a_webhook_is_named() {
         ("shop", url.to_owned(), "webhooks.shop.secret", "openssl rand"),
         ("shop", format!("url=\"hush\",{secret}"), "webhooks.shop.url", "is not a URL"),
         ("shop", format!("url=\"http://shop.example.com/\",{secret}"), "webhooks.shop.url", "must be https"),
-        ("shop", format!("url=\"https://a:hush@shop.example.com/\",{secret}"), "webhooks.shop.url", "password"),
+        (
+            "shop",
+            format!("url=\"https://a:hush@shop.example.com/\",{secret}"),
+            "webhooks.shop.url",
+            "password",
+        ),
         ("shop", format!("url=\"https://10.0.0.1/hush\",{secret}"), "webhooks.shop.url", "private_network"),
-        ("shop", format!("url=\"https://[::ffff:10.0.0.1]/\",{secret}"), "webhooks.shop.url", "private_network"),
+        (
+            "shop",
+            format!("url=\"https://[::ffff:10.0.0.1]/\",{secret}"),
+            "webhooks.shop.url",
+            "private_network",
+        ),
         ("shop", format!("url=\"https://0x7f.1/\",{secret}"), "webhooks.shop.url", "private_network"),
         (
             "shop",
@@ -405,11 +415,21 @@ fn each_mistake_in_a_webhook_is_named() {
             "one secret, or two",
         ),
         ("shop", format!("{url},secret=5"), "webhooks.shop.secret", "wrong type"),
-        ("shop", format!("{url},secret_file=\"/nonexistent\""), "webhooks.shop.secret_file", "cannot be read"),
+        (
+            "shop",
+            format!("{url},secret_file=\"/nonexistent\""),
+            "webhooks.shop.secret_file",
+            "cannot be read",
+        ),
         ("shop", format!("{url},{secret},secret_file=\"/x\""), "webhooks.shop.secret_file", "in addition to"),
         ("shop", format!("{url},{secret},events=[]"), "webhooks.shop.events", "user.created"),
         ("shop", format!("{url},{secret},events=\"user.createt\""), "webhooks.shop.events", "user.created"),
-        ("shop", format!("{url},{secret},private_network=\"yes\""), "webhooks.shop.private_network", "true or false"),
+        (
+            "shop",
+            format!("{url},{secret},private_network=\"yes\""),
+            "webhooks.shop.private_network",
+            "true or false",
+        ),
         ("shop", format!("{url},{secret},timeout=5"), "webhooks.shop.timeout", "is not a known key"),
     ];
     for (name, fields, key, words) in rows {

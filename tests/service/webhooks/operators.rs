@@ -73,11 +73,17 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     assert_eq!(output.status.code(), Some(2), "one message, or all");
 
     // The receiver still refuses it: it is parked again.
-    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", &id]).await, "1 messages are sent again\n");
+    assert_eq!(
+        printed(&app.database, &receiver.url, &["replay", "shop", &id]).await,
+        "1 messages are sent again\n"
+    );
     receiver.received_all(2).await;
     is_parked(&app.database).await;
     receiver.behave(|_| Reply::Status(200));
-    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, "1 messages are sent again\n");
+    assert_eq!(
+        printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await,
+        "1 messages are sent again\n"
+    );
     is_empty(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
 }
@@ -116,7 +122,9 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     is_parked(database).await;
     let mut admin = desk.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
-    for words in ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"bad\">1</span>"] {
+    for words in
+        ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"bad\">1</span>"]
+    {
         assert!(page.contains(words), "no {words}: {page}");
     }
     assert!(!page.contains("hush"), "{page}");
