@@ -39,7 +39,7 @@ export async function receiveWebhook(
   if (!keys.length) throw new TypeError("there is no secret");
   const [id, time, signatures] = ["id", "timestamp", "signature"].map((name) => header(request, `webhook-${name}`));
   if (!id || !time || !signatures) throw refused("it is not signed");
-  const age = /^\d+$/.test(time) ? Math.abs(clock() / 1000 - Number(time)) : Infinity;
+  const age = /^\d+$/.test(time) ? Math.abs(clock() / 1000 - Number(time)) : NaN;
   if (!(age <= tolerance)) throw refused("`webhook-timestamp` is not the time, give or take the tolerance");
   const body = await bytes(request);
   const signed = concatenated(new TextEncoder().encode(`${id}.${time}.`), body);
