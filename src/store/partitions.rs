@@ -78,7 +78,8 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
     let is_old = |month: &Months| kept.is_some_and(|kept| Months(month.0 + 1).begin() <= kept);
     let old: Vec<Months> = there.into_iter().filter(is_old).collect();
-    if !turn.may && !(missing.is_empty() && old.is_empty()) {
+    let due = !missing.is_empty() || !old.is_empty();
+    if due && !turn.may {
         warn_once();
         return Ok(transaction.rollback().await?);
     }

@@ -102,7 +102,7 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     let (roles, provider) = (TwoRoles::create().await, Provider::start().await);
     let (owner, service) = (roles.url("vestibule_owner").await, roles.url("vestibule_service").await);
     let start = || Process::start(free_port(), &service, &provider.tokeninfo_url(), &[]);
-    let mut owned = connect(&owner).await;
+    let mut schema = connect(&owner).await;
 
     let mut early = start();
     assert_eq!(early.ended().await.code(), Some(1), "{}", early.log());
@@ -114,7 +114,7 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
         assert!(early.log().contains(words), "{words}: {}", early.log());
     }
     let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
-    assert_eq!(number(&mut owned, tables).await, 0);
+    assert_eq!(number(&mut schema, tables).await, 0);
 
     run(&owner, "migrate").await;
     let running = start();
@@ -125,8 +125,8 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
 
     // A month that the owner has forgotten.
     let this = "SELECT to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM')";
-    let this: String = sqlx::query_scalar(this).fetch_one(&mut owned).await.unwrap();
-    owned.execute(AssertSqlSafe(format!("DROP TABLE {this}"))).await.unwrap();
+    let this: String = sqlx::query_scalar(this).fetch_one(&mut schema).await.unwrap();
+    schema.execute(AssertSqlSafe(format!("DROP TABLE {this}"))).await.unwrap();
     let running = start();
     running.answers("/readyz", 200).await;
     use_it(&running, &provider, "grace").await;
@@ -138,14 +138,14 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     );
     run(&service, "prune").await;
     let in_default = "SELECT count(*) FROM ONLY events_default";
-    assert_eq!(number(&mut owned, in_default).await, 1, "the new user");
+    assert_eq!(number(&mut schema, in_default).await, 1, "the new user");
 
     run(&owner, "migrate").await;
-    assert_eq!(number(&mut owned, in_default).await, 0);
+    assert_eq!(number(&mut schema, in_default).await, 0);
     use_it(&running, &provider, "linus").await;
-    assert_eq!(number(&mut owned, in_default).await, 0);
-    assert_eq!(number(&mut owned, &format!("SELECT count(*) FROM {this}")).await, 2);
+    assert_eq!(number(&mut schema, in_default).await, 0);
+    assert_eq!(number(&mut schema, &format!("SELECT count(*) FROM {this}")).await, 2);
     drop(running);
-    owned.close().await.unwrap();
+    schema.close().await.unwrap();
     roles.remove().await;
 }
