@@ -144,7 +144,7 @@ impl Audit {
         let search: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
         record_operator(pool, &DataAccess::Audit { search: &search }).await?;
-        let filter = Filter { user, email, actor, reason, request, ..Filter::default() };
+        let filter = Filter { email, user, actor, reason, request, ..Filter::default() };
         print(page(pool, &filter, None, limit.into()).await?);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Arguments, Result};
+use super::Arguments;
 use crate::out;
 
 pub(super) const HELP: &str = after_help!(
@@ -19,9 +19,8 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-pub(super) fn run(completions: &Completions) -> Result {
+pub(super) fn run(completions: &Completions) {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut Arguments::command(), "vestibule", &mut script);
     out::all(&script);
-    Ok(())
 }

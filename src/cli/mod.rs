@@ -118,7 +118,10 @@ pub fn run() -> ExitCode {
         Command::Webhooks(command) => webhooks(command),
         Command::User(command) => user(command),
         Command::Audit(command) => audit(command),
-        Command::Completions(completions) => completions::run(&completions),
+        Command::Completions(completions) => {
+            completions::run(&completions);
+            Ok(())
+        }
         #[cfg(all(feature = "dev", debug_assertions))]
         Command::Dev(command) => dev::run(command),
     };
