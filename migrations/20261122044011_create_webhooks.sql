@@ -88,7 +88,7 @@ BEGIN
         SELECT m.id FROM webhook_messages m
         WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at <= now()
               AND NOT EXISTS (SELECT FROM webhook_messages_about(receiver, m.user_id, m.other_id) AS e WHERE e.id < m.id)
-        ORDER BY m.next_attempt_at, m.id LIMIT most
+        ORDER BY m.next_attempt_at LIMIT most
         FOR UPDATE SKIP LOCKED
     )
     UPDATE webhook_messages m
