@@ -81,7 +81,12 @@ impl Receiver {
     }
 
     pub async fn start_with(behaviour: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on(0, behaviour).await
+    }
+
+    /// Starts one on that port.
+    pub async fn start_on(port: u16, behaviour: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let url = format!("http://{}/hooks", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<Received>>> = Arc::default();
         let behaviour: Arc<Mutex<Behaviour>> = Arc::new(Mutex::new(Arc::new(behaviour)));

@@ -1,0 +1,247 @@
+//! `kill -9` of the service, of its database and of a receiver of webhooks under changes of all kinds: each change that was
+//! committed is delivered, in the order of its user, and nothing else is.
+
+#![cfg(all(feature = "dev", debug_assertions))]
+
+mod inbox;
+mod person;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "the service's tests use the rest")]
+mod process;
+#[path = "../support/provider/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
+mod provider;
+#[path = "../support/receiver.rs"]
+#[allow(dead_code, reason = "the service's tests use the rest")]
+mod receiver;
+#[path = "../support/token.rs"]
+#[allow(dead_code, reason = "the service's tests use the rest")]
+mod token;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use vestibule::admin::api_keys;
+use vestibule::dev::postgres::{Options, Postgres};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::api_key::KeyRole;
+
+use inbox::{Inbox, Written, written};
+use person::{Change, Person, World};
+use process::{Process, free_port};
+use provider::Provider;
+use receiver::SECRET;
+
+const CLIENTS: usize = 8;
+const CHANGES: usize = 10_000;
+/// Of the service, the database and the receiver, in turn.
+const KILLS: usize = 21;
+/// The time for what is still queued after the last kill.
+const REST: Duration = Duration::from_secs(120);
+
+/// The type of message that tells of an event.
+fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
+    Some(match (kind, reason) {
+        ("user_created", _) => "user.created",
+        ("user_updated" | "email_lost" | "claims_changed", _) => "user.updated",
+        ("user_disabled", _) => "user.disabled",
+        ("user_enabled", _) => "user.enabled",
+        ("user_deleted", _) => "user.deleted",
+        ("users_merged", None) => "user.merged",
+        ("identity_linked", _) => "identity.linked",
+        ("identity_unlinked", _) => "identity.unlinked",
+        ("identity_moved", None) => "identity.moved",
+        ("signed_out" | "sessions_ended" | "session_ended", _) => "sessions.ended",
+        ("refresh_token_replayed", _) => "security.refresh_token_replayed",
+        _ => return None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
+    if inbox::receive().await {
+        return;
+    }
+    let began = Instant::now();
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ledger");
+    let _ = std::fs::remove_dir_all(&root);
+    // It loses nothing when it is killed, only when its machine is.
+    let options = Options { durable: false, ..Options::new(&root) };
+    let mut postgres = Postgres::start(&options).unwrap();
+    postgres.ensure_database("ledger").unwrap();
+    let database = postgres.url("ledger");
+    let pool = PgPoolOptions::new().max_connections(8).connect_lazy(&database).unwrap();
+    let provider = Arc::new(Provider::start().await);
+
+    let (port, inbox_port, file) = (free_port(), free_port(), root.join("inbox"));
+    let open_inbox = |sound| {
+        let name = "ten_thousand_changes_are_delivered_in_order_whoever_is_killed";
+        Inbox::start(name, &file, inbox_port, sound)
+    };
+    let webhooks = format!("{{shop={{url=\"http://127.0.0.1:{inbox_port}/hooks\",secret=\"{SECRET}\"}}}}");
+    let settings = [("ROCKET_WEBHOOKS", webhooks.as_str()), ("ROCKET_RATE_LIMIT", "{enabled=false}")];
+    let serve = || Process::start(port, &database, &provider.tokeninfo_url(), &settings);
+    let mut inbox = open_inbox(false);
+    let mut service = serve();
+    service.answers("/readyz", 200).await;
+
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+    let key = api_keys::add(&pool, &"ledger".parse().unwrap(), KeyRole::Admin, None, by).await;
+    let (changes, mut heard) = unbounded_channel();
+    let world = World {
+        url: service.url.clone(),
+        api_key: key.unwrap().unwrap().expose().clone(),
+        provider: provider.clone(),
+        pool: pool.clone(),
+        changes,
+        unanswered: Arc::default(),
+    };
+    let unanswered = world.unanswered.clone();
+    let made: Arc<AtomicUsize> = Arc::default();
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (world, made) = (world.clone(), made.clone());
+        clients.spawn(async move {
+            let mut person = Person::new(world, number);
+            for round in 0.. {
+                if made.load(Ordering::Relaxed) >= CHANGES {
+                    break;
+                }
+                let before = person.ledger.len();
+                person.live(round).await;
+                made.fetch_add(person.ledger.len() - before, Ordering::Relaxed);
+            }
+            person.ledger
+        });
+    }
+    drop(world);
+
+    for kill in 0..KILLS {
+        for _ in 0..CHANGES / (KILLS + 1) {
+            heard.recv().await.expect("the clients make changes");
+        }
+        match kill % 3 {
+            0 => {
+                drop(service);
+                pass(&pool).await;
+                service = serve();
+            }
+            1 => {
+                let postmaster = Pid::from_raw(postgres.pid().unwrap().try_into().unwrap()).unwrap();
+                kill_process(postmaster, Signal::KILL).unwrap();
+                drop(postgres);
+                postgres = Postgres::start(&options).unwrap();
+            }
+            _ => {
+                drop(inbox);
+                inbox = open_inbox(false);
+            }
+        }
+    }
+    let mut ledgers = Vec::new();
+    while let Some(ledger) = clients.join_next().await {
+        ledgers.push(ledger.unwrap());
+    }
+    let changed = began.elapsed();
+    drop((service, inbox));
+    pass(&pool).await;
+    let left = waiting(&pool).await;
+    let (_inbox, service) = (open_inbox(true), serve());
+    service.answers("/readyz", 200).await;
+    emptied(&pool).await;
+
+    let written = written(&file);
+    let committed = committed(&pool).await;
+    let unanswered = unanswered.load(Ordering::Relaxed);
+    let duplicates = compare(&committed, &written, &ledgers);
+    println!(
+        "{} changes, each delivered, and {duplicates} duplicates; {KILLS} kills, {unanswered} requests without an \
+         answer, {left} messages left after the last kill; {changed:.0?}, {:.0?} with these",
+        committed.len(),
+        began.elapsed()
+    );
+}
+
+/// Lets the leases of a killed instance end, and the next attempts be due, as if the time had passed.
+async fn pass(pool: &PgPool) {
+    sqlx::query("UPDATE webhook_messages SET next_attempt_at = now()").execute(pool).await.unwrap();
+}
+
+async fn waiting(pool: &PgPool) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM webhook_messages").fetch_one(pool).await.unwrap()
+}
+
+/// Waits until each message was delivered. Those that wait for longer than a lease wait for a retry, which is due.
+async fn emptied(pool: &PgPool) {
+    let began = Instant::now();
+    loop {
+        let left = waiting(pool).await;
+        if left == 0 {
+            return;
+        }
+        assert!(began.elapsed() < REST, "{left} messages were not delivered");
+        sqlx::query(
+            "UPDATE webhook_messages SET next_attempt_at = now() WHERE next_attempt_at > now() + interval '1 minute'",
+        )
+        .execute(pool)
+        .await
+        .unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The types of the messages that have to be delivered, by their ids.
+async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
+    let events: Vec<(Uuid, String, Option<String>)> =
+        sqlx::query_as("SELECT id, kind, reason FROM events WHERE user_id IS NOT NULL")
+            .fetch_all(pool)
+            .await
+            .unwrap();
+    let messages = events
+        .into_iter()
+        .filter_map(|(id, kind, reason)| Some((id, message_type(&kind, reason.as_deref())?)));
+    messages.collect()
+}
+
+/// Compares what was committed, what was delivered, and what the clients took down. Returns the number of duplicates.
+fn compare(committed: &HashMap<Uuid, &'static str>, written: &[Written], ledgers: &[Vec<Change>]) -> usize {
+    // The place of each message among those that were delivered for the first time.
+    let mut first: HashMap<Uuid, usize> = HashMap::new();
+    for (place, message) in written.iter().enumerate() {
+        assert_eq!(committed.get(&message.id), Some(&&*message.kind), "nothing is invented: {message:?}");
+        first.entry(message.id).or_insert(place);
+    }
+    let missing: Vec<_> = committed.iter().filter(|(id, _)| !first.contains_key(id)).collect();
+    assert!(missing.is_empty(), "{} are missing: {missing:?}", missing.len());
+
+    let taken: usize = ledgers.iter().map(Vec::len).sum();
+    assert!(taken >= CHANGES, "{taken} changes");
+    for ledger in ledgers {
+        let mut histories: BTreeMap<Uuid, Vec<(usize, usize)>> = BTreeMap::new();
+        for change in ledger {
+            let place = *first.get(&change.id).expect("what the database has told of stays");
+            let mut users = written[place].users.clone();
+            users.sort();
+            let mut known = change.users.clone();
+            known.sort();
+            assert_eq!(users, known, "{change:?}");
+            for user in users {
+                histories.entry(user).or_default().push((place, change.step));
+            }
+        }
+        for (user, mut history) in histories {
+            history.sort_unstable();
+            assert!(history.is_sorted_by_key(|(_, step)| step), "{user}, by place and step: {history:?}");
+        }
+    }
+    written.len() - first.len()
+}

@@ -1,0 +1,306 @@
+//! A client that makes changes of all kinds to users of its own, one after the other, and takes down what was committed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::provider::Provider;
+use super::{message_type, token};
+
+/// The attempts at a request, and the pause in between.
+const ATTEMPTS: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The parts that all clients share.
+#[derive(Clone)]
+pub struct World {
+    pub url: String,
+    pub api_key: String,
+    pub provider: Arc<Provider>,
+    pub pool: PgPool,
+    /// Hears of each change.
+    pub changes: UnboundedSender<()>,
+    /// The requests without an answer.
+    pub unanswered: Arc<AtomicUsize>,
+}
+
+/// A change that was committed.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub id: Uuid,
+    /// The users it is about.
+    pub users: Vec<Uuid>,
+    /// The number of the request after which it was there. Changes of one request have no order.
+    pub step: usize,
+}
+
+/// An answer to a sign-in.
+struct Session {
+    access: String,
+    refresh: String,
+    user: Uuid,
+    identity: String,
+}
+
+impl Session {
+    fn new(answer: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        Self {
+            access: text(&answer["access_token"]),
+            refresh: text(&answer["refresh_token"]),
+            user: text(&answer["user"]["id"]).parse().unwrap(),
+            identity: text(&answer["identity"]["id"]),
+        }
+    }
+
+    fn id(&self) -> String {
+        let payload = URL_SAFE_NO_PAD.decode(self.access.split('.').nth(1).unwrap()).unwrap();
+        serde_json::from_slice::<Value>(&payload).unwrap()["sid"].as_str().unwrap().to_owned()
+    }
+}
+
+/// An account at the provider.
+struct Account {
+    subject: String,
+    token: String,
+}
+
+/// The id, the kind, the reason, the user and the other user of an event.
+type Event = (Uuid, String, Option<String>, Uuid, Option<String>);
+
+/// Returns the status and the body of an answer, or `None` without a whole one.
+async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
+    let answer = request.send().await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, serde_json::from_str(&answer.text().await.ok()?).unwrap_or_default()))
+}
+
+pub struct Person {
+    world: World,
+    client: reqwest::Client,
+    number: usize,
+    /// The users of this round.
+    users: Vec<Uuid>,
+    seen: HashSet<Uuid>,
+    step: usize,
+    pub ledger: Vec<Change>,
+}
+
+impl Person {
+    pub fn new(world: World, number: usize) -> Self {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+        Self { world, client, number, users: Vec::new(), seen: HashSet::new(), step: 0, ledger: Vec::new() }
+    }
+
+    /// Returns an answer to a request, which is repeated until there is one. If it was made and its answer was lost, the
+    /// answer to the repetition may be that there is no such thing any more.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        bearer: Option<&str>,
+        body: Option<&Value>,
+        wanted: &[u16],
+    ) -> Value {
+        for attempt in 0..ATTEMPTS {
+            let mut request = self.client.request(method.clone(), format!("{}{path}", self.world.url));
+            if let Some(bearer) = bearer {
+                request = request.bearer_auth(bearer);
+            }
+            if let Some(body) = body {
+                request = request.header("Content-Type", "application/json").body(body.to_string());
+            }
+            if let Some((status, answer)) = answer(request).await {
+                // The database is on its way back, or has made the change on a connection that broke.
+                if status != 503 && answer["error"] != "user_changed" {
+                    let repeated = attempt > 0 && [401, 404].contains(&status);
+                    assert!(wanted.contains(&status) || repeated, "{method} {path}: {status} {answer}");
+                    return answer;
+                }
+            } else {
+                self.world.unanswered.fetch_add(1, Ordering::Relaxed);
+            }
+            sleep(PAUSE).await;
+        }
+        panic!("never: {method} {path} is answered")
+    }
+
+    /// Returns the events of this round's users.
+    async fn events(&self) -> Vec<Event> {
+        let events = "SELECT id, kind, reason, user_id, detail->>'from' FROM events WHERE user_id = ANY($1)";
+        for _ in 0..ATTEMPTS {
+            let events = sqlx::query_as(events).bind(&self.users).fetch_all(&self.world.pool);
+            if let Ok(events) = events.await {
+                return events;
+            }
+            sleep(PAUSE).await;
+        }
+        panic!("never: the database answers")
+    }
+
+    /// Takes down what the database has committed about this round's users since the last time. Among that must be a change
+    /// of this kind, which was acknowledged.
+    async fn did(&mut self, kind: &str) {
+        self.step += 1;
+        let mut kinds = Vec::new();
+        for (id, kind, reason, user, from) in self.events().await {
+            let Some(message) = message_type(&kind, reason.as_deref()) else { continue };
+            if self.seen.insert(id) {
+                let from = from.filter(|_| ["user.merged", "identity.moved"].contains(&message));
+                let users = [user].into_iter().chain(from.map(|from| from.parse().unwrap())).collect();
+                self.ledger.push(Change { id, users, step: self.step });
+                // Nobody listens once the test has failed.
+                let _ = self.world.changes.send(());
+                kinds.push(kind);
+            }
+        }
+        assert!(kinds.iter().any(|found| found == kind), "{kind} was acknowledged, and there is {kinds:?}");
+    }
+
+    /// Returns an account at the provider with these claims.
+    fn account(&self, subject: String, claims: Value) -> Account {
+        let token = token::opaque();
+        self.world.provider.accept(&token, claims);
+        Account { subject, token }
+    }
+
+    async fn sign_in(&mut self, account: &Account) -> Session {
+        let body = json!({ "id_token": account.token });
+        let answer = self.ask(Method::POST, "/api/v1/auth/oauth/idp", None, Some(&body), &[200, 201]).await;
+        let session = Session::new(&answer);
+        if !self.users.contains(&session.user) {
+            self.users.push(session.user);
+        }
+        session
+    }
+
+    async fn link(&mut self, session: &Session, account: &Account) -> String {
+        let body = json!({ "id_token": account.token });
+        let path = "/api/v1/me/identities/idp";
+        let answer = self.ask(Method::POST, path, Some(&session.access), Some(&body), &[200, 201]).await;
+        self.did("identity_linked").await;
+        answer["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn sign_out(&mut self, session: &Session, scope: &str) {
+        let path = format!("/api/v1/auth/logout?scope={scope}");
+        self.ask(Method::POST, &path, Some(&session.access), None, &[204]).await;
+        self.did("signed_out").await;
+    }
+
+    async fn refresh(&mut self, token: &str) -> String {
+        let body = json!({ "refresh_token": token });
+        let answer = self.ask(Method::POST, "/api/v1/auth/refresh", None, Some(&body), &[200]).await;
+        answer["refresh_token"].as_str().unwrap().to_owned()
+    }
+
+    /// Changes a user by the admin API.
+    async fn administer(&mut self, user: Uuid, change: &str, further: Option<(&str, &str)>, kind: &str) {
+        let mut body = json!({ "reason": "the ledger" });
+        if let Some((name, value)) = further {
+            body[name] = json!(value);
+        }
+        let path = format!("/api/v1/admin/users/{user}/{change}");
+        self.ask(Method::POST, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.did(kind).await;
+    }
+
+    async fn set_claims(&mut self, user: Uuid, claims: Value) {
+        let body = json!({ "reason": "the ledger", "claims": claims });
+        let path = format!("/api/v1/admin/users/{user}/claims");
+        self.ask(Method::PUT, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.did("claims_changed").await;
+    }
+
+    /// Lets everything happen to some users.
+    pub async fn live(&mut self, round: usize) {
+        self.users.clear();
+        let name = |person: &str| format!("{person}-{}-{round}", self.number);
+        let email = |person: &str| format!("{}@example.com", name(person));
+        let known = |subject: &str, person: &str| {
+            let subject = name(subject);
+            let claims = token::claims(&subject, &email(person));
+            self.account(subject, claims)
+        };
+        let (phone, tablet, third) = (known("phone", "ada"), known("tablet", "ada"), known("third", "ada"));
+        let (bobs, second) = (known("bobs", "bob"), known("second", "bob"));
+        let (squatter, owner) = (known("squatter", "carol"), known("owner", "carol"));
+        let (adas_email, carols_email) = (email("ada"), email("carol"));
+
+        // Accounts that come and go.
+        let first = self.sign_in(&phone).await;
+        let ada = first.user;
+        self.did("user_created").await;
+        let on_tablet = self.sign_in(&tablet).await;
+        assert_eq!(on_tablet.user, ada, "linked by the e-mail address");
+        self.did("identity_linked").await;
+        let news = json!({ "name": "Ada King" });
+        let claims = token::with(token::claims(&phone.subject, &adas_email), &news);
+        self.world.provider.accept(&phone.token, claims);
+        self.sign_in(&phone).await;
+        self.did("user_updated").await;
+        let linked = self.link(&first, &third).await;
+        let path = format!("/api/v1/me/identities/{linked}");
+        self.ask(Method::DELETE, &path, Some(&first.access), None, &[204]).await;
+        self.did("identity_unlinked").await;
+        self.set_claims(ada, json!({ "roles": ["author"] })).await;
+
+        // Sessions that end.
+        self.sign_out(&first, "others").await;
+        self.sign_out(&first, "local").await;
+        self.set_claims(ada, json!({})).await;
+        self.administer(ada, "disable", None, "user_disabled").await;
+        self.administer(ada, "enable", None, "user_enabled").await;
+        let session = self.sign_in(&tablet).await;
+        self.administer(ada, "end-session", Some(("session", &session.id())), "session_ended").await;
+        self.administer(ada, "end-sessions", None, "sessions_ended").await;
+        let session = self.sign_in(&phone).await;
+        let next = self.refresh(&session.refresh).await;
+        self.refresh(&next).await;
+        let body = json!({ "refresh_token": session.refresh });
+        self.ask(Method::POST, "/api/v1/auth/refresh", None, Some(&body), &[401]).await;
+        self.did("refresh_token_replayed").await;
+        let session = self.sign_in(&phone).await;
+        self.sign_out(&session, "global").await;
+
+        // Two users become one.
+        let session = self.sign_in(&bobs).await;
+        let bob = session.user;
+        self.did("user_created").await;
+        let identity = self.link(&session, &second).await;
+        let body = json!({ "reason": "the ledger", "identity": identity, "to": ada });
+        let path = format!("/api/v1/admin/users/{bob}/move");
+        self.ask(Method::POST, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.did("identity_moved").await;
+        let moved = self.sign_in(&second).await;
+        assert_eq!(moved.user, ada, "it was moved");
+        self.administer(ada, "unlink", Some(("identity", &moved.identity)), "identity_unlinked").await;
+        let (from, into) = if round.is_multiple_of(2) { (ada, bob) } else { (bob, ada) };
+        self.administer(from, "merge", Some(("into", &into.to_string())), "users_merged").await;
+        self.administer(into, "disable", None, "user_disabled").await;
+        self.administer(into, "enable", None, "user_enabled").await;
+
+        // An address that nobody had verified.
+        let unverified = json!({ "email_verified": "false" });
+        let claims = token::with(token::claims(&squatter.subject, &carols_email), &unverified);
+        self.world.provider.accept(&squatter.token, claims);
+        let carol = self.sign_in(&squatter).await.user;
+        self.did("user_created").await;
+        assert_ne!(self.sign_in(&owner).await.user, carol);
+        self.did("email_lost").await;
+        self.administer(carol, "delete", None, "user_deleted").await;
+        let session = self.sign_in(&phone).await;
+        self.ask(Method::DELETE, "/api/v1/me", Some(&session.access), None, &[204]).await;
+        self.did("user_deleted").await;
+    }
+}
