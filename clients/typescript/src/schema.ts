@@ -405,7 +405,184 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "identity.linked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveIdentityLinked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "identity.moved": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveIdentityMoved"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "identity.unlinked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveIdentityUnlinked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "security.refresh_token_replayed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveSecurityRefreshTokenReplayed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "sessions.ended": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveSessionsEnded"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.disabled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserDisabled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.enabled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserEnabled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.merged": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserMerged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveUserUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         /** @description A rule that forbids a change. */
@@ -1863,5 +2040,887 @@ export interface operations {
                 content?: never;
             };
         };
+    };
+    receiveIdentityLinked: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "identity.linked";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveIdentityMoved: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The user who had the identity.
+                         */
+                        from: string;
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        /**
+                         * Format: uuid
+                         * @description The user who has it now: `user_id`.
+                         */
+                        to: string;
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "identity.moved";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveIdentityUnlinked: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "identity.unlinked";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveSecurityRefreshTokenReplayed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description `sid` in access tokens.
+                         */
+                        session_id: string;
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "security.refresh_token_replayed";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveSessionsEnded: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description `sid` in access tokens.
+                         */
+                        session_id: string | null;
+                        /**
+                         * @description `one`: `session_id`. `others`: all of the user's but `session_id`. `all`: all of the user's.
+                         * @enum {string}
+                         */
+                        sessions: "one" | "others" | "all";
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "sessions.ended";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.created";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description There is no user any more. */
+                        user: null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.deleted";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserDisabled: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.disabled";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserEnabled: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.enabled";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserMerged: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /**
+                         * Format: uuid
+                         * @description The user who is no more.
+                         */
+                        from: string;
+                        /**
+                         * Format: uuid
+                         * @description The user who remains: `user_id`.
+                         */
+                        into: string;
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.merged";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveUserUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "user.updated";
+                };
+            };
+        };
+        responses: never;
     };
 }
