@@ -112,7 +112,8 @@ impl StaffPage {
     async fn read(pool: &PgPool, staff: &Staff) -> Result<Self, Error> {
         let members = members::all(pool).await?;
         let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
-        let keys = api_keys::store::all(pool).await?.into_iter().map(Key::from).collect();
+        let zone = staff.member.time_zone.as_deref();
+        let keys = api_keys::store::all(pool).await?.into_iter().map(|row| Key::new(row, zone)).collect();
         Ok(Self { members, keys, new_key: None, zones: zones(), done: None })
     }
 }

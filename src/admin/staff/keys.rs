@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{NO_DAY, StaffPage, access};
 use crate::admin::api_keys::store::{Changed, KeyRow};
 use crate::admin::api_keys::{add, revoke};
+use crate::admin::dates::day_before;
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, StaffForm};
 use crate::admin::page::Page;
@@ -32,6 +33,8 @@ pub(super) struct Key {
     created_at: String,
     created_by: String,
     expires_at: Option<String>,
+    /// The last day as it was typed, if the end shows it.
+    last_day: Option<String>,
     /// True if the key has expired.
     expired: bool,
     last_used_at: Option<String>,
@@ -44,14 +47,16 @@ pub(super) struct NewKey {
     key: String,
 }
 
-impl From<KeyRow> for Key {
-    fn from(row: KeyRow) -> Self {
+impl Key {
+    /// Describes a key to a reader in that time zone.
+    pub(super) fn new(row: KeyRow, zone: Option<&str>) -> Self {
         Self {
             name: row.name,
             role: row.role.into(),
             created_at: rfc3339(row.created_at),
             created_by: row.created_by,
             expires_at: row.expires_at.map(rfc3339),
+            last_day: row.expires_at.and_then(|end| day_before(end, zone)),
             expired: row.expires_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
             last_used_at: row.last_used_at.map(rfc3339),
         }
@@ -63,12 +68,13 @@ impl Key {
     /// Returns a key with as few fields as possible, and one with all.
     pub(super) fn samples() -> Vec<Self> {
         use crate::admin::samples::{NASTY, TIME};
-        let key = |time: Option<&str>, expired| Self {
+        let key = |time: Option<&str>, expired: bool| Self {
             name: "shop-backend".into(),
             role: "reader",
             created_at: TIME.into(),
             created_by: NASTY.into(),
             expires_at: time.map(Into::into),
+            last_day: expired.then(|| "2026-07-01 (UTC)".into()),
             expired,
             last_used_at: time.map(Into::into),
         };
