@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, StaffForm};
+use crate::config::Webhook;
 use crate::domain::actor::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
@@ -40,7 +41,7 @@ pub(super) struct WebhooksPage {
 
 impl WebhooksPage {
     fn new(summaries: Vec<Summary>, webhooks: &Webhooks, done: bool) -> Self {
-        let host = |name: &str| webhooks.configured().find(|one| one.name == name).map(|one| one.host());
+        let host = |name: &str| webhooks.configured().find(|one| one.name == name).map(Webhook::host);
         let receiver = |summary: Summary| Receiver {
             host: host(&summary.name),
             name: summary.name,

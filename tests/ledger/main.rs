@@ -46,7 +46,7 @@ const CHANGES: usize = 10_000;
 /// Of the service, the database and the receiver, in turn.
 const KILLS: usize = 21;
 /// The time for what is still queued after the last kill.
-const REST: Duration = Duration::from_secs(120);
+const REST: Duration = Duration::from_mins(2);
 
 /// The type of message that tells of an event.
 fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
@@ -147,11 +147,11 @@ async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
             }
         }
     }
-    let mut ledgers = Vec::new();
+    let mut accounts = Vec::new();
     while let Some(ledger) = clients.join_next().await {
-        ledgers.push(ledger.unwrap());
+        accounts.push(ledger.unwrap());
     }
-    let changed = began.elapsed();
+    let took = began.elapsed();
     drop((service, inbox));
     pass(&pool).await;
     let left = waiting(&pool).await;
@@ -162,10 +162,10 @@ async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
     let written = written(&file);
     let committed = committed(&pool).await;
     let unanswered = unanswered.load(Ordering::Relaxed);
-    let duplicates = compare(&committed, &written, &ledgers);
+    let duplicates = compare(&committed, &written, &accounts);
     println!(
         "{} changes, each delivered, and {duplicates} duplicates; {KILLS} kills, {unanswered} requests without an \
-         answer, {left} messages left after the last kill; {changed:.0?}, {:.0?} with these",
+         answer, {left} messages left after the last kill; {took:.0?}, {:.0?} with these",
         committed.len(),
         began.elapsed()
     );
@@ -213,7 +213,7 @@ async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
 }
 
 /// Compares what was committed, what was delivered, and what the clients took down. Returns the number of duplicates.
-fn compare(committed: &HashMap<Uuid, &'static str>, written: &[Written], ledgers: &[Vec<Change>]) -> usize {
+fn compare(committed: &HashMap<Uuid, &'static str>, written: &[Written], accounts: &[Vec<Change>]) -> usize {
     // The place of each message among those that were delivered for the first time.
     let mut first: HashMap<Uuid, usize> = HashMap::new();
     for (place, message) in written.iter().enumerate() {
@@ -223,9 +223,9 @@ fn compare(committed: &HashMap<Uuid, &'static str>, written: &[Written], ledgers
     let missing: Vec<_> = committed.iter().filter(|(id, _)| !first.contains_key(id)).collect();
     assert!(missing.is_empty(), "{} are missing: {missing:?}", missing.len());
 
-    let taken: usize = ledgers.iter().map(Vec::len).sum();
+    let taken: usize = accounts.iter().map(Vec::len).sum();
     assert!(taken >= CHANGES, "{taken} changes");
-    for ledger in ledgers {
+    for ledger in accounts {
         let mut histories: BTreeMap<Uuid, Vec<(usize, usize)>> = BTreeMap::new();
         for change in ledger {
             let place = *first.get(&change.id).expect("what the database has told of stays");

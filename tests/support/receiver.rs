@@ -177,9 +177,9 @@ async fn answer(stream: &mut TcpStream, reply: Reply, taken: &Mutex<usize>) -> O
         }
         Reply::Flood(status) => {
             stream.write_all(head(status, "Content-Length: 8000000000").as_bytes()).await.ok()?;
-            let mut written = 0;
-            while stream.write_all(&[b'x'; 65_536]).await.is_ok() {
-                written += 65_536;
+            let (chunk, mut written) = (vec![b'x'; 65_536], 0);
+            while stream.write_all(&chunk).await.is_ok() {
+                written += chunk.len();
                 let mut taken = taken.lock().unwrap();
                 *taken = written.max(*taken);
             }

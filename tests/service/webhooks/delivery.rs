@@ -18,11 +18,11 @@ use crate::support::token::claims;
 const WAITING: &str = "SELECT count(*) FROM webhook_messages";
 
 /// Verifies a message as receivers do, with the reference library.
-fn verify(secret: &str, received: &Received) -> Result<(), standardwebhooks::WebhookError> {
-    let headers = received.headers.iter();
+fn verify(secret: &str, messages: &Received) -> Result<(), standardwebhooks::WebhookError> {
+    let headers = messages.headers.iter();
     let headers = headers
         .map(|(name, value)| (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap()));
-    Webhook::new(secret).unwrap().verify(received.body.as_bytes(), &headers.collect())
+    Webhook::new(secret).unwrap().verify(messages.body.as_bytes(), &headers.collect())
 }
 
 async fn emptied(database: &Database) {
@@ -35,10 +35,10 @@ async fn the_reference_library_accepts_each_message() {
     let app = with_receivers(&[("shop", &receiver)]).await;
     let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
     app.as_user(&signed_in.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
-    let received = receiver.received_all(2).await;
-    let kinds: Vec<_> = received.iter().map(Received::kind).collect();
+    let messages = receiver.received_all(2).await;
+    let kinds: Vec<_> = messages.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.created", "sessions.ended"]);
-    for message in &received {
+    for message in &messages {
         verify(SECRET, message).unwrap();
         assert!(verify("whsec_b3RoZXIgc2VjcmV0IG9mIHRoZSB0ZXN0cw==", message).is_err());
         let mut altered = message.clone();
@@ -62,9 +62,9 @@ async fn while_a_secret_is_replaced_both_verify() {
     let settings = json!({ "url": receiver.url, "secret": [SECRET, NEW] });
     let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
     app.sign_in(&claims("subject", "ada@example.com")).await;
-    let received = receiver.received_all(1).await;
+    let messages = receiver.received_all(1).await;
     for secret in [SECRET, NEW] {
-        verify(secret, &received[0]).unwrap();
+        verify(secret, &messages[0]).unwrap();
     }
 }
 
@@ -75,9 +75,9 @@ async fn a_receiver_gets_only_the_types_that_it_wants() {
     let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
     let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
     app.delete(&signed_in.access_token(), "/api/v1/me").await;
-    let received = receiver.received_all(1).await;
-    assert_eq!(received[0].kind(), "user.deleted");
-    assert_eq!(received[0].json()["data"]["user"], Value::Null);
+    let messages = receiver.received_all(1).await;
+    assert_eq!(messages[0].kind(), "user.deleted");
+    assert_eq!(messages[0].json()["data"]["user"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,11 +127,11 @@ async fn two_instances_send_each_message_once() {
         }
     }
     emptied(&first.database).await;
-    let received = receiver.received();
-    assert_eq!(received.len(), 200);
+    let messages = receiver.received();
+    assert_eq!(messages.len(), 200);
     for user in users {
         let user = user.to_string();
-        let kinds: Vec<_> = received.iter().filter(|m| m.user() == user).map(Received::kind).collect();
+        let kinds: Vec<_> = messages.iter().filter(|m| m.user() == user).map(Received::kind).collect();
         assert_eq!(kinds, ["user.disabled", "user.enabled"].repeat(5));
     }
 }
@@ -170,12 +170,12 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
         .execute(&database.pool)
         .await
         .unwrap();
-    let received = receiver.received_all(3).await;
+    let messages = receiver.received_all(3).await;
     emptied(&database).await;
-    let kinds: Vec<_> = received.iter().map(Received::kind).collect();
+    let kinds: Vec<_> = messages.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.disabled", "user.disabled", "user.enabled"]);
-    assert_eq!(id(&received[0]), id(&received[1]), "a duplicate has the same id");
-    assert_ne!(id(&received[1]), id(&received[2]));
+    assert_eq!(id(&messages[0]), id(&messages[1]), "a duplicate has the same id");
+    assert_ne!(id(&messages[1]), id(&messages[2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,6 +90,7 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
+    const NO: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 13\r\n\r\nbad\x1b[2Jsecret";
     let receiver = Receiver::start().await;
     let mut database = Database::gone();
     database.url = "postgres://vestibule@127.0.0.1:1/vestibule".into();
@@ -99,7 +100,6 @@ async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
     assert_eq!(message.kind(), "webhook.test");
     assert!(message.header("webhook-signature").starts_with("v1,"));
 
-    const NO: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 13\r\n\r\nbad\x1b[2Jsecret";
     receiver.behave(|_| Reply::Head(NO));
     let output = webhooks(&database, &receiver.url, &["test", "shop"]).await;
     let said = String::from_utf8(output.stderr).unwrap();

@@ -55,8 +55,8 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
     assert!((2.8..3.6).contains(&(waited / 86_400.0)), "{waited} s of retries");
     assert!(failed(&app.database, 10).await.2, "it is parked");
     event(pool, "user_enabled", user, None, &Value::Null).await;
-    let received = receiver.received_all(11).await;
-    assert_eq!(received.last().unwrap().kind(), "user.enabled");
+    let messages = receiver.received_all(11).await;
+    assert_eq!(messages.last().unwrap().kind(), "user.enabled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
