@@ -69,6 +69,8 @@ recorded AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
     SELECT event_id, 'refresh_token_' || outcome, provider, user_id, session_id, ip, user_agent, request_id
     FROM decision WHERE outcome IN ('reissued', 'replayed')
+    -- The order in which the trigger locks users: statements that meet must not wait for each other.
+    ORDER BY uuid_hash(user_id)
 ),
 -- Records the first refresh of the day. Statements that end sessions lock the user first, so this one must not wait for
 -- the user while it holds the session.
