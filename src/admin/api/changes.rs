@@ -3,7 +3,7 @@
 
 use rocket::http::Status;
 use rocket::{Route, post, routes};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -11,6 +11,7 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::guard::{Administrator, ApiKey, Supporter};
+use super::parameters::only;
 use super::{reason, unknown_user, user};
 use crate::admin::changes::decision::{LinkedIdentity, Refused, UserState, merged};
 use crate::admin::changes::pages::refused as words;
@@ -68,15 +69,19 @@ type Failing<Guard, Own> = Problems<((Guard, Db), JsonBody, Own)>;
 macro_rules! request {
     ($(#[$meta:meta])+ $name:ident { $($(#[$doc:meta])+ $member:ident),* }) => {
         $(#[$meta])+
-        #[derive(ToSchema)]
+        // The derived parser is not used; its attribute says in the schema that there are no other members.
+        #[derive(Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
         #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
         struct $name {
             /// The reason, which the audit log keeps. Write nothing personal into it.
             #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
             reason: String,
             /// `true` changes nothing and answers what the change would do. The default is `false`.
+            #[schema(value_type = bool, required = false)]
             dry_run: Option<bool>,
             /// The `fingerprint` of a dry run. If one of the users has changed since, nothing is done.
+            #[schema(value_type = String, required = false)]
             seen: Option<String>,
             $($(#[$doc])+ $member: Uuid,)*
         }
@@ -90,7 +95,7 @@ request! {
 
 request! {
     /// The end of one session.
-    EndSessionRequest {
+    SessionEndRequest {
         /// The id of the user's session.
         session
     }
@@ -327,6 +332,18 @@ impl Visit<'_> {
     /// Makes a change, or answers what it would do.
     async fn make(&self, change: Change) -> Result<Json<ChangeResult>, Problem> {
         let pool = self.db.pool();
+        let own: &[&str] = match change {
+            Change::EndSession { .. } => &["session"],
+            Change::Unlink { .. } => &["identity"],
+            Change::Move { .. } => &["identity", "to"],
+            Change::Merge { .. } => &["into"],
+            _ => &[],
+        };
+        // A misspelt `dry_run` would make the change, and a `null` in its place is a mistake as well.
+        only(self.body, &[&["reason", "dry_run", "seen"], own].concat(), "the body")?;
+        if ["dry_run", "seen"].iter().any(|name| self.body.has(name) && self.body.get(name).is_none()) {
+            return Err(malformed("`dry_run` and `seen` must not be null"));
+        }
         let reason = reason(self.body)?;
         let dry_run = match self.body.get("dry_run") {
             None => false,
@@ -421,7 +438,7 @@ async fn disable(
 
 /// Enable a user
 ///
-/// Permits sign-ins again. Needs the role `admin`.
+/// Permits sign-ins again, and ends sessions that are left. Needs the role `admin`.
 #[utoipa::path(
     post,
     path = "/admin/users/{id}/enable",
@@ -489,7 +506,7 @@ async fn end_sessions(
     tag = "Administration",
     security(("api_key" = [])),
     params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = EndSessionRequest, example = json!(examples::change_to("session"))),
+    request_body(content = SessionEndRequest, example = json!(examples::change_to("session"))),
     responses(
         (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
          example = json!(examples::change_result("end-session"))),

@@ -4,11 +4,12 @@ pub mod store;
 
 use rocket::http::Status;
 use rocket::{Route, put, routes};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{OpenApi, ToSchema};
 
 use super::guard::Administrator;
+use super::parameters::only;
 use super::{reason, unknown_user, user};
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::refusal::Reason;
@@ -37,8 +38,10 @@ impl ErrorResponses for Failures {
     }
 }
 
+// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// New claims of a user.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
 struct ClaimsRequest {
     /// All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the names of claims that
@@ -85,6 +88,7 @@ async fn set(
     body: JsonBody,
 ) -> Result<Json<UserClaims>, Problem> {
     let (user, JsonBody(body)) = (user(id)?, body);
+    only(&body, &["claims", "reason"], "the body")?;
     let reason = reason(&body)?;
     let malformed = |detail| Problem::new(ErrorCode::InvalidRequest, detail);
     let claims = match body.get("claims") {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::parameters::wrong;
+use super::parameters::{only, wrong};
 use super::store::{NewIdentity, NewUser};
 use crate::domain::claims;
 use crate::domain::custom_claims::CustomClaims;
@@ -132,14 +132,6 @@ fn identity(item: &Object, path: &str, user: &NewUser, providers: &[String]) -> 
     let email = own.or_else(|| user.email.clone());
     let email_verified = verified(item, path, email.is_some())?.unwrap_or(inherited);
     Ok(NewIdentity { provider, subject, email, email_verified })
-}
-
-/// Refuses other members than these: a misspelt one would be a loss.
-fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
-    if object.members().all(|(name, _)| known.contains(&name)) {
-        return Ok(());
-    }
-    Err(wrong(format!("{whose} has an unknown member; there are `{}`", known.join("`, `"))))
 }
 
 fn text<'b>(object: &'b Object, path: &str, name: &str) -> Result<Option<&'b str>, Problem> {

@@ -261,6 +261,10 @@ async fn a_body_that_is_not_sound_changes_nothing() {
         ("merge", with_reason(json!({ "into": ada })), "must not be the same"),
         ("move", with_reason(json!({ "identity": ada })), "`to` is missing"),
         ("unlink", with_reason(json!({ "Identity": ada })), "misspell"),
+        ("delete", with_reason(json!({ "dryRun": true })), "unknown member"),
+        ("delete", with_reason(json!({ "dry_run": null })), "must not be null"),
+        ("delete", with_reason(json!({ "seen": null })), "must not be null"),
+        ("delete", with_reason(json!({ "into": ada })), "unknown member"),
         ("end-session", with_reason(json!({ "session": null })), "`session` is missing"),
     ] {
         let answer = backend.post(&ada, change, &body).await;
