@@ -27,7 +27,7 @@ const PARAMETERS: [&str; 18] = [
 const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
-const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `%` is %25";
+const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `&` is %26, `%` is %25";
 
 /// Checks the URL. The error is a problem and its remedy.
 pub(super) fn check(text: &str) -> Result<(), (String, String)> {
@@ -38,9 +38,11 @@ pub(super) fn check(text: &str) -> Result<(), (String, String)> {
     };
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let path = after.split('?').next().unwrap_or_default();
+    // What follows `password=` may be a part of it.
+    let told = !after.contains("password=");
     // The user information ends at an `@`. One that comes late was to end it, or a later one.
-    if path.contains('@') || (after.contains('@') && !authority.contains('@')) {
-        return Err((cut_off(rest), ENCODE.to_owned()));
+    if path.contains('@') || (told && after.contains('@') && !authority.contains('@')) {
+        return Err((cut_off(rest, told), ENCODE.to_owned()));
     }
     if after.contains('#') {
         return fail("contains a `#`, which ends a URL", ENCODE);
@@ -50,8 +52,11 @@ pub(super) fn check(text: &str) -> Result<(), (String, String)> {
     for (name, value) in url.query_pairs() {
         if !is_known(&name) {
             // An unencoded `?` of a password begins the query.
+            if !told {
+                return fail("has an unknown parameter, perhaps a part of the password", ENCODE);
+            }
             if after.contains('@') {
-                return Err((cut_off(rest), ENCODE.to_owned()));
+                return Err((cut_off(rest, told), ENCODE.to_owned()));
             }
             return Err((format!("has the parameter `{name}`, which is not known here"), correct(&name)));
         }
@@ -73,10 +78,10 @@ fn correct(parameter: &str) -> String {
     format!("correct it (the nearest known one is `{}`) or remove it", nearest.unwrap_or(&PARAMETERS[0]))
 }
 
-/// Describes a URL whose user information is cut off, by what comes after its last `@`.
-fn cut_off(rest: &str) -> String {
+/// Describes a URL whose user information is cut off, by what comes after its last `@` if that may be told.
+fn cut_off(rest: &str, told: bool) -> String {
     let meant = rest.rsplit('@').next().unwrap_or_default();
-    let place = Url::parse(&format!("postgres://{meant}")).ok().map(|url| {
+    let place = Url::parse(&format!("postgres://{meant}")).ok().filter(|_| told).map(|url| {
         let (host, port) = (url.host_str().unwrap_or_default(), url.port().unwrap_or(5432));
         let database = url.path().trim_start_matches('/');
         format!(", with which it names the host `{host}`, port {port} and the database `{database}`")
@@ -116,9 +121,22 @@ mod tests {
             "postgres://ada:p@ss@db.example.com/people",
             "postgres://db.example.com",
             "postgresql://ada@localhost:1/people?host=%2Ftmp%2Fx&sslmode=VERIFY-FULL&sslrootcert=/a@b",
+            "postgres://db/people?user=ada&password=p@ss",
             "postgres:///people?host=/tmp&user=ada&password=p&options[lock_timeout]=1s",
         ] {
             assert_eq!(check(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_password_among_the_parameters_is_told() {
+        for url in [
+            "postgres://db/people?password=hunter&2secret",
+            "postgres://db/people?password=hun@ter&2secret",
+            "postgres://db/people@x?password=hunter@2secret",
+        ] {
+            let (problem, _) = check(url).unwrap_err();
+            assert!(!problem.contains("hun") && !problem.contains("2secret"), "{problem}");
         }
     }
 
