@@ -92,7 +92,7 @@ BEGIN
         FOR UPDATE SKIP LOCKED
     )
     UPDATE webhook_messages m
-    SET attempts = m.attempts + 1, next_attempt_at = now() + lease * interval '1 second'
+    SET attempts = least(m.attempts, 32766) + 1, next_attempt_at = now() + lease * interval '1 second'
     FROM due WHERE m.id = due.id
     RETURNING m.*;
 END $$;

@@ -68,7 +68,12 @@ impl Webhooks {
     /// See [`Error`].
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let wanted: Vec<_> = self.0.senders.iter().map(|sender| sender.webhook()).collect();
-        in_time(store::subscribe(pool, &wanted)).await?;
+        for webhook in in_time(store::subscribe(pool, &wanted)).await? {
+            tracing::warn!(
+                webhook,
+                "this webhook is not in the settings of this instance; nothing further is queued for it"
+            );
+        }
         let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for sender in &self.0.senders {
             let delivery = Delivery::new(pool, sender, &self.0.readings);

@@ -27,26 +27,28 @@ pub struct Claimed {
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<(), Error> {
+pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
     let names: Vec<_> = webhooks.iter().map(|webhook| webhook.name.clone()).collect();
     let types =
         |webhook: &&Webhook| webhook.types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    sqlx::query!(
+    let ended = sqlx::query_scalar!(
         "WITH wanted AS (
              SELECT name, string_to_array(types, ' ') AS events FROM unnest($1::text[], $2::text[]) AS t (name, types)
          ),
          ended AS (
              UPDATE webhooks SET events = '{}' WHERE events <> '{}' AND name NOT IN (SELECT name FROM wanted)
+             RETURNING name
+         ),
+         written AS (
+             INSERT INTO webhooks (name, events) SELECT name, events FROM wanted
+             ON CONFLICT ON CONSTRAINT webhooks_pkey DO UPDATE SET events = excluded.events
+             WHERE webhooks.events <> excluded.events
          )
-         INSERT INTO webhooks (name, events) SELECT name, events FROM wanted
-         ON CONFLICT ON CONSTRAINT webhooks_pkey DO UPDATE SET events = excluded.events
-         WHERE webhooks.events <> excluded.events",
+         SELECT name FROM ended",
         &names,
         &webhooks.iter().map(types).collect::<Vec<_>>(),
-    )
-    .execute(pool)
-    .await?;
-    Ok(())
+    );
+    Ok(ended.fetch_all(pool).await?)
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no
@@ -218,7 +220,9 @@ pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
                         OR (m.type <> 'user.deleted' AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
              UNION ALL
              SELECT m.id FROM webhooks w JOIN webhook_messages m ON m.webhook = w.name AND m.parked_at IS NULL
-             WHERE w.events = '{}' AND m.created_at < now() - interval '30 days'
+             WHERE w.events = '{}'
+                   AND (m.created_at < now() - interval '30 days'
+                        OR (m.type <> 'user.deleted' AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
              LIMIT $1
          )",
         batch,
