@@ -14,11 +14,14 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns true for an address that may be reached. Link-local addresses never are: those of clouds give out
-    /// credentials.
+    /// Returns true for an address that may be reached. Those at which clouds give out credentials never are, link-local
+    /// ones and others.
     #[must_use]
     pub fn permits(self, ip: IpAddr) -> bool {
         let ip = plain(ip);
+        if CREDENTIALS.contains(&ip) {
+            return false;
+        }
         match self {
             Self::Internet => is_public(ip),
             Self::PrivateNetworks => is_public(ip) || is_private(ip) || ip.is_loopback(),
@@ -26,6 +29,12 @@ impl Reach {
         }
     }
 }
+
+/// The addresses in private networks at which clouds give out credentials: AWS's `fd00:ec2::254`, and that of Alibaba.
+const CREDENTIALS: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+];
 
 /// Returns the IPv4 address inside an IPv6 address that leads to it: `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2) and NAT64's
 /// `64:ff9b::a.b.c.d` (RFC 6052 §2.1).
@@ -107,7 +116,9 @@ mod tests {
         "::ffff:192.168.0.1",
     ];
     const LOOPBACK: [&str; 4] = ["127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1"];
-    const NEVER: [&str; 30] = [
+    const NEVER: [&str; 32] = [
+        "fd00:ec2::254",
+        "100.100.100.200",
         "0.0.0.0",
         "0.1.2.3",
         "169.254.169.254",
