@@ -93,10 +93,10 @@ fn capitalized(word: &str) -> String {
 }
 
 fn schema(kind: MessageType) -> Value {
-    let user = match kind {
-        MessageType::UserDeleted => json!({ "type": "null", "description": "There is no user any more." }),
-        _ => json!({ "oneOf": [user(), { "type": "null" }] }),
-    };
+    // Not `oneOf`, nor `null` alone: generators for Java make classes of these that do not exist.
+    let mut user = user();
+    user["type"] = json!(["object", "null"]);
+    user["description"] = json!("The user as of the change; `null` if there is no such user any more.");
     let mut data = Map::from_iter([
         ("user_id".to_owned(), id("The user whom the change concerns.")),
         ("user".to_owned(), user),

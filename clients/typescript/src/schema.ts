@@ -598,11 +598,11 @@ export interface components {
         /** @description A change to a user. */
         ChangeRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean | null;
+            dry_run?: boolean;
             /** @description The reason, which the audit log keeps. Write nothing personal into it. */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string | null;
+            seen?: string;
         };
         /** @description A change that was made, or that would be made. */
         ChangeResult: {
@@ -719,20 +719,6 @@ export interface components {
             name?: string | null;
             /** @description The platform that the device runs. */
             platform?: string | null;
-        };
-        /** @description The end of one session. */
-        EndSessionRequest: {
-            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean | null;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
-            reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string | null;
-            /**
-             * Format: uuid
-             * @description The id of the user's session.
-             */
-            session: string;
         };
         /** @description A part of the feed. */
         EventFeed: {
@@ -865,7 +851,7 @@ export interface components {
         /** @description A merge of two users. */
         MergeRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean | null;
+            dry_run?: boolean;
             /**
              * Format: uuid
              * @description The id of the user who remains.
@@ -874,7 +860,7 @@ export interface components {
             /** @description The reason, which the audit log keeps. Write nothing personal into it. */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string | null;
+            seen?: string;
         };
         /** @description The remaining user after a merge. */
         MergedUser: {
@@ -916,7 +902,7 @@ export interface components {
         /** @description A move of an identity to another user. */
         MoveRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean | null;
+            dry_run?: boolean;
             /**
              * Format: uuid
              * @description The id of the user's identity.
@@ -925,7 +911,7 @@ export interface components {
             /** @description The reason, which the audit log keeps. Write nothing personal into it. */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string | null;
+            seen?: string;
             /**
              * Format: uuid
              * @description The id of the user who gets the identity.
@@ -1099,6 +1085,20 @@ export interface components {
             /** @description The `User-Agent` header of the sign-in. */
             user_agent: string | null;
         };
+        /** @description The end of one session. */
+        SessionEndRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string;
+            /**
+             * Format: uuid
+             * @description The id of the user's session.
+             */
+            session: string;
+        };
         /** @description A session of a user. */
         SessionRecord: {
             /**
@@ -1212,7 +1212,7 @@ export interface components {
         /** @description The end of the link between an identity and the user. */
         UnlinkRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean | null;
+            dry_run?: boolean;
             /**
              * Format: uuid
              * @description The id of the user's identity.
@@ -1221,7 +1221,7 @@ export interface components {
             /** @description The reason, which the audit log keeps. Write nothing personal into it. */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string | null;
+            seen?: string;
         };
         /** @description A user. */
         User: {
@@ -1560,7 +1560,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EndSessionRequest"];
+                "application/json": components["schemas"]["SessionEndRequest"];
             };
         };
         responses: {
@@ -2072,6 +2072,7 @@ export interface operations {
                             /** @description The provider's id of the account. */
                             subject?: string;
                         };
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2172,6 +2173,7 @@ export interface operations {
                          * @description The user who has it now: `user_id`.
                          */
                         to: string;
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2262,6 +2264,7 @@ export interface operations {
                             /** @description The provider's id of the account. */
                             subject?: string;
                         };
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2344,6 +2347,7 @@ export interface operations {
                          * @description `sid` in access tokens.
                          */
                         session_id: string;
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2431,6 +2435,7 @@ export interface operations {
                          * @enum {string}
                          */
                         sessions: "one" | "others" | "all";
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2508,6 +2513,7 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2585,8 +2591,48 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
-                        /** @description There is no user any more. */
-                        user: null;
+                        /** @description The user as of the change; `null` if there is no such user any more. */
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
                         /**
                          * Format: uuid
                          * @description The user whom the change concerns.
@@ -2623,6 +2669,7 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2700,6 +2747,7 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2787,6 +2835,7 @@ export interface operations {
                          * @description The user who remains: `user_id`.
                          */
                         into: string;
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
@@ -2864,6 +2913,7 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
+                        /** @description The user as of the change; `null` if there is no such user any more. */
                         user: {
                             /** @description What the backend has set by the admin API. */
                             claims: Record<string, unknown>;
