@@ -127,6 +127,6 @@ export function adminClient({ url, key, timeout = 10_000 }: AdminOptions): Admin
 
 /** Returns the path of a user, or of what belongs to one. An id from elsewhere must not lead to another path. */
 function of(user: string, part?: string): string {
-  if (!/^[\w-]+$/.test(user)) throw new VestibuleError("user_not_found", { status: 404, detail: "it is no id" });
+  if (!/^[\w-]+$/.test(user) || !/^[a-z-]*$/.test(part ?? "")) throw new VestibuleError("user_not_found", { status: 404, detail: "it is no id" });
   return USER.replace("{id}", user) + (part ? `/${part}` : "");
 }

@@ -63,7 +63,8 @@ function key(secret: string): Uint8Array<ArrayBuffer> {
 }
 
 function header({ headers }: Request | Received, name: string): string | undefined {
-  if (headers instanceof Headers) return headers.get(name) ?? undefined;
+  // Not `instanceof`: another package or realm has a class of its own.
+  if (typeof headers.get === "function") return (headers as Headers).get(name) ?? undefined;
   const [, value] = Object.entries(headers).find(([key]) => key.toLowerCase() === name) ?? [];
   return value?.toString();
 }
