@@ -82,7 +82,7 @@ pub enum Failure {
     Failed(#[from] MigrateError),
     /// The applied migrations cannot be read.
     #[error(
-        "the applied migrations cannot be read: {0}; check that the role may read the table `_sqlx_migrations`"
+        "the applied migrations cannot be read: {0}; check that the role may read the tables `_sqlx_migrations` and `oldest_version`"
     )]
     Unread(#[from] Error),
 }
@@ -172,9 +172,10 @@ impl Difference {
     }
 }
 
-/// Parses the three numbers of a version.
+/// Parses the three numbers of a version. A pre-release counts as the release.
 fn release(version: &str) -> Option<[u64; 3]> {
-    let numbers: Option<Vec<u64>> = version.split('.').map(|number| number.parse().ok()).collect();
+    let numbers: Option<Vec<u64>> =
+        version.split(['-', '+']).next()?.split('.').map(|number| number.parse().ok()).collect();
     numbers?.try_into().ok()
 }
 
