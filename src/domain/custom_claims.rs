@@ -18,7 +18,8 @@ const MAX_NUMBER: f64 = 9_007_199_254_740_991.0;
 
 /// Claims with a meaning of their own: for this service, by RFC 7519 §4.1, by `OpenID` Connect Core 1.0, by RFC 9068 and
 /// by other entries of IANA's registry of JWT claims from which verifiers conclude who the user is, what the token is or
-/// what it allows; and header parameters, which some read from the claims (RFC 7519 §5.3). `roles`, `groups` and `entitlements` (RFC 9068 §2.2.3.1) are free.
+/// what it allows; and header parameters, which some read from the claims (RFC 7519 §5.3). `roles`, `groups` and
+/// `entitlements` (RFC 9068 §2.2.3.1) are free.
 const RESERVED: [&str; 48] = [
     "_claim_names",
     "_claim_sources",

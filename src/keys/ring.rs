@@ -66,8 +66,7 @@ impl KeyRing {
     }
 
     /// Loads the keys, and creates the first one if there is none. Keys of the previous `secret_key` are sealed with the
-    /// current one. Starts the task that reloads them; it ends with the
-    /// last clone of the ring.
+    /// current one. Starts the task that reloads them; it ends with the last clone of the ring.
     ///
     /// # Errors
     /// The database failed, or its keys were sealed with another `secret_key`.

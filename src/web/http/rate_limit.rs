@@ -1,6 +1,6 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to the client's IP address or session and never to the requested account, so no caller can use
+//! A counter belongs to the client's IP address, session or API key and never to the requested account, so no caller can use
 //! up another user's limit. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
 //! nothing from the bucket, so waiting always helps.
 //!
