@@ -262,8 +262,8 @@ async fn a_body_that_is_not_sound_changes_nothing() {
         ("move", with_reason(json!({ "identity": ada })), "`to` is missing"),
         ("unlink", with_reason(json!({ "Identity": ada })), "misspell"),
         ("delete", with_reason(json!({ "dryRun": true })), "unknown member"),
-        ("delete", with_reason(json!({ "dry_run": null })), "must not be null"),
-        ("delete", with_reason(json!({ "seen": null })), "must not be null"),
+        ("delete", json!({ "reason": "x", "dry_run": null }), "must not be null"),
+        ("delete", json!({ "reason": "x", "seen": null }), "must not be null"),
         ("delete", with_reason(json!({ "into": ada })), "unknown member"),
         ("end-session", with_reason(json!({ "session": null })), "`session` is missing"),
     ] {
