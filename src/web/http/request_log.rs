@@ -134,19 +134,17 @@ impl Fairing for RequestLog {
         let outcome = sign_in.as_ref().map(|sign_in| sign_in.outcome);
         let provider = sign_in.map(|sign_in| sign_in.provider).filter(|provider| !provider.is_empty());
         let provider = provider.or_else(|| call.map(|call| call.provider.clone()));
+        // A field without a value is not in the line.
+        macro_rules! line {
+            ($level:ident $(, $more:ident)*) => {
+                tracing::$level!(
+                    request_id, method, route, status, ms, provider, provider_ms, outcome, $($more,)* "request"
+                )
+            };
+        }
         let Some(problem) = problem else {
             if self.tells(&route, None) {
-                tracing::info!(
-                    request_id,
-                    method,
-                    route,
-                    status,
-                    ms,
-                    provider,
-                    provider_ms,
-                    outcome,
-                    "request"
-                );
+                line!(info);
             } else {
                 tracing::debug!(request_id, method, route, status, ms, "request");
             }
@@ -163,34 +161,9 @@ impl Fairing for RequestLog {
         }
         // A failure that the caller may have caused is not a warning.
         if status < 500 || problem.by_token {
-            tracing::info!(
-                request_id,
-                method,
-                route,
-                status,
-                ms,
-                provider,
-                provider_ms,
-                outcome,
-                error,
-                cause,
-                network,
-                "request"
-            );
+            line!(info, error, cause, network);
         } else if self.tells(&route, Some(cause)) {
-            tracing::warn!(
-                request_id,
-                method,
-                route,
-                status,
-                ms,
-                provider,
-                provider_ms,
-                outcome,
-                error,
-                cause,
-                "request"
-            );
+            line!(warn, error, cause);
         } else {
             tracing::debug!(request_id, method, route, status, ms, error, cause, "request");
         }
