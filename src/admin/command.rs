@@ -3,8 +3,6 @@
 
 use clap::{Args, Subcommand};
 use sqlx::PgPool;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use crate::admin::access_log::{DataAccess, record_operator};
@@ -17,6 +15,7 @@ use crate::admin::users::store::{ListedUser, providers};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::store::{identities, sessions};
+use crate::web::http::rfc3339::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -244,8 +243,4 @@ fn print(events: Vec<EventRow>) {
 /// Returns a text of somebody else without characters that a terminal would obey.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn rfc3339(at: OffsetDateTime) -> String {
-    at.to_utc().truncate_to_second().format(&Rfc3339).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ use time::format_description::well_known::Rfc3339;
 use super::Result;
 use crate::admin::api_keys::store::{Changed, all};
 use crate::admin::api_keys::{add, revoke};
-use crate::admin::staff::access::end;
 use crate::app::database;
 use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
@@ -57,7 +56,7 @@ pub(super) fn run(command: Command) -> Result {
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
             Command::Add { name, role, expires } => {
-                let expires_at = expires.as_deref().map(day).transpose()?;
+                let expires_at = expires.as_deref().map(super::day).transpose()?;
                 let Ok(key) = add(&pool, &name, role, expires_at, by).await? else {
                     return Err(
                         "there is an API key with this name; revoke it first, or choose another name".into(),
@@ -83,8 +82,4 @@ pub(super) fn run(command: Command) -> Result {
         }
         Ok(())
     })
-}
-
-fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
-    end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }

@@ -27,7 +27,9 @@ mod staff;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use time::OffsetDateTime;
 
+use crate::admin::staff::access::end;
 use crate::config::{self, LogFormat, LogLevel, Maintenance};
 use crate::import::{self, Writer};
 use crate::keys::{self, Rotation};
@@ -173,6 +175,11 @@ fn user(command: admin::command::Command) -> Result {
 fn audit(command: admin::command::Audit) -> Result {
     let settings = Maintenance::read(config::figment())?;
     block_on(1, async move { command.run(&app::database(&settings.figment).await?).await })
+}
+
+/// Returns the end of the day (UTC) that ends access or a key.
+fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
+    end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }
 
 /// Runs a future on `workers` threads.

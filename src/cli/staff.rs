@@ -3,12 +3,11 @@
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strum::VariantNames;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
-use crate::admin::staff::access::{end, forget_identity, give, take_away};
+use crate::admin::staff::access::{forget_identity, give, take_away};
 use crate::admin::staff::store::Changed;
 use crate::app::database;
 use crate::config::{self, Maintenance};
@@ -65,7 +64,7 @@ pub(super) fn run(command: Command) -> Result {
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
             Command::Add { email, role, export, until } => {
-                let ends_at = until.as_deref().map(day).transpose()?;
+                let ends_at = until.as_deref().map(super::day).transpose()?;
                 let access = Access { role, may_export: export, ends_at };
                 if give(&pool, &address(&email)?, access, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
@@ -102,8 +101,4 @@ pub(super) fn run(command: Command) -> Result {
 
 fn address(text: &str) -> std::result::Result<Email, String> {
     Email::parse(text).ok_or_else(|| format!("{text} is not an e-mail address"))
-}
-
-fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
-    end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }
