@@ -15,7 +15,7 @@ use super::parameters::only;
 use super::{reason, unknown_user, user};
 use crate::admin::changes::decision::{LinkedIdentity, Refused, UserState, merged};
 use crate::admin::changes::pages::refused as words;
-use crate::admin::changes::{Change, Outcome, Preview, apply, preview, store};
+use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::store::error::retrying;
@@ -367,11 +367,9 @@ impl Visit<'_> {
             return Err(no_session());
         }
         if !dry_run {
-            let fingerprint = preview.fingerprint();
-            // What is answered is what was changed.
-            let seen = seen.or(change.is_previewed().then_some(&*fingerprint));
             let by = self.key.by(Some(&reason), &self.origin.0);
-            match apply(pool, change, seen, by).await? {
+            // What is answered is what was changed.
+            match make(pool, &preview, seen, by).await? {
                 Outcome::Done => {}
                 Outcome::NotFound => return Err(missing(pool, change).await?),
                 Outcome::Changed if matches!(change, Change::EndSession { .. }) => return Err(no_session()),

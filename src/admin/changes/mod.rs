@@ -175,6 +175,19 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
 /// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
 pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Result<Outcome, Error> {
     let Some(preview) = preview(pool, change, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
+    make(pool, &preview, seen, by).await
+}
+
+/// Makes the change of a preview, as [`apply`] does, to the users that it shows.
+///
+/// # Errors
+/// As those of [`apply`].
+pub async fn make(
+    pool: &PgPool,
+    preview: &Preview,
+    seen: Option<&str>,
+    by: By<'_>,
+) -> Result<Outcome, Error> {
     if let Some(refused) = preview.refused {
         return Ok(Outcome::Refused(refused));
     }
