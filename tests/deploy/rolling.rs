@@ -1,4 +1,5 @@
-//! Replacing the instances behind HAProxy one by one, while people use them.
+//! Replacing the instances behind HAProxy one by one, while people use them and while the schema becomes that of a later
+//! version: the upgrade of a deployment, and the way back.
 
 use std::sync::Arc;
 
@@ -9,8 +10,17 @@ use crate::support::provider::Provider;
 use crate::tools::{alone, eventually, folder};
 use crate::vestibule::Vestibule;
 
+/// A migration of a later version, which only adds.
+const LATER: &str = "BEGIN;
+    ALTER TABLE users ADD COLUMN later text;
+    ALTER TABLE identities ADD COLUMN later text;
+    ALTER TABLE sessions ADD COLUMN later text;
+    INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    VALUES (99991231235959, 'of a later version', true, 'x', 1);
+    COMMIT";
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_behind_haproxy_loses_no_request() {
+async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() {
     let _alone = alone().await;
     let (folder, database) = (folder("rolling"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
@@ -24,9 +34,12 @@ async fn a_rolling_restart_behind_haproxy_loses_no_request() {
         if number % 2 == 0 { client.http1_only() } else { client }.build().unwrap()
     });
     let crowd = Crowd::gather(clients.collect(), &proxy.url(), &provider);
-    for instance in &mut instances {
+    // The second instance goes on with a schema that it did not start on; then both start on it.
+    for (index, migration) in [(0, ""), (1, LATER), (0, "")] {
+        sqlx::raw_sql(migration).execute(&database.pool).await.unwrap();
         let before = crowd.answers();
         eventually("people are at it", async || (crowd.answers() > before + 100).then_some(())).await;
+        let instance = &mut instances[index];
         instance.tell_to_stop();
         assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
         instance.start();
