@@ -5,28 +5,28 @@
 use std::path::Path;
 use std::{env, fs};
 
-use figment::providers::{Env, Format, Toml};
+use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Figment, Metadata, Profile, Provider};
 
 use super::file::{self, Mistake, unreadable};
 
-/// Returns the default settings.
+/// Returns the default settings. They are below those of the file: a bare `(key, value)` would be above its profiles.
 #[must_use]
 pub fn defaults() -> Figment {
     Figment::from(rocket::Config::default())
         // Rocket would believe an `X-Real-IP` header from any client.
-        .merge(("ip_header", false))
+        .merge(Serialized::default("ip_header", false))
         // The `Server` header would reveal the framework to everyone.
-        .merge(("ident", false))
-        .merge(("log_level", "off"))
+        .merge(Serialized::default("ident", false))
+        .merge(Serialized::default("log_level", "off"))
 }
 
 /// Returns the settings of this process's environment, with the profile that `ROCKET_PROFILE` selects.
 #[must_use]
 pub fn figment() -> Figment {
     defaults()
-        .merge(("log_level", "info"))
+        .merge(Serialized::default("log_level", "info"))
         .merge(Variables::new("ROCKET_CONFIG", config_file))
         .merge(Toml::file(Env::var_or("ROCKET_CONFIG", "Rocket.toml")).nested())
         .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG", "SECRET_KEY_FILE"]).global())

@@ -270,6 +270,22 @@ fn a_strange_variable_of_somebody_else_stops_nothing() {
 }
 
 #[test]
+fn a_setting_that_has_a_default_of_ours_is_read_from_the_file() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("defaults");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("Rocket.toml");
+    for (setting, words) in [
+        ("log_level = \"verbose\"", ["`ROCKET_LOG_LEVEL` / `log_level`", "must be one of"]),
+        ("ip_header = \"x-real-ip\"", ["`ROCKET_IP_HEADER` / `ip_header`", "any client"]),
+    ] {
+        for profile in ["default", "release"] {
+            std::fs::write(&file, format!("[{profile}]\n{setting}\n")).unwrap();
+            assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &words);
+        }
+    }
+}
+
+#[test]
 fn a_mistake_in_the_file_is_named_with_the_file() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings");
     std::fs::create_dir_all(&directory).unwrap();
