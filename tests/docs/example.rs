@@ -1,0 +1,271 @@
+//! `deploy/vestibule.example.toml` has every setting of the configuration's page, with the default that the code has.
+//!
+//!     UPDATE_EXAMPLE=1 cargo test --test docs example    # writes it anew
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::{env, fs};
+
+use figment::Figment;
+use figment::providers::{Format, Toml};
+use url::Url;
+use vestibule::config::{self, Config, LogFormat, LogLevel};
+use vestibule::store::pool::Settings;
+
+use super::{read, root};
+
+const EXAMPLE: &str = "deploy/vestibule.example.toml";
+const HEAD: &str = "\
+# Every setting of Vestibule in the format of Rocket.toml: name a copy of this file in ROCKET_CONFIG. Environment variables
+# override it.
+#
+# A line such as `#port = 8000` is a setting with its default: remove the `#`, and change the value. A setting with `…` has
+# no default, or depends on others. Secrets are better kept in the files that DATABASE_URL_FILE, ROCKET_SECRET_KEY_FILE and
+# IDP_CLIENT_SECRET_FILE name.
+";
+/// Settings of Rocket that the page does not list.
+const ROCKET: [(&str, &str); 8] = [
+    ("workers", "threads that serve requests; one per core by default"),
+    ("max_blocking", "maximum number of threads for blocking work"),
+    ("keep_alive", "time after which an idle connection is closed, in seconds; 0 closes it after each response"),
+    ("shutdown.grace", "time after `drain` in which pending requests are completed, in seconds"),
+    ("shutdown.mercy", "time after that in which connections are closed, in seconds"),
+    ("limits.json", "maximum size of a body"),
+    ("tls.certs", "file with the certificate and its chain, if the service terminates TLS itself"),
+    ("tls.key", "file with its key"),
+];
+/// Settings that are not for operators: one exists in development builds only, the rest would do nothing, or harm.
+const LEFT_OUT: [&str; 8] = [
+    "dev_dir",
+    "ident",
+    "ip_header",
+    "cli_colors",
+    "temp_dir",
+    "template_dir",
+    "profile",
+    "proxy_proto_header",
+];
+
+/// What a deployment has to set.
+fn required() -> Figment {
+    config::defaults()
+        .merge(("public_url", "https://id.example.com"))
+        .merge(("secret_key", "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu"))
+        .merge(("databases.vestibule.url", "postgres://localhost/none"))
+        .merge(("idp.client_id", "client.example"))
+}
+
+/// Every setting of the page, in its order, with its text and its variable.
+fn rows() -> Vec<(String, String, String)> {
+    let page = read("docs/configuration.md");
+    let lines = page.lines().skip_while(|line| *line != "|---|---|---|").skip(1);
+    let rows = lines.map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows = rows.map(|row| {
+        let [variable, key, text] = row.splitn(3, '|').map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let plain = |cell: &str| cell.trim_matches('`').to_owned();
+        (plain(key), text.to_owned(), plain(variable))
+    });
+    let rows: Vec<_> = rows.filter(|(key, ..)| !LEFT_OUT.contains(&key.as_str())).collect();
+    assert!(rows.len() > 50, "they are found");
+    rows
+}
+
+/// The default of a setting in TOML, if it has one that does not depend on others.
+fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
+    let text = |value: &str| format!("{value:?}");
+    let url = |url: &Option<Url>| url.as_ref().map(|url| text(url.as_str()));
+    let idp = &config.providers["idp"];
+    let limits = &config.rate_limit;
+    let pool = database.pool().unwrap();
+    let pool = pool.options();
+    let rocket = |key: &str| {
+        let value: serde_json::Value = config::defaults().extract_inner(key).unwrap();
+        value.to_string()
+    };
+    Some(match key {
+        "address" | "port" | "max_blocking" | "keep_alive" | "shutdown.grace" | "shutdown.mercy"
+        | "limits.json" => rocket(key),
+        "drain" => config.drain.to_string(),
+        "log_format" => text("json"),
+        "log_level" => text("info"),
+        "trusted_proxies" | "idp.additional_client_ids" | "idp.allowed_domains" => "[]".into(),
+        "forwarded_header" => text("x-forwarded-for"),
+        "idp.preset" => text("google"),
+        "idp.verify" => text("tokeninfo"),
+        "idp.authorization_url" => return url(&idp.authorization_url),
+        "idp.token_url" => return url(&idp.token_url),
+        "idp.tokeninfo_url" => return url(&idp.tokeninfo_url),
+        "idp.tokeninfo_method" => text("get"),
+        "idp.name" => text(&idp.name),
+        "idp.token_format" => text("jwt"),
+        "idp.link" => text("verified"),
+        "idp.unverified_email" | "idp.missing_email" | "idp.recycled_email" => text("allow"),
+        "idp.trust_email" => idp.trust_email.to_string(),
+        "idp.nonce" => text("required"),
+        "idp.nonce_form" => text("raw"),
+        "idp.max_token_age" => idp.max_token_age.to_string(),
+        "idp.max_calls" => idp.max_calls.to_string(),
+        "idp.verify_cache" => format!("\"{}s\"", idp.verify_cache),
+        "idp.enabled" => idp.enabled.to_string(),
+        "session.access_token_ttl" => config.session.access_token_ttl.to_string(),
+        "session.refresh_token_ttl" => config.session.refresh_token_ttl.to_string(),
+        "session.absolute_ttl" => config.session.absolute_ttl.to_string(),
+        "session.refresh_grace" => format!("\"{}s\"", config.session.refresh_grace),
+        "session.max_per_identity" => config.session.max_per_identity.to_string(),
+        "session.reauthentication_window" => config.session.reauthentication_window.to_string(),
+        "metrics.networks" => concat!(
+            r#"["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "#,
+            r#""fc00::/7"]"#
+        )
+        .into(),
+        "events.retention_days" => config.events.retention_days.to_string(),
+        "rate_limit.enabled" => limits.enabled.to_string(),
+        "rate_limit.sign_in_per_minute" => limits.sign_in_per_minute.to_string(),
+        "rate_limit.refresh_per_minute" => limits.refresh_per_minute.to_string(),
+        "rate_limit.session_per_minute" => limits.session_per_minute.to_string(),
+        "rate_limit.staff_pages_per_minute" => limits.staff_pages_per_minute.to_string(),
+        "rate_limit.api_key_per_minute" => limits.api_key_per_minute.to_string(),
+        "keys.announce" => config.keys.announce.to_string(),
+        "keys.rotate_every" => config.keys.rotate_every.to_string(),
+        "admin.provider" => text(&config.admin_provider.name),
+        "databases.vestibule.max_connections" => pool.get_max_connections().to_string(),
+        "databases.vestibule.min_connections" => pool.get_min_connections().to_string(),
+        "databases.vestibule.connect_timeout" => pool.get_acquire_timeout().as_secs().to_string(),
+        _ => return None,
+    })
+}
+
+/// The table of a key, and its name there.
+fn split(key: &str) -> (&str, &str) {
+    // A client id in quotes is the last part of its key.
+    let table = key.split('"').next().unwrap().rfind('.');
+    table.map_or(("", key), |dot| (&key[..dot], &key[dot + 1..]))
+}
+
+/// Text as comments, without the targets of links.
+fn comment(text: &str) -> String {
+    let mut plain = String::new();
+    for (at, part) in text.split("](").enumerate() {
+        plain += if at == 0 { part } else { part.split_once(')').unwrap().1 };
+    }
+    let (mut lines, mut line) = (String::new(), "#".to_owned());
+    for word in plain.replace('[', "").split(' ') {
+        if line.chars().count() + word.chars().count() > 120 {
+            writeln!(lines, "{line}").unwrap();
+            "#".clone_into(&mut line);
+        }
+        write!(line, " {word}").unwrap();
+    }
+    writeln!(lines, "{line}").unwrap();
+    lines
+}
+
+fn example() -> String {
+    let config = Config::read(required()).unwrap();
+    let database = Settings::read(&config.figment.focus("databases.vestibule")).unwrap();
+    let mut rows = rows();
+    rows.extend(ROCKET.map(|(key, text)| (key.into(), text.into(), String::new())));
+    let mut tables: Vec<&str> = Vec::new();
+    for (key, ..) in &rows {
+        let table = split(key).0;
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    // In TOML, what belongs to no section comes first.
+    tables.sort_by_key(|table| !table.is_empty());
+    let mut file = HEAD.to_owned();
+    for table in tables {
+        let header = if table.is_empty() { "[default]".into() } else { format!("[default.{table}]") };
+        // Below a name that the operator chooses, nothing has a default. TLS is off without the table.
+        let chosen = table.contains('<') || table == "tls";
+        write!(file, "\n{}{header}\n", if chosen { "# " } else { "" }).unwrap();
+        for (key, text, variable) in rows.iter().filter(|(key, ..)| split(key).0 == table) {
+            let name = split(key).1;
+            file += "\n";
+            file += &comment(&match variable.as_str() {
+                "" => text.clone(),
+                variable => format!("{variable}: {text}"),
+            });
+            match default(key, &config, &database) {
+                Some(value) => writeln!(file, "#{name} = {value}").unwrap(),
+                None => writeln!(file, "# {name} = …").unwrap(),
+            }
+        }
+    }
+    file
+}
+
+/// The file with each setting that has a default.
+fn uncommented(file: &str) -> Figment {
+    let lines = file.lines().map(|line| match line.strip_prefix('#') {
+        Some(setting) if !setting.is_empty() && !setting.starts_with(' ') => setting,
+        _ => line,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    required().merge(Toml::string(&text).nested())
+}
+
+#[tokio::test]
+async fn the_example_has_every_setting_of_the_page() {
+    let example = example();
+    if env::var_os("UPDATE_EXAMPLE").is_some() {
+        fs::write(root().join(EXAMPLE), &example).unwrap();
+    }
+    assert!(read(EXAMPLE) == example, "{EXAMPLE} is stale: UPDATE_EXAMPLE=1 cargo test --test docs example");
+    let code = read("src/config/root.rs");
+    let listed = |name: &str| -> BTreeSet<String> {
+        let (_, rest) = code.split_once(&format!("const {name}: ")).expect("it is there");
+        let (_, rest) = rest.split_once("= [").unwrap();
+        rest.split("];").next().unwrap().split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let known: BTreeSet<_> = listed("ROCKET_KEYS").union(&listed("OUR_KEYS")).cloned().collect();
+    assert!(known.len() > 25, "they are found");
+    for key in known.iter().filter(|key| !LEFT_OUT.contains(&key.as_str()) && *key != "providers") {
+        let setting =
+            example.lines().any(|line| line.trim_start_matches(['#', ' ']).starts_with(&format!("{key} = ")));
+        let table = example.contains(&format!("[default.{key}]")) || example.contains(&format!("[default.{key}."));
+        assert!(setting || table, "{EXAMPLE} has no {key}");
+    }
+}
+
+/// Everything that the service reads from its settings.
+fn everything(figment: Figment) -> String {
+    let log = (LogFormat::of(&figment), LogLevel::of(&figment));
+    // The service takes this key from Rocket, which has other levels.
+    let rocket: rocket::Config = figment.clone().merge(("log_level", "off")).extract().unwrap();
+    let rocket::Config { address, port, max_blocking, keep_alive, shutdown, limits, .. } = rocket;
+    let rocket = (address, port, max_blocking, keep_alive, shutdown, limits);
+    let Config {
+        figment,
+        workers: _,
+        public_url,
+        secret_key: _,
+        drain,
+        session,
+        events,
+        proxies,
+        rate_limit,
+        observers,
+        keys,
+        admin_provider,
+        providers,
+        webhooks,
+    } = Config::read(figment).unwrap();
+    let database = Settings::read(&figment.focus("databases.vestibule")).unwrap().pool().unwrap();
+    let ours = (public_url, drain, session, events, proxies, rate_limit, observers, keys, admin_provider);
+    format!("{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {:#?}", database.options())
+}
+
+#[tokio::test]
+async fn the_example_without_its_comment_signs_changes_nothing() {
+    let released = |figment: Figment| figment.select("release").merge(("cli_colors", false));
+    let without = everything(released(required().merge(("log_level", "info"))));
+    let with = everything(released(uncommented(&read(EXAMPLE))));
+    for (with, without) in with.lines().zip(without.lines()) {
+        assert_eq!(with, without);
+    }
+    assert_eq!(with, without);
+}
