@@ -68,6 +68,22 @@ async fn what_compose_sets_is_enough() {
     starts(&folder, &database, &settings, &["idp"]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_kubernetes_manifest_sets_is_enough() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("kubernetes"), Database::create().await);
+    let text = shipped("kubernetes/vestibule.yaml", &[("/run/secrets/vestibule", place(&folder))]);
+    let pairs = text.lines().filter_map(|line| {
+        let (name, value) = line.trim().strip_prefix("- { name: ")?.strip_suffix(" }")?.split_once(", value: ")?;
+        Some((name.to_owned(), value.trim_matches('"').to_owned()))
+    });
+    // Nothing has to notice that it stops.
+    let quick = |(name, value)| if name == "ROCKET_DRAIN" { (name, "0".into()) } else { (name, value) };
+    let settings: Vec<_> = pairs.map(quick).collect();
+    assert_eq!(settings.len(), 7, "{settings:?}");
+    starts(&folder, &database, &settings, &["idp"]).await;
+}
+
 /// Starts with what the unit sets, with some of it replaced.
 async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&str]) {
     let _alone = alone().await;
