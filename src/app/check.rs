@@ -1,5 +1,6 @@
 //! Checks the database, the providers and the proxies against the settings. It changes nothing.
 
+use std::error::Error as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
 use crate::store::migrations::{self, Difference};
 use crate::store::pool::{Certificate, Place, Settings};
-use crate::store::{pooler, server};
+use crate::store::{disk, pooler, server};
 
 /// The timeout of the connection to the database.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -175,6 +176,7 @@ async fn stored(
     say("schema", schema(&difference));
     if whole {
         let pool = database(&config.figment).await?;
+        say("its disk", space(&pool).await);
         say("signing keys", signing_keys(config, &pool).await?);
         say("staff", staff(config, &pool).await);
         pool.close().await;
@@ -206,6 +208,20 @@ fn schema(difference: &Difference) -> State {
             "all {known} migrations are applied, and {} of a newer release, whose schema still serves this one",
             difference.unknown.len()
         )),
+    }
+}
+
+/// Checks that the database can write more than fits into its pages.
+async fn space(pool: &PgPool) -> State {
+    match disk::try_to_grow(pool).await {
+        Ok(()) => State::Ok("has space for a test write, which was rolled back".into()),
+        Err(error) => State::fail(
+            format!(
+                "a test write failed: {}",
+                error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            ),
+            "no user can sign in: free space on the database's disk if it is full, or point DATABASE_URL at the primary",
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{doubt, login};
+use super::{disk, doubt, login};
 
 /// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +75,11 @@ impl From<sqlx::Error> for Error {
             }
             (sqlx::Error::Database(_), Some(code)) if login::is_refused(code) => {
                 login::tell(&error);
+                Self::Unavailable(error)
+            }
+            // disk_full.
+            (sqlx::Error::Database(_), Some("53100")) => {
+                disk::begin();
                 Self::Unavailable(error)
             }
             // lock_not_available, query_canceled (our own timeouts), and the class of exhausted resources.

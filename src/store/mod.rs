@@ -6,6 +6,7 @@ pub mod batch;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod copy;
 pub mod deadline;
+pub mod disk;
 pub mod doubt;
 pub mod erasure;
 pub mod error;

@@ -19,7 +19,9 @@ use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
 use super::problem::{ErrorCode, Problem};
 use crate::config::Observers;
 use crate::keys::KeyRing;
+use crate::store;
 use crate::store::deadline::within;
+use crate::store::disk;
 use crate::store::migrations::{self, Standing};
 
 /// The longest wait for the database. Probes come every few seconds.
@@ -93,7 +95,7 @@ impl<'r> Responder<'r, 'static> for Readiness {
     responses((status = 200, description = "The service is ready.", body = Readiness,
                example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
               (status = 503, description = "The service is not ready. The members that are not `ok` state the reason; `read_only` is a \
-                             standby database.", body = Readiness,
+                             standby database, and `disk_full` one that has no space left.", body = Readiness,
                example = json!({ "service": "ok", "database": "failed", "migrations": "unknown", "keys": "ok" })),
               Problems<NoErrors>),
 )]
@@ -111,10 +113,17 @@ async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &St
 }
 
 async fn standing(db: &Db) -> (&'static str, &'static str) {
-    match within(TIMEOUT, migrations::standing(db.pool())).await {
-        Some(Ok(Standing { writable, migrated })) => {
-            (if writable { "ok" } else { "read_only" }, if migrated { "ok" } else { "missing" })
-        }
+    let asked = async {
+        let Standing { writable, migrated } = migrations::standing(db.pool()).await?;
+        let database = match writable {
+            false => "read_only",
+            true if disk::is_full(db.pool()).await => "disk_full",
+            true => "ok",
+        };
+        Ok::<_, store::Error>((database, if migrated { "ok" } else { "missing" }))
+    };
+    match within(TIMEOUT, asked).await {
+        Some(Ok(standing)) => standing,
         Some(Err(_)) => ("failed", "unknown"),
         None => ("no answer in time", "unknown"),
     }

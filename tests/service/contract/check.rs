@@ -90,13 +90,14 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
         "database: PostgreSQL ",
         "its clock: ",
         "schema: all ",
+        "its disk: has space for a test write, ",
         "signing keys: 1 can be decrypted",
         "staff: nobody, and the admin pages are not set up",
         "provider idp, endpoint (127.0.0.1): rejects an invalid token as expected (400), ",
     ]) {
         assert!(line.starts_with(words), "{line}");
     }
-    assert_eq!((all.len(), app.provider.calls()), (7, 1));
+    assert_eq!((all.len(), app.provider.calls()), (8, 1));
     assert_eq!(app.database.rows().await, [0; 3]);
 }
 

@@ -2,6 +2,7 @@
 
 mod clients;
 mod database;
+mod full_disk;
 mod held_answers;
 mod logins;
 mod provider;

@@ -1,0 +1,50 @@
+//! A database whose disk is full. It still reads, and writes what fits into the pages that it has, so that refreshes may
+//! work while sign-ins fail.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use sqlx::PgPool;
+
+use super::Error;
+use super::unprepared::unprepared;
+use crate::clock;
+
+/// Time between two attempts to write, in seconds.
+const EVERY: i64 = 5;
+
+/// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has found the disk full.
+static NEXT: AtomicI64 = AtomicI64::new(i64::MAX);
+
+/// Notes that a write found the disk full.
+pub(super) fn begin() {
+    NEXT.store(clock::now().saturating_add(EVERY), Ordering::Relaxed);
+}
+
+/// Returns `true` from the first write that finds the disk full until one succeeds, which this function attempts every
+/// five seconds.
+pub async fn is_full(pool: &PgPool) -> bool {
+    let now = clock::now();
+    let due = |next: i64| (next <= now).then_some(now.saturating_add(EVERY));
+    match NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due) {
+        Ok(_) if try_to_grow(pool).await.is_ok() => {
+            NEXT.store(i64::MAX, Ordering::Relaxed);
+            false
+        }
+        Ok(_) => true,
+        Err(next) => next != i64::MAX,
+    }
+}
+
+/// Writes more than fits into the pages that the database has, and rolls it back. The text is longer than any real one
+/// in this table, so it goes to pages that nothing else fills.
+///
+/// # Errors
+/// The disk is full, or the database accepts no writes; see [`Error`].
+pub async fn try_to_grow(pool: &PgPool) -> Result<(), Error> {
+    let long = sqlx::query!(
+        "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next)
+         SELECT uuid_send(gen_random_uuid()), '', '', '', string_agg(md5(line::text), '') FROM generate_series(1, 1000) line"
+    );
+    long.persistent(false).execute(&mut *unprepared(pool).await?).await?;
+    Ok(())
+}
