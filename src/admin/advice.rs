@@ -45,9 +45,10 @@ impl Advice {
                 Some((OPERATOR, "the provider, the time and the request ID, if it does not stop.")),
             ),
             "identity_already_linked" => (
-                "Identity of another user",
-                "The identity already belongs to another user.",
-                "Sign in with that identity to reach your other user.",
+                "Already linked to another user",
+                "A signed-in user tried to add this way to sign in, but another user signs in with it already.",
+                "This way to sign in belongs to another account. If that is yours, too, sign out, and sign in this way to \
+                 reach it.",
                 Some((ADMIN, "both users, if they are the same person. An admin can merge them.")),
             ),
             reason => reason.parse().map(Self::refused).ok()?,
@@ -112,8 +113,9 @@ impl Advice {
                 None,
             ),
             Reason::IdentityConflict => (
-                "Another account has the e-mail",
-                "Another account of the same provider already uses this e-mail address. The address may have a new owner.",
+                "Second account of one provider",
+                "The user with this e-mail address signs in with an older account of the same provider. The address may \
+                 have a new owner.",
                 "Sign in with the account that you used before.",
                 Some((
                     ADMIN,
@@ -121,8 +123,9 @@ impl Advice {
                 )),
             ),
             Reason::LinkRequired => (
-                "E-mail in use by another user",
-                "A user with this e-mail address exists, and this sign-in does not prove that the address is theirs.",
+                "E-mail of a user, not proven",
+                "A user with this e-mail address exists. This provider has not verified the address, or is not trusted to \
+                 link by it.",
                 "Sign in the way you did before. Then add the new way to sign in within the app.",
                 None,
             ),

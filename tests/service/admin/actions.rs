@@ -286,6 +286,8 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
         "{told}"
     );
     assert!(!told.contains("This is the last identity"), "{told}");
+    let back = "the next sign-in with the identity links it to this user again. To prevent that, move it";
+    assert!(told.contains(back), "{told}");
     let done = Form::of(&page).with("reason", "sold the phone").send(&mut browser).await;
     assert_eq!(done.status.as_u16(), 303, "{}", done.text);
     assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);

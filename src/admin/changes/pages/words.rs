@@ -224,6 +224,14 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
     effects.change(effects.ending(gone.sessions, "opened with it"));
     if let Some(email) = &user.email {
         effects.change(format!("{who} keeps the e-mail address {email}."));
+        let same = gone.email.as_deref().is_some_and(|address| address.eq_ignore_ascii_case(email));
+        if same && user.email_verified {
+            effects.warn(format!(
+                "The identity has the e-mail address {email}, too. If its provider has verified the address, the next \
+                 sign-in with the identity links it to this user again. To prevent that, move it to another user instead, \
+                 or disable this user."
+            ));
+        }
         if user.identities.len() == 1 {
             effects.warn(format!(
                 "This is the last identity. The only way back to this user is a sign-in with the e-mail address {email} \
