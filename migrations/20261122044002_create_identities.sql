@@ -12,6 +12,12 @@ CREATE TABLE identities (
     picture        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
+    -- Since when it must not sign in, because its provider reported the account hijacked, disabled or deleted, and the
+    -- provider's reason.
+    suspended_at     timestamptz,
+    suspended_reason text,
+    -- The time of the latest report that suspended it or lifted that. Older reports change neither.
+    suspension_as_of timestamptz,
     CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
     CONSTRAINT identities_subject_present CHECK (subject <> '')
 );

@@ -15,11 +15,15 @@ CREATE TABLE staff (
     -- Null before the first sign-in and after a reset.
     provider     text        COLLATE "C",
     subject      text        COLLATE "C",
+    -- As for identities: the provider's reports about this one.
+    suspended_at     timestamptz,
+    suspension_as_of timestamptz,
     CONSTRAINT staff_email_key UNIQUE (email),
     CONSTRAINT staff_identity_whole CHECK ((provider IS NULL) = (subject IS NULL))
 );
--- Those whose access has not ended: the members of staff, to everything that asks whether somebody is one.
-CREATE VIEW current_staff AS SELECT * FROM staff WHERE ends_at IS NULL OR ends_at > now();
+-- Those whose access has not ended, and whose identity is not suspended: the members of staff, to everything that asks
+-- whether somebody is one.
+CREATE VIEW current_staff AS SELECT * FROM staff WHERE (ends_at IS NULL OR ends_at > now()) AND suspended_at IS NULL;
 -- Staff sessions, by the SHA-256 of the cookie.
 CREATE TABLE staff_sessions (
     hash         bytea       CONSTRAINT staff_sessions_pkey PRIMARY KEY,

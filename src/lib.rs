@@ -43,6 +43,7 @@ pub mod domain;
 pub mod import;
 pub mod keys;
 pub mod provider;
+pub mod provider_events;
 pub mod secret;
 pub mod service;
 pub mod store;

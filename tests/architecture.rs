@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms of the crate a room may name.
-const MAY_USE: [(&str, &[&str]); 18] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("out", &[]),
     ("causes", &[]),
     ("clock", &[]),
@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("keys", &["clock", "config", "secret", "store"]),
     ("webhooks", &["causes", "clock", "config", "domain", "secret", "store", "telemetry"]),
     ("service", &["clock", "config", "domain", "keys", "secret", "store", "webhooks"]),
+    ("provider_events", &["config", "domain", "provider", "store"]),
     (
         "web",
         &[
@@ -28,6 +29,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
             "domain",
             "keys",
             "provider",
+            "provider_events",
             "secret",
             "service",
             "store",
@@ -100,6 +102,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
             "app",
             "import/write.rs",
             "keys/store.rs",
+            "provider_events",
             "service",
             "store",
             "telemetry",

@@ -53,6 +53,8 @@ pub(super) struct Defaults {
     pub method: Method,
     pub protocol: Protocol,
     pub jwks_url: Option<&'static str>,
+    /// The document of its security events.
+    pub ssf_url: Option<&'static str>,
     pub authorization_url: Option<&'static str>,
     pub token_url: Option<&'static str>,
     pub token_auth: Option<ClientAuthentication>,
@@ -85,6 +87,7 @@ impl Defaults {
         method: Method::Get,
         protocol: Protocol::Tokeninfo,
         jwks_url: None,
+        ssf_url: None,
         authorization_url: None,
         token_url: None,
         token_auth: None,

@@ -9,6 +9,7 @@ use super::json::Object;
 use super::jwk::{Algorithm, Key, KeySet};
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
+use super::security_event;
 
 /// A signed token whose signature is not yet verified.
 #[derive(Debug)]
@@ -55,11 +56,26 @@ fn unusable_key() -> Refusal {
 }
 
 impl<'t> Jws<'t> {
-    /// Reads a token's header, and refuses a token that no key could verify.
+    /// Reads the header of an `id_token`, and refuses one that no key could verify.
     ///
     /// # Errors
-    /// The token is not signed, or not with an accepted algorithm.
+    /// The token is not signed, or not with an accepted algorithm, or is of another kind.
     pub fn read(token: &'t IdToken) -> Result<Self, Refusal> {
+        Self::read_as(token, kind::check_header)
+    }
+
+    /// Like [`Jws::read`], for a security event.
+    ///
+    /// # Errors
+    /// The message is not signed, or not with an accepted algorithm, or is of another kind.
+    pub fn read_event(token: &'t IdToken) -> Result<Self, Refusal> {
+        Self::read_as(token, |header| security_event::check_header(header).map_err(refused))
+    }
+
+    fn read_as(
+        token: &'t IdToken,
+        check_header: impl Fn(&Object) -> Result<(), Refusal>,
+    ) -> Result<Self, Refusal> {
         const UNSIGNED: Refusal = refused("the token is not a signed JWT");
         let (header, claims) = token.unverified().ok_or(UNSIGNED)?.parts();
         let (message, signature) = token.signed().ok_or(UNSIGNED)?;
@@ -76,7 +92,7 @@ impl<'t> Jws<'t> {
         if header.has("crit") {
             return Err(refused("`crit` names unsupported extensions"));
         }
-        kind::check_header(header)?;
+        check_header(header)?;
         let key_id = match header.get("kid") {
             None => None,
             Some(kid) => Some(kid.as_str().ok_or(refused("`kid` is not a string"))?),

@@ -9,6 +9,18 @@ use super::secure_url::secure;
 /// The end of every discovery document's URL.
 pub const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
+/// The end of the URL of every document about security events.
+const SHARED_SIGNALS: &str = "/.well-known/ssf-configuration";
+
+/// The sender of a provider's security events (OpenID Shared Signals Framework 1.0 §7.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmitter {
+    /// `issuer`.
+    pub issuer: String,
+    /// `jwks_uri`.
+    pub jwks_url: Url,
+}
+
 /// The published endpoints of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
@@ -41,6 +53,29 @@ pub fn address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
     address.set_path(&format!("{}{WELL_KNOWN}", issuer.path().trim_end_matches('/')));
     address
+}
+
+/// Returns the URL of an issuer's document about security events: its path comes last (OpenID Shared Signals Framework
+/// 1.0 §7.2).
+#[must_use]
+pub fn transmitter_address(issuer: &Url) -> Url {
+    let mut address = issuer.clone();
+    address.set_path(&format!("{SHARED_SIGNALS}{}", issuer.path().trim_end_matches('/')));
+    address
+}
+
+impl Transmitter {
+    /// Reads the document. It has to be that of `issuer`, if one is expected.
+    ///
+    /// # Errors
+    /// The document names another issuer or none, or keys at a URL that nobody can rely on.
+    pub fn read(document: &Object, issuer: Option<&str>) -> Result<Self, Unfit> {
+        let named = document.str("issuer");
+        let named_well = named.filter(|name| issuer.is_none_or(|issuer| issuer == *name));
+        let named = named_well.ok_or_else(|| Unfit::Issuer(named.map(visible)))?;
+        let jwks_url = document.str("jwks_uri").and_then(|text| Url::parse(text).ok()).filter(secure);
+        Ok(Self { issuer: named.to_owned(), jwks_url: jwks_url.ok_or(Unfit::Endpoint)? })
+    }
 }
 
 impl Metadata {

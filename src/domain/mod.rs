@@ -18,6 +18,7 @@ pub mod metadata;
 pub mod network;
 pub mod refusal;
 pub mod secure_url;
+pub mod security_event;
 pub mod session;
 pub mod staff;
 pub mod user;

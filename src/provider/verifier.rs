@@ -15,7 +15,7 @@ use url::Url;
 use super::answer::{Class, DEADLINE, Unavailable};
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
-use super::{Error, Provider, authorization_code, probe, tokeninfo};
+use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
 use crate::config::{self, ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
@@ -52,7 +52,8 @@ pub(super) struct Upstream {
     pub client: Client,
     pub endpoint: Endpoint,
     metadata: Arc<Document<Metadata>>,
-    keys: Arc<Document<KeySet>>,
+    pub(super) keys: Arc<Document<KeySet>>,
+    pub(super) events: events::Documents,
     /// Used once the operator has been warned that its tokens have no `email`.
     without_email: Once,
 }
@@ -77,7 +78,8 @@ impl Upstream {
             if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" },
             Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new(Class::NoKeys))),
         );
-        Self { client, endpoint: Endpoint::new(settings), metadata, keys, without_email: Once::new() }
+        let events = events::Documents::new(&client, settings);
+        Self { client, endpoint: Endpoint::new(settings), metadata, keys, events, without_email: Once::new() }
     }
 }
 

@@ -10,6 +10,7 @@ pub(in crate::config) const TOKENINFO: &str = "https://oauth2.googleapis.com/tok
 pub(super) const GOOGLE: Defaults = Defaults {
     tokeninfo_url: Some(TOKENINFO),
     jwks_url: Some("https://www.googleapis.com/oauth2/v3/certs"),
+    ssf_url: Some("https://accounts.google.com/.well-known/risc-configuration"),
     authorization_url: Some("https://accounts.google.com/o/oauth2/v2/auth"),
     token_url: Some("https://oauth2.googleapis.com/token"),
     // Google uses both spellings in its tokens.

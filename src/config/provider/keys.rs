@@ -26,6 +26,7 @@ pub(in crate::config) struct Keys {
     pub tokeninfo_method: Option<Method>,
     pub tokeninfo_auth: Option<ClientAuthentication>,
     pub jwks_url: Option<String>,
+    pub ssf_url: Option<String>,
     pub authorization_url: Option<String>,
     pub token_url: Option<String>,
     pub token_auth: Option<ClientAuthentication>,

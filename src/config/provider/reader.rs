@@ -94,6 +94,7 @@ impl Reader<'_> {
             protocol: self.protocol(raw, defaults)?,
             introspects_id_tokens: defaults.introspects_id_tokens,
             jwks_url: url("jwks_url", &raw.jwks_url, defaults.jwks_url)?,
+            ssf_url: url("ssf_url", &raw.ssf_url, defaults.ssf_url)?,
             issuer: discovery.as_ref().map(|(issuer, _)| issuer.clone()),
             discovery: discovery.as_ref().map(|(_, url)| url.clone()),
             authorization_url: url("authorization_url", &raw.authorization_url, defaults.authorization_url)?,

@@ -3,6 +3,7 @@
 mod account;
 mod identities;
 mod oauth;
+mod provider_events;
 mod providers;
 mod refresh;
 mod sessions;
@@ -27,6 +28,7 @@ pub fn routes() -> Vec<Route> {
         identities::routes(),
         oauth::routes(),
         openapi::routes(),
+        provider_events::routes(),
         providers::routes(),
         refresh::routes(),
         sessions::routes(),
@@ -42,6 +44,7 @@ pub fn description() -> OpenApi {
     account::ApiDoc::openapi()
         .merge_from(identities::ApiDoc::openapi())
         .merge_from(oauth::ApiDoc::openapi())
+        .merge_from(provider_events::ApiDoc::openapi())
         .merge_from(providers::ApiDoc::openapi())
         .merge_from(refresh::ApiDoc::openapi())
         .merge_from(sessions::ApiDoc::openapi())

@@ -69,6 +69,16 @@ pub fn revocation() -> Value {
     json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
 }
 
+/// A Security Event Token, as a provider pushes it.
+pub const SECURITY_EVENT: &str =
+    "eyJ0eXAiOiJzZWNldmVudCtqd3QiLCJhbGciOiJSUzI1NiJ9.eyJldmVudHMiOnt9fQ.c2lnbmF0dXJl";
+
+/// Returns an error in the form of RFC 8935.
+#[must_use]
+pub fn event_error() -> Value {
+    json!({ "err": "invalid_audience", "description": "`aud` is not a client id that is configured for this provider" })
+}
+
 /// Returns an error in the form of RFC 6749.
 #[must_use]
 pub fn oauth_error() -> Value {

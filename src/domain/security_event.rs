@@ -1,0 +1,178 @@
+//! Security Event Tokens (RFC 8417): what makes one genuine, and the errors that their sender is told (RFC 8935 §2.4).
+
+use serde_json::Value;
+
+use super::issuer::Issuers;
+use super::json::Object;
+use super::refusal::visible;
+
+/// The farthest that a message may come from the future, in seconds: the sender's clock and ours may differ.
+const MAX_SKEW: i64 = 5 * 60;
+/// The oldest accepted message, in seconds. Ids of messages are kept for longer, so none is applied twice.
+const MAX_AGE: i64 = 30 * 24 * 60 * 60;
+/// The longest id of a message, in bytes.
+const MAX_ID: usize = 255;
+
+/// The error's name on the wire (RFC 8935 §2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Fault {
+    /// The message cannot be read.
+    InvalidRequest,
+    /// The key that signed it is not one of the sender's.
+    InvalidKey,
+    /// `iss` is not the sender.
+    InvalidIssuer,
+    /// `aud` is none of our client ids.
+    InvalidAudience,
+    /// The sender did not sign it.
+    AuthenticationFailed,
+}
+
+/// A message that is not applied, with the check that failed in words that reveal nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}: {detail}")]
+pub struct Refused {
+    /// The error's name.
+    pub fault: Fault,
+    /// The check that failed.
+    pub detail: &'static str,
+    /// The received value, for the log alone.
+    pub log: Option<String>,
+}
+
+impl Refused {
+    /// Creates a refusal.
+    #[must_use]
+    pub const fn new(fault: Fault, detail: &'static str) -> Self {
+        Self { fault, detail, log: None }
+    }
+
+    /// Creates the refusal of a message that cannot be read.
+    #[must_use]
+    pub const fn malformed(detail: &'static str) -> Self {
+        Self::new(Fault::InvalidRequest, detail)
+    }
+}
+
+/// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages are plain JWTs.
+pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
+    let Some(typ) = header.get("typ") else { return Ok(()) };
+    let typ = typ.as_str().unwrap_or_default().to_ascii_lowercase();
+    match typ.strip_prefix("application/").unwrap_or(&typ) {
+        "secevent+jwt" | "jwt" => Ok(()),
+        _ => Err("`typ` is not that of a security event"),
+    }
+}
+
+/// Checks that a message is for one of these clients.
+///
+/// # Errors
+/// `aud` names none of them.
+pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refused> {
+    let ours = |value: &Value| value.as_str().is_some_and(|id| client_ids.iter().any(|ours| ours == id));
+    let meant = match claims.get("aud") {
+        Some(Value::Array(several)) => several.iter().any(ours),
+        Some(one) => ours(one),
+        None => false,
+    };
+    if meant {
+        return Ok(());
+    }
+    let log = claims.get("aud").map(|aud| format!("`aud` is {}", visible(&aud.to_string())));
+    let detail = "`aud` is not a client id that is configured for this provider";
+    Err(Refused { log, ..Refused::new(Fault::InvalidAudience, detail) })
+}
+
+/// Checks that a message comes from one of these issuers.
+///
+/// # Errors
+/// `iss` is another one.
+pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
+    if issuers.issued(claims) {
+        return Ok(());
+    }
+    let log = claims.str("iss").map(|iss| format!("`iss` is {}", visible(iss)));
+    Err(Refused { log, ..Refused::new(Fault::InvalidIssuer, "`iss` is not this provider's") })
+}
+
+/// Returns `iat` of a message, which has to be young enough for its id to be known still.
+///
+/// # Errors
+/// It is missing, too old, or in the future.
+pub fn issued_at(claims: &Object, now: i64) -> Result<i64, Refused> {
+    let iat = claims.get("iat").and_then(seconds).ok_or(Refused::malformed("`iat` must be a time"))?;
+    if iat > now.saturating_add(MAX_SKEW) {
+        return Err(Refused::malformed("`iat` is in the future; compare the clocks"));
+    }
+    if iat < now.saturating_sub(MAX_AGE) {
+        return Err(Refused::malformed("`iat` is more than 30 days ago"));
+    }
+    Ok(iat)
+}
+
+/// Returns `jti`, the message's id.
+///
+/// # Errors
+/// It is missing, too long, or has characters that nobody can see.
+pub fn message_id(claims: &Object) -> Result<&str, Refused> {
+    let sound = |id: &&str| (1..=MAX_ID).contains(&id.len()) && !id.chars().any(char::is_control);
+    claims.str("jti").filter(sound).ok_or(Refused::malformed("`jti` must be a string of 1 to 255 bytes"))
+}
+
+/// Returns a time in whole seconds, which JSON may have with a fraction.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "a time out of bounds is the nearest bound")]
+pub fn seconds(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: i64 = 2_000_000_000;
+
+    fn claims(value: &Value) -> Object {
+        Object::parse(value.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_for_one_of_our_clients() {
+        let ours = ["web".to_owned(), "ios".to_owned()];
+        for aud in [json!("web"), json!(["web"]), json!(["other", "ios"])] {
+            assert_eq!(check_audience(&claims(&json!({ "aud": aud })), &ours), Ok(()), "{aud}");
+        }
+        for aud in
+            [json!("other"), json!([]), json!(null), json!(7), json!(""), json!("WEB"), json!({ "web": 1 })]
+        {
+            let refused = check_audience(&claims(&json!({ "aud": aud })), &ours).unwrap_err();
+            assert_eq!(refused.fault, Fault::InvalidAudience, "{aud}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_neither_from_the_future_nor_older_than_its_id_is_kept() {
+        let at = |iat: Value| issued_at(&claims(&json!({ "iat": iat })), NOW).ok();
+        for iat in [NOW, NOW + MAX_SKEW, NOW - MAX_AGE] {
+            assert_eq!(at(json!(iat)), Some(iat));
+        }
+        assert_eq!(at(json!(2e9)), Some(NOW));
+        for iat in
+            [json!(NOW + MAX_SKEW + 1), json!(NOW - MAX_AGE - 1), json!("now"), json!(null), json!(1e300)]
+        {
+            assert_eq!(at(iat.clone()), None, "{iat}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_an_id_that_can_be_stored() {
+        let id = |jti: Value| message_id(&claims(&json!({ "jti": jti }))).map(str::to_owned).ok();
+        assert_eq!(id(json!("756E69717565")).as_deref(), Some("756E69717565"));
+        for jti in [json!(""), json!("a\0b"), json!("a".repeat(256)), json!(7), json!(null)] {
+            assert_eq!(id(jti.clone()), None, "{jti}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The messages that a provider pushes, such as security events: their issuer, their keys and their signature.
+
+use std::sync::Arc;
+
+use reqwest::Client;
+use tokio::time::timeout;
+use url::Url;
+
+use super::answer::{Class, DEADLINE, Unavailable};
+use super::document::{self, Document, Held};
+use super::{Error, Provider};
+use crate::config;
+use crate::domain::id_token::IdToken;
+use crate::domain::issuer::Issuers;
+use crate::domain::json::Object;
+use crate::domain::jwk::KeySet;
+use crate::domain::jws::{Failure, Jws};
+use crate::domain::metadata::{Transmitter, transmitter_address};
+use crate::domain::refusal::Refusal;
+use crate::domain::security_event::{self, Fault, Refused};
+
+/// The reason why a message was not verified.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EventError {
+    /// The message is at fault.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The provider is at fault; the message may be genuine.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The published documents about a provider's security events.
+pub(super) struct Documents {
+    /// The URL of the first, if there is one to look for.
+    url: Option<Url>,
+    transmitter: Arc<Document<Transmitter>>,
+    keys: Arc<Document<KeySet>>,
+}
+
+impl Documents {
+    pub fn new(client: &Client, settings: &config::Provider) -> Self {
+        // A document at the issuer's own URL speaks for that issuer only.
+        let issuer = settings.issuer.clone().filter(|_| settings.ssf_url.is_none());
+        let derived = issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
+        let url = settings.ssf_url.clone().or_else(|| derived.as_ref().map(transmitter_address));
+        let transmitter = Document::new(
+            client.clone(),
+            &settings.name,
+            "ssf_url",
+            Box::new(move |document| {
+                Transmitter::read(document, issuer.as_deref()).map_err(|unfit| Unavailable {
+                    why: Some(unfit.to_string()),
+                    ..Unavailable::misconfigured(Class::Metadata, "ssf_url")
+                })
+            }),
+        );
+        let keys = Document::new(
+            client.clone(),
+            &settings.name,
+            "ssf_url",
+            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new(Class::NoKeys))),
+        );
+        Self { url, transmitter, keys }
+    }
+}
+
+/// The issuer and the keys of a provider's messages.
+struct Source<'p> {
+    issuers: Issuers,
+    url: Url,
+    keys: &'p Arc<Document<KeySet>>,
+}
+
+impl Provider {
+    /// Returns true if the provider publishes keys, with which it can sign messages.
+    #[must_use]
+    pub fn signs_events(&self) -> bool {
+        self.upstream.events.url.is_some()
+            || self.settings.jwks_url.is_some()
+            || self.settings.discovery.is_some()
+    }
+
+    /// Verifies a signed message: its audience, its issuer and its signature. Returns its claims.
+    ///
+    /// # Errors
+    /// The message is refused, or the provider's keys are not to be had within five seconds.
+    pub async fn verify_event(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
+        let verified = timeout(DEADLINE, self.judge(token, now)).await;
+        let verified = verified.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
+        verified.map_err(|error| match error {
+            EventError::Unavailable(unavailable) => match Error::from(unavailable).named(&self.settings) {
+                Error::Unavailable(unavailable) => unavailable.into(),
+                Error::Refused(refusal) => failed(refusal).into(),
+            },
+            refused @ EventError::Refused(_) => refused,
+        })
+    }
+
+    async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
+        // What costs no call comes first: anybody can send a message.
+        let jws = Jws::read_event(token)
+            .map_err(|refusal| Refused { fault: Fault::InvalidKey, ..failed(refusal) })?;
+        let claims =
+            token.unverified().ok_or(Refused::malformed("the message is not a signed JWT"))?.claims();
+        security_event::check_audience(claims, &self.settings.client_ids)?;
+        let Source { issuers, url, keys: document } = self.event_source(now).await?;
+        security_event::check_issuer(claims, &issuers)?;
+        let keys = document.get(&url, now).await?;
+        match jws.verify(&keys.value, &issuers) {
+            Err(Failure::UnknownKey) => {}
+            verdict => return Ok(verdict.map_err(|failure| failed(failure.into_refusal()))?.clone()),
+        }
+        // The provider may have published new keys.
+        let (keys, since): (Arc<Held<KeySet>>, bool) = document.renew(&url, now, &keys).await?;
+        match jws.verify(&keys.value, &issuers) {
+            Err(Failure::UnknownKey) if !since => Err(document::unknown_key(1).into()),
+            Err(Failure::UnknownKey) => {
+                let detail = "the message is not signed with a published key of the provider";
+                Err(Refused::new(Fault::InvalidKey, detail).into())
+            }
+            verdict => Ok(verdict.map_err(|failure| failed(failure.into_refusal()))?.clone()),
+        }
+    }
+
+    /// Returns the issuer and the keys of the provider's messages: those of its document about security events, or those
+    /// of its tokens if it publishes none.
+    async fn event_source(&self, now: i64) -> Result<Source<'_>, Unavailable> {
+        let Documents { url, transmitter, keys } = &self.upstream.events;
+        if let Some(url) = url {
+            match transmitter.get(url, now).await {
+                Ok(held) => {
+                    let Transmitter { issuer, jwks_url } = &held.value;
+                    let issuers = Issuers::Listed(vec![issuer.clone()]);
+                    return Ok(Source { issuers, url: jwks_url.clone(), keys });
+                }
+                Err(unavailable)
+                    if unavailable.class == Class::Status4xx && self.settings.ssf_url.is_none() => {}
+                Err(unavailable) => return Err(unavailable),
+            }
+        }
+        let configured = self.settings.jwks_url.as_ref();
+        match self.locate(configured, now, |metadata| &metadata.jwks_url).await {
+            Ok(url) => Ok(Source {
+                issuers: self.settings.issuers.clone(),
+                url: url.into_owned(),
+                keys: &self.upstream.keys,
+            }),
+            Err(Error::Unavailable(unavailable)) => Err(unavailable),
+            Err(Error::Refused(_)) => Err(Unavailable::new(Class::NoEndpoint)),
+        }
+    }
+}
+
+fn failed(refusal: Refusal) -> Refused {
+    Refused { log: refusal.log, ..Refused::new(Fault::AuthenticationFailed, refusal.detail) }
+}

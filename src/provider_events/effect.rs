@@ -1,0 +1,49 @@
+//! What an event does to the identity that it is about.
+
+use super::report::{Event, EventKind};
+
+/// The effect of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effect {
+    /// True if the sessions that were opened before it end.
+    pub ends_sessions: bool,
+    /// True if the identity must not sign in from now on, and false if it may again.
+    pub suspends: Option<bool>,
+}
+
+impl Effect {
+    const NONE: Self = Self { ends_sessions: false, suspends: None };
+    const ENDS: Self = Self { ends_sessions: true, suspends: None };
+    const SUSPENDS: Self = Self { ends_sessions: true, suspends: Some(true) };
+    const LIFTS: Self = Self { ends_sessions: false, suspends: Some(false) };
+
+    /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles ask.
+    #[must_use]
+    pub fn of(event: &Event) -> Self {
+        match (event.kind, event.reason.as_deref()) {
+            // One of many accounts that were opened by a machine: staff decide.
+            (EventKind::AccountDisabled, Some("bulk-account")) => Self::NONE,
+            (EventKind::AccountDisabled | EventKind::AccountPurged | EventKind::AccountDeleted, _) => {
+                Self::SUSPENDS
+            }
+            (EventKind::AccountEnabled, _) => Self::LIFTS,
+            // A further passkey, for example.
+            (EventKind::CredentialChange, Some("create")) => Self::NONE,
+            (
+                EventKind::SessionsRevoked
+                | EventKind::TokensRevoked
+                | EventKind::CredentialChange
+                | EventKind::ConsentRevoked
+                | EventKind::Deauthorized,
+                _,
+            ) => Self::ENDS,
+            (
+                EventKind::IdentifierChanged
+                | EventKind::EmailDisabled
+                | EventKind::EmailEnabled
+                | EventKind::Verification,
+                _,
+            ) => Self::NONE,
+        }
+    }
+}

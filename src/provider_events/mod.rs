@@ -1,0 +1,92 @@
+//! What providers report about their accounts: that one was hijacked, disabled or deleted, or that its owner no longer
+//! wants this app. A message is judged, applied once, and only then acknowledged.
+//!
+//! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
+//! [`effect::Effect`] decides what an event does.
+
+pub mod effect;
+pub mod report;
+mod security_event;
+mod store;
+
+use sqlx::PgPool;
+
+use self::report::Report;
+pub use self::store::Applied;
+use crate::config::Preset;
+use crate::domain::security_event::Refused;
+use crate::provider::{EventError, Provider, Unavailable};
+use crate::store::error::retrying;
+
+/// The longest message, in bytes.
+pub const MAX_LENGTH: usize = 64 * 1024;
+
+/// The rules by which a provider sends its messages and wants them answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// Security Event Tokens (RFC 8417), pushed as RFC 8935 describes.
+    SecurityEvents,
+    /// Apple's server-to-server notifications.
+    Apple,
+    /// Facebook's callbacks.
+    Facebook,
+}
+
+impl Sender {
+    /// Returns the rules of a provider.
+    #[must_use]
+    pub const fn of(kind: Preset) -> Self {
+        match kind {
+            Preset::Apple => Self::Apple,
+            Preset::Facebook => Self::Facebook,
+            _ => Self::SecurityEvents,
+        }
+    }
+}
+
+/// The reason why a message was not applied. It must not be acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The message is at fault.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The provider's keys are not to be had.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl From<EventError> for Error {
+    fn from(error: EventError) -> Self {
+        match error {
+            EventError::Refused(refused) => Self::Refused(refused),
+            EventError::Unavailable(unavailable) => Self::Unavailable(unavailable),
+        }
+    }
+}
+
+/// Judges a message of a provider, and returns what it says. `media_type` is that of the request, in lower case and
+/// without parameters.
+///
+/// # Errors
+/// The message is not genuine, or its provider's keys are not to be had.
+pub async fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Result<Report, Error> {
+    match Sender::of(provider.settings.kind) {
+        Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
+        Sender::Apple | Sender::Facebook => {
+            Err(Refused::malformed("this provider's messages cannot be read yet").into())
+        }
+    }
+}
+
+/// Applies a report, if it has not been applied before.
+///
+/// # Errors
+/// Nothing was written; see [`crate::store::Error`].
+pub async fn apply(
+    pool: &PgPool,
+    provider: &str,
+    report: &Report,
+    request_id: &str,
+) -> Result<Applied, crate::store::Error> {
+    retrying!(store::apply(pool, provider, report, request_id))
+}

@@ -1,0 +1,78 @@
+//! The content of a message, whoever sent it.
+
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
+/// What a genuine message of a provider says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The id of the message (`jti`), unique at its provider.
+    pub id: String,
+    /// The time of the event, in seconds since the epoch.
+    pub at: i64,
+    /// The events in the message.
+    pub events: Vec<Event>,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// What has happened.
+    pub kind: EventKind,
+    /// The account that it is about. `None` for a verification.
+    pub subject: Option<Subject>,
+    /// The provider's reason, such as `hijacking`: at most 100 visible characters.
+    pub reason: Option<String>,
+    /// An e-mail address that the event tells.
+    pub email: Option<String>,
+}
+
+/// An account at the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// By its subject.
+    Subject(String),
+    /// By its e-mail address.
+    Email(String),
+    /// By the hash of a token that was never stored. Nothing is done about it.
+    TokenHash(String),
+}
+
+/// What has happened to an account, by its name in events and webhook messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum EventKind {
+    /// Its sessions at the provider have ended.
+    SessionsRevoked,
+    /// The tokens that it gave to this app are revoked.
+    TokensRevoked,
+    /// It was disabled, perhaps because it was hijacked.
+    AccountDisabled,
+    /// It was enabled again.
+    AccountEnabled,
+    /// It was deleted for good.
+    AccountPurged,
+    /// A credential was changed, or has to be.
+    CredentialChange,
+    /// Its e-mail address or telephone number was changed.
+    IdentifierChanged,
+    /// E-mail no longer reaches its owner by the relay address.
+    EmailDisabled,
+    /// E-mail reaches its owner again.
+    EmailEnabled,
+    /// Its owner no longer uses it for this app.
+    ConsentRevoked,
+    /// Its owner has deleted it.
+    AccountDeleted,
+    /// Its owner has removed this app.
+    Deauthorized,
+    /// A test of the connection.
+    Verification,
+}
+
+/// Returns a provider's word as it may be stored and shown: its first 100 visible characters.
+#[must_use]
+pub fn word(text: &str) -> Option<String> {
+    const MAX_CHARS: usize = 100;
+    let word: String = text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    Some(word.trim().to_owned()).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,65 @@
+//! The statement that applies a report, and the end of its record.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::effect::Effect;
+use super::report::{Event, Report, Subject};
+use crate::domain::email::Email;
+use crate::store::Error;
+
+/// The result of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It was applied now.
+    Now,
+    /// It had been applied before, and nothing was done.
+    Before,
+}
+
+/// Applies a report once; see `apply.sql`.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub(super) async fn apply(
+    pool: &PgPool,
+    provider: &str,
+    report: &Report,
+    request_id: &str,
+) -> Result<Applied, Error> {
+    let events = &report.events;
+    let texts = |read: fn(&Event) -> Option<String>| events.iter().map(read).collect::<Vec<_>>();
+    let effects: Vec<_> = events.iter().map(Effect::of).collect();
+    let row = sqlx::query_file!(
+        "src/provider_events/apply.sql",
+        provider,
+        report.id,
+        OffsetDateTime::from_unix_timestamp(report.at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
+        &events.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &events.iter().map(|event| event.kind.into()).collect::<Vec<&str>>() as &[&str],
+        &texts(|event| match &event.subject {
+            Some(Subject::Subject(subject)) => Some(subject.clone()),
+            _ => None,
+        }) as &[Option<String>],
+        &texts(|event| match &event.subject {
+            Some(Subject::Email(email)) => folded(email),
+            _ => None,
+        }) as &[Option<String>],
+        &texts(|event| event.reason.clone()) as &[Option<String>],
+        &texts(|event| event.email.as_deref().and_then(folded)) as &[Option<String>],
+        &effects.iter().map(|effect| effect.ends_sessions).collect::<Vec<_>>(),
+        &effects.iter().map(|effect| effect.suspends).collect::<Vec<_>>() as &[Option<bool>],
+        request_id,
+    );
+    let row = row.fetch_one(pool).await?;
+    match (row.raced, row.fresh) {
+        (true, _) => Err(Error::Raced(None)),
+        (false, true) => Ok(Applied::Now),
+        (false, false) => Ok(Applied::Before),
+    }
+}
+
+fn folded(email: &str) -> Option<String> {
+    Email::parse(email).map(|email| email.folded().to_owned())
+}

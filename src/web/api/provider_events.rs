@@ -1,0 +1,183 @@
+//! `POST /api/v1/providers/<name>/events`: what providers report about their accounts.
+
+use rocket::data::{Data, ToByteUnit};
+use rocket::data::{FromData, Outcome};
+use rocket::http::Status;
+use rocket::request::Request;
+use rocket::response::{self, Responder};
+use rocket::{Route, State, post, routes};
+use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
+
+use super::view::Json;
+use crate::clock;
+use crate::domain::security_event::Refused;
+use crate::provider::Providers;
+use crate::provider_events::{self, Applied, Error, MAX_LENGTH, Sender};
+use crate::web::database::Db;
+use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::{ClientOrigin, RateLimited, json_body};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![receive]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(receive))]
+pub(super) struct ApiDoc;
+
+/// The body of any media type, and its media type in lower case without parameters.
+///
+/// - **Succeeds** when the body is not longer than a message may be.
+/// - **Fails** otherwise, with a [`Problem`].
+/// - **Forwards** never.
+#[derive(Debug)]
+struct Message {
+    media_type: String,
+    body: Vec<u8>,
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for Message {
+    type Error = Problem;
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        let media_type =
+            request.content_type().map(|it| format!("{}/{}", it.top(), it.sub()).to_ascii_lowercase());
+        match json_body::whole(request, data, MAX_LENGTH.bytes()).await {
+            Ok(body) => Outcome::Success(Self { media_type: media_type.unwrap_or_default(), body }),
+            Err(problem) => Outcome::Error((problem.status(), problem)),
+        }
+    }
+}
+
+/// A refused message (RFC 8935 §2.3).
+#[derive(Serialize, ToSchema)]
+struct EventError {
+    /// The error's name (RFC 8935 §2.4).
+    #[schema(value_type = String, example = "invalid_audience")]
+    err: &'static str,
+    /// The check that failed, for developers.
+    description: &'static str,
+}
+
+/// A failure, in the form of RFC 8935 where the message is at fault, else a problem.
+#[derive(Debug)]
+enum Failure {
+    Refused(Sender, Refused),
+    Problem(Problem),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl<'r> Responder<'r, 'static> for Failure {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        match self {
+            Self::Refused(sender, refused) => {
+                let log = refused.log.as_ref().map_or(String::new(), |log| format!("; {log}"));
+                let logged = format!("{refused}{log}");
+                let problem =
+                    Problem::new(ErrorCode::InvalidRequest, refused.detail).logged(logged).keep(request);
+                if sender == Sender::SecurityEvents {
+                    let body = EventError { err: refused.fault.into(), description: refused.detail };
+                    Json(Status::BadRequest, body).respond_to(request)
+                } else {
+                    problem.clone().respond_to(request)
+                }
+            }
+            Self::Problem(problem) => problem.keep(request).clone().respond_to(request),
+        }
+    }
+}
+
+/// The errors that are answered as problems.
+enum Elsewhere {}
+
+impl ErrorResponses for Elsewhere {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [
+            ErrorCode::RateLimited,
+            ErrorCode::ProviderNotFound,
+            ErrorCode::NotFound,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+            ErrorCode::ProviderUnavailable,
+            ErrorCode::ServiceUnavailable,
+        ]
+        .into_iter()
+    }
+}
+
+/// An acknowledgement without content.
+#[derive(Debug)]
+struct Acknowledged(Status);
+
+impl<'r> Responder<'r, 'static> for Acknowledged {
+    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
+        response::Response::build().status(self.0).raw_header("Cache-Control", "no-store").ok()
+    }
+}
+
+/// Receive a provider's events
+///
+/// Identity providers report here that an account was hijacked, disabled or deleted, or that its owner no longer uses it
+/// for the app. The address is registered with the provider, as docs/provider-events.md describes. A message is judged by
+/// the provider's published keys and applied once; a repeat is acknowledged and does nothing.
+#[utoipa::path(
+    post,
+    path = "/providers/{provider}/events",
+    operation_id = "receiveProviderEvents",
+    tag = "Session",
+    params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
+            example = "google")),
+    request_body(content = String, content_type = "application/secevent+jwt",
+                 description = "A signed Security Event Token (RFC 8417), or the message as the provider documents it.",
+                 example = json!(examples::SECURITY_EVENT)),
+    responses(
+        (status = 202, description = "The message is stored and applied, or was before."),
+        (status = 200, description = "The same, for providers that expect this status."),
+        (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
+         example = json!(examples::event_error())),
+        Problems<Elsewhere>,
+    ),
+)]
+#[post("/providers/<name>/events", data = "<message>")]
+async fn receive(
+    _limit: RateLimited<SignIn>,
+    name: &str,
+    message: Result<Message, Problem>,
+    db: &Db,
+    providers: &State<Providers>,
+    origin: ClientOrigin,
+) -> Result<Acknowledged, Failure> {
+    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
+    let provider = providers.get(name).ok_or_else(missing)?;
+    let sender = Sender::of(provider.settings.kind);
+    if sender == Sender::SecurityEvents && !provider.signs_events() {
+        return Err(
+            Problem::new(ErrorCode::NotFound, "this provider publishes no keys to sign events with").into()
+        );
+    }
+    let Message { media_type, body } = message?;
+    let report = provider_events::read(provider, &media_type, &body, clock::now()).await;
+    let report = report.map_err(|error| match error {
+        Error::Refused(refused) => Failure::Refused(sender, refused),
+        Error::Unavailable(unavailable) => {
+            Problem::from(crate::provider::Error::from(unavailable)).about(name).into()
+        }
+    })?;
+    let applied = provider_events::apply(db.pool(), name, &report, &origin.0.request_id).await;
+    match applied.map_err(Problem::from)? {
+        Applied::Now | Applied::Before => Ok(Acknowledged(match sender {
+            Sender::SecurityEvents => Status::Accepted,
+            Sender::Apple | Sender::Facebook => Status::Ok,
+        })),
+    }
+}
