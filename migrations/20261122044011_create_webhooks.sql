@@ -155,6 +155,7 @@ DECLARE
         WHEN 'sessions_ended' THEN 'sessions.ended'
         WHEN 'session_ended' THEN 'sessions.ended'
         WHEN 'refresh_token_replayed' THEN 'security.refresh_token_replayed'
+        WHEN 'provider_event' THEN 'security.provider_event'
     END;
     from_id  uuid;
     identity jsonb;
@@ -173,7 +174,7 @@ BEGIN
         FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(ARRAY[NEW.user_id, from_id]) AS id
               WHERE id IS NOT NULL ORDER BY key) AS keys;
     END IF;
-    IF message_type LIKE 'identity.%' THEN
+    IF message_type LIKE 'identity.%' OR message_type = 'security.provider_event' THEN
         SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email)
         INTO identity
         FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid;
@@ -198,6 +199,13 @@ BEGIN
                 ELSE jsonb_build_object('sessions', 'all', 'session_id', NULL)
             END
             WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
+            -- The reason is the provider's.
+            WHEN 'security.provider_event' THEN jsonb_build_object(
+                'event', NEW.reason, 'reason', NEW.detail->'cause', 'occurred_at', NEW.detail->'at',
+                'identity', identity,
+                'suspended', EXISTS (SELECT FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid
+                                                                    AND i.suspended_at IS NOT NULL),
+                'sessions_ended', coalesce(NEW.detail->'sessions', '0'))
             ELSE '{}'
         END);
     PERFORM queue_webhook_message(w.name, NEW.id, message_type, NEW.user_id, from_id, message)

@@ -106,6 +106,15 @@ impl Advice {
                 "Your account is disabled.",
                 Some((ADMIN, "the user, if they may come back. An admin can enable them.")),
             ),
+            Reason::IdentitySuspended => (
+                "Identity suspended",
+                "The provider has reported this account hijacked, disabled or deleted. Which of them, and since when, is among the linked identities of the user.",
+                "Your account is suspended at its provider. Recover it there, or sign in another way.",
+                Some((
+                    ADMIN,
+                    "the user, if the account is lost. An admin can merge them with the user of another account.",
+                )),
+            ),
             Reason::UserNotFound => (
                 "No such user",
                 "The app let in existing users only, and nobody has signed in with this identity before.",

@@ -37,7 +37,7 @@ pub(super) struct EventView {
     device: Option<Device>,
     actor: Option<String>,
     /// The member of staff or the API key whose access changed, a user's new claims, the size of an import, the fields of
-    /// an updated user, or the merged user's e-mail address.
+    /// an updated user, the merged user's e-mail address, or a provider's reason.
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
@@ -181,6 +181,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "identity_linked" => "Identity linked",
         "identity_unlinked" => "Identity unlinked",
         "user_updated" => "Updated from the provider",
+        "provider_event" => reported(reason.unwrap_or_default(), event.user_id.is_some()),
         "claims_changed" => "Claims in access tokens changed",
         "sign_in_refused" => "Sign-in refused",
         "link_refused" => "Linking refused",
@@ -228,8 +229,33 @@ pub(super) fn what(event: &EventRow) -> &str {
         "staff_refused" if reason == Some("not_authoritative") => {
             "Staff sign-in refused: Google has verified the e-mail address only once"
         }
+        "staff_refused" if reason == Some("identity_suspended") => {
+            "Staff sign-in refused: the provider has reported the account hijacked, disabled or deleted"
+        }
         "staff_refused" => "Staff sign-in refused: not a member of staff",
         other => other,
+    }
+}
+
+/// Returns what a provider has reported, about a user or about somebody who is none.
+fn reported(event: &str, about_user: bool) -> &'static str {
+    if !about_user && event != "verification" {
+        return "The provider reported something about an account that no user has";
+    }
+    match event {
+        "sessions_revoked" => "The provider ended its sessions of the account",
+        "tokens_revoked" => "The provider revoked the access of our apps to the account",
+        "account_disabled" => "The provider disabled the account",
+        "account_enabled" => "The provider enabled the account again",
+        "account_purged" | "account_deleted" => "The account was deleted at the provider",
+        "credential_change" => "The provider reported a change of the account’s credentials",
+        "identifier_changed" => "The provider reported a change of the account’s address",
+        "email_disabled" => "E-mail by the provider’s relay address no longer reaches the user",
+        "email_enabled" => "E-mail by the provider’s relay address reaches the user again",
+        "consent_revoked" => "The user stopped using the account with our apps",
+        "deauthorized" => "The user removed our apps from the account",
+        "verification" => "The provider tested the connection for its reports",
+        _ => "The provider reported something about the account",
     }
 }
 

@@ -94,11 +94,33 @@ pub(super) struct Identity {
     subject: String,
     email: Option<String>,
     created_at: String,
+    suspended: Option<Suspended>,
+}
+
+/// The suspension of an identity.
+#[derive(Serialize)]
+struct Suspended {
+    since: String,
+    /// What the provider has reported, in words.
+    why: String,
+}
+
+impl Suspended {
+    fn of(row: &IdentityRow) -> Option<Self> {
+        let why = match row.suspended_reason.as_deref() {
+            Some("hijacking") => "hijacked".into(),
+            Some("account_disabled") | None => "disabled".into(),
+            Some("account_purged" | "account_deleted") => "deleted".into(),
+            Some(reason) => format!("disabled ({})", isolated(reason)),
+        };
+        Some(Self { since: rfc3339(row.suspended_at?), why })
+    }
 }
 
 impl From<IdentityRow> for Identity {
     fn from(row: IdentityRow) -> Self {
         Self {
+            suspended: Suspended::of(&row),
             id: row.id,
             provider: row.provider,
             subject: row.subject,
@@ -167,6 +189,8 @@ pub(super) struct PersonPage {
     last_seen_on: Option<String>,
     sign_ins: Option<SignIns>,
     identities: Vec<Identity>,
+    /// True if one of them is suspended.
+    is_suspended: bool,
     sessions: Vec<Session>,
     events: Vec<EventView>,
     /// Others' attempts with the user's e-mail address.
@@ -187,6 +211,7 @@ impl View for PersonPage {
             last_seen_on: None,
             sign_ins: None,
             identities: Vec::new(),
+            is_suspended: false,
             sessions: Vec::new(),
             events: Vec::new(),
             attempts: Vec::new(),
@@ -198,6 +223,7 @@ impl View for PersonPage {
             subject: samples::NASTY.into(),
             email: email.map(Into::into),
             created_at: samples::TIME.into(),
+            suspended: email.map(|_| Suspended { since: samples::TIME.into(), why: samples::NASTY.into() }),
         };
         let session = |text: Option<&str>| Session {
             id: Uuid::max(),
@@ -219,6 +245,7 @@ impl View for PersonPage {
                 more: disabled,
             }),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
+            is_suspended: true,
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             events: EventView::samples(),
             attempts: EventView::samples(),
@@ -251,6 +278,7 @@ async fn show(
         person: found.user.into(),
         claims: found.claims,
         sign_ins,
+        is_suspended: identities.iter().any(|identity| identity.suspended_at.is_some()),
         identities: identities.into_iter().map(Identity::from).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: history.into_iter().map(|event| event.on_the_page_of(id)).collect(),

@@ -36,6 +36,7 @@ pub(super) fn user(disabled: bool) -> UserState {
         provider: NASTY.into(),
         subject: NASTY.into(),
         email: Some("ada@example.com".into()),
+        suspended: true,
         sessions: 2,
     };
     UserState {

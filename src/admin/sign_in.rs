@@ -179,6 +179,10 @@ const fn refused(stranger: Stranger) -> &'static str {
             "This is not the account that the member of staff with this address first signed in with. If it is theirs, \
              the operator can let it in with `vestibule staff reset`."
         }
+        Stranger::Suspended => {
+            "The provider has reported that this account was hijacked, disabled or deleted. Recover it there first; the \
+             provider then reports it enabled. If it is in good hands, the operator can let it in with `vestibule staff reset`."
+        }
     }
 }
 

@@ -41,4 +41,6 @@ pub enum MessageType {
     SessionsEnded,
     #[strum(serialize = "security.refresh_token_replayed")]
     RefreshTokenReplayed,
+    #[strum(serialize = "security.provider_event")]
+    ProviderEvent,
 }

@@ -20,6 +20,8 @@ pub enum Reason {
     DomainNotAllowed,
     /// The user is disabled.
     UserDisabled,
+    /// The provider has reported the identity's account hijacked, disabled or deleted.
+    IdentitySuspended,
     /// The identity is unknown and the caller asked not to create a user.
     UserNotFound,
     /// Another subject of the same provider has the e-mail address, and the provider recycles addresses.

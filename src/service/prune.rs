@@ -41,6 +41,8 @@ pub struct Pruned {
     pub forgotten: usize,
     /// Deleted webhook messages that nobody will ask for any more.
     pub webhook_messages: usize,
+    /// Deleted ids of messages that providers sent 90 days before.
+    pub provider_events: usize,
 }
 
 /// Deletes all expired rows and erases all deleted users, batch by batch.
@@ -58,6 +60,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         events: all(|| prune::events(pool, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
+        provider_events: all(|| prune::provider_events(pool, BATCH)).await?,
     })
 }
 
@@ -101,6 +104,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                 events,
                 forgotten,
                 webhook_messages,
+                provider_events,
             }) => {
                 tracing::info!(
                     sessions,
@@ -109,6 +113,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                     events,
                     forgotten,
                     webhook_messages,
+                    provider_events,
                     "pruned"
                 );
             }

@@ -22,6 +22,10 @@ pub struct IdentityRow {
     pub email: Option<String>,
     /// Time of the linking.
     pub created_at: OffsetDateTime,
+    /// Time since which nobody can sign in with it, because its provider said so.
+    pub suspended_at: Option<OffsetDateTime>,
+    /// The provider's reason for that.
+    pub suspended_reason: Option<String>,
 }
 
 /// Returns a user's identities, the oldest first.
@@ -31,7 +35,8 @@ pub struct IdentityRow {
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
     let rows = sqlx::query_as!(
         IdentityRow,
-        "SELECT id, provider, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY id",
+        "SELECT id, provider, subject, email, created_at, suspended_at, suspended_reason
+         FROM identities WHERE user_id = $1 ORDER BY id",
         user,
     );
     Ok(rows.fetch_all(pool).await?)
@@ -46,6 +51,8 @@ pub enum Linked {
     Before(IdentityRow),
     /// The identity is another user's, and stays theirs.
     Taken,
+    /// The provider has reported the identity's account hijacked, disabled or deleted.
+    Suspended,
     /// The session has ended, or the user is deleted or disabled.
     NoUser,
 }
@@ -91,11 +98,14 @@ pub async fn link(
         subject: claims.subject.clone(),
         email: row.email,
         created_at: row.created_at,
+        suspended_at: None,
+        suspended_reason: None,
     };
     match row.outcome.as_str() {
         "linked" => Ok(Linked::New(identity)),
         "before" => Ok(Linked::Before(identity)),
         "taken" => Ok(Linked::Taken),
+        "suspended" => Ok(Linked::Suspended),
         "raced" => Err(Error::Raced(None)),
         outcome => Err(Error::unexpected(outcome)),
     }

@@ -17,13 +17,14 @@ owner AS MATERIALIZED (
     FOR NO KEY UPDATE
 ),
 taken AS MATERIALIZED (
-    SELECT id, user_id, email, created_at FROM identities WHERE provider = $3 AND subject = $4
+    SELECT id, user_id, email, created_at, suspended_at FROM identities WHERE provider = $3 AND subject = $4
 ),
 decision AS MATERIALIZED (
     SELECT owner.id AS user_id,
            CASE
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
                WHEN taken.id IS NULL THEN 'linked'
+               WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
                WHEN taken.user_id = owner.id THEN 'before'
                ELSE 'taken'
            END AS outcome
@@ -51,10 +52,10 @@ recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
     SELECT $9,
            CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
-           CASE outcome WHEN 'taken' THEN 'identity_already_linked' END,
+           CASE outcome WHEN 'taken' THEN 'identity_already_linked' WHEN 'suspended' THEN 'identity_suspended' END,
            $3, user_id, $10, $11::inet, $12, $13,
            CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2) END
-    FROM decision WHERE outcome IN ('linked', 'taken')
+    FROM decision WHERE outcome IN ('linked', 'taken', 'suspended')
 ),
 recorded_update AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)

@@ -95,6 +95,24 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
+/// Deletes the ids of messages from providers that arrived 90 days ago, and returns their number. A message of that age is
+/// refused, so none is applied twice.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn provider_events(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM provider_events WHERE (provider, message_id) IN (
+             SELECT provider, message_id FROM provider_events WHERE received_at <= now() - interval '90 days'
+             ORDER BY received_at LIMIT $1 FOR UPDATE SKIP LOCKED
+         )",
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+}
+
 /// Deletes events older than that many days, and returns their number.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result
     Ok(fresh.fetch_optional(pool).await?)
 }
 
-/// Returns `true` if the identity that a provider vouches for is one of the user's.
+/// Returns `true` if the identity that a provider vouches for is one of the user's, or `None` if that is suspended.
 ///
 /// # Errors
 /// See [`Error`].
@@ -29,14 +29,16 @@ pub async fn is_identity_of(
     user: Uuid,
     provider: &str,
     claims: &VerifiedClaims,
-) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(
-        r#"SELECT EXISTS (
-               SELECT FROM identities WHERE provider = $1 AND subject = $2 AND user_id = $3
-           ) AS "found!""#,
+) -> Result<Option<bool>, Error> {
+    let suspended = sqlx::query_scalar!(
+        r#"SELECT suspended_at IS NOT NULL AS "suspended!"
+           FROM identities WHERE provider = $1 AND subject = $2 AND user_id = $3"#,
         provider,
         claims.subject,
         user,
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(match suspended.fetch_optional(pool).await? {
+        Some(true) => None,
+        found => Some(found.is_some()),
+    })
 }

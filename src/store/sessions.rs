@@ -176,8 +176,8 @@ pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// Returns the user of a session and the identity that it was opened with, or `None` if the session has ended or the
-/// user is disabled.
+/// Returns the user of a session and the identity that it was opened with, or `None` if the session has ended, the
+/// user is disabled or the identity is suspended.
 ///
 /// # Errors
 /// See [`Error`].
@@ -185,7 +185,7 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
     let row = sqlx::query!(
         "SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, s.identity_id
          FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-         WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL",
+         WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL",
         session,
         user,
     );

@@ -22,7 +22,7 @@ WITH input AS (
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
-           i.name AS identity_name, i.picture AS identity_picture,
+           i.name AS identity_name, i.picture AS identity_picture, i.suspended_at,
            u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at,
            u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
@@ -45,6 +45,7 @@ holder AS MATERIALIZED (
 decision AS MATERIALIZED (
     SELECT CASE
                WHEN known.disabled_at IS NOT NULL THEN 'user_disabled'
+               WHEN known.suspended_at IS NOT NULL THEN 'identity_suspended'
                WHEN known.id IS NOT NULL THEN 'signed_in'
                WHEN seen.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken

@@ -1,5 +1,5 @@
--- Signs in a batch of known identities of enabled users whose data at the provider is unchanged: opens their sessions and
--- records the events. An element of the arrays without a row in the result is another case, and nothing was written for
+-- Signs in a batch of known identities, not suspended, of enabled users whose data at the provider is unchanged: opens their
+-- sessions and records the events. An element of the arrays without a row in the result is another case, and nothing was written for
 -- it; see `sign_in_new.sql` and `sign_in.sql`.
 WITH input AS (
     SELECT * FROM unnest(
@@ -17,7 +17,7 @@ known AS MATERIALIZED (
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
-    WHERE u.disabled_at IS NULL
+    WHERE u.disabled_at IS NULL AND i.suspended_at IS NULL
           -- Data that the provider omits counts as unchanged.
           AND (t.email IS NULL OR (t.email = i.email AND t.email_verified = i.email_verified)) IS TRUE
           AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE

@@ -56,6 +56,10 @@ const fn words(kind: MessageType) -> (&'static str, &'static str) {
         MessageType::RefreshTokenReplayed => {
             ("A refresh token was used twice", "It may have been stolen. The session has ended.")
         }
+        MessageType::ProviderEvent => (
+            "An identity provider has reported something about an account",
+            "Such as that it was hijacked, disabled or deleted. `sessions_ended` sessions have ended because of it.",
+        ),
     }
 }
 
@@ -122,6 +126,21 @@ fn schema(kind: MessageType) -> Value {
             "session_id": { "type": ["string", "null"], "format": "uuid", "description": "`sid` in access tokens." },
         }),
         MessageType::RefreshTokenReplayed => json!({ "session_id": id("`sid` in access tokens.") }),
+        MessageType::ProviderEvent => json!({
+            "event": {
+                "type": "string",
+                "description": "What has happened: `sessions_revoked`, `tokens_revoked`, `account_disabled`, `account_enabled`, \
+                                `account_purged`, `account_deleted`, `credential_change`, `identifier_changed`, \
+                                `email_disabled`, `email_enabled`, `consent_revoked` or `deauthorized`. There may be others.",
+            },
+            "reason": optional("The provider's reason, such as `hijacking`."),
+            "occurred_at": time("The time of the event at the provider."),
+            "identity": identity(&["id", "provider"]),
+            "suspended": {
+                "type": "boolean", "description": "True if nobody can sign in with the identity now.",
+            },
+            "sessions_ended": { "type": "integer", "minimum": 0, "description": "The number of sessions that ended." },
+        }),
         _ => json!({}),
     };
     data.extend(more.as_object().cloned().unwrap_or_default());

@@ -55,6 +55,9 @@ pub struct IdentityRow {
     /// Time of the linking.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+    /// Time since which nobody can sign in with it, because its provider said so.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub suspended_at: Option<OffsetDateTime>,
 }
 
 /// Returns those of the users that exist, in the order of the ids; see `users.sql`.

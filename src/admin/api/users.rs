@@ -148,12 +148,17 @@ struct IdentityRecord {
     /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
+    /// deleted; `null` if it may sign in.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required = true)]
+    suspended_at: Option<OffsetDateTime>,
 }
 
 impl From<IdentityRow> for IdentityRecord {
     fn from(row: IdentityRow) -> Self {
-        let IdentityRow { id, provider, subject, email, created_at } = row;
-        Self { id, provider, subject, email, created_at }
+        let IdentityRow { id, provider, subject, email, created_at, suspended_at } = row;
+        Self { id, provider, subject, email, created_at, suspended_at }
     }
 }
 

@@ -18,9 +18,12 @@ const DAILY: [&str; 2] = ["signed_in", "user_created"];
 
 /// The columns of an [`EventRow`]. The e-mail of a search is in its fields, and that of a merge is not claimed.
 const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
-    CASE WHEN e.actor IS NULL AND e.kind <> 'users_merged' THEN e.email END AS email,
+    CASE WHEN e.actor IS NULL AND e.kind NOT IN ('users_merged', 'provider_event') THEN e.email END AS email,
     e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
-    nullif(concat_ws(', ', CASE WHEN e.kind = 'users_merged' THEN e.email END,
+    nullif(concat_ws(', ', CASE WHEN e.kind IN ('users_merged', 'provider_event') THEN e.email END,
+                     e.detail->>'cause', 'member of staff ' || (e.detail->>'member'),
+                     CASE e.detail->>'sessions' WHEN '0' THEN NULL WHEN '1' THEN '1 session ended'
+                                                ELSE (e.detail->>'sessions') || ' sessions ended' END,
                      e.detail->>'staff', e.detail->>'key', (e.detail->'claims')::text, e.detail->>'role', e.detail->>'export',
                      e.detail->>'until', e.detail->>'webhook',
                      (SELECT string_agg(replace(field, '_', ' '), ', ')
@@ -61,7 +64,7 @@ pub struct EventRow {
     /// Member of staff, API key (`key:<name>`) or operator who caused it.
     pub actor: Option<String>,
     /// The member of staff or the API key whose access changed, with the new access; a user's new claims; the size of an
-    /// import; the fields of an updated user; or the e-mail address of a merged user.
+    /// import; the fields of an updated user; the e-mail address of a merged user; or a provider's reason.
     pub about: Option<String>,
     /// Previous user of a moved identity, or the user who was merged.
     pub from_user: Option<String>,
@@ -117,9 +120,13 @@ impl EventCategory {
                 "signed_out",
                 "user_deleted",
             ],
-            Self::Security => {
-                &["refresh_token_replayed", "refresh_token_reissued", "email_lost", "staff_refused"]
-            }
+            Self::Security => &[
+                "refresh_token_replayed",
+                "refresh_token_reissued",
+                "email_lost",
+                "staff_refused",
+                "provider_event",
+            ],
             Self::Looks => &DATA_ACCESS_KINDS,
         }
     }

@@ -43,6 +43,8 @@ pub struct LinkedIdentity {
     pub subject: String,
     /// The provider's latest e-mail address for it.
     pub email: Option<String>,
+    /// True if its provider has reported the account hijacked, disabled or deleted.
+    pub suspended: bool,
     /// The number of active sessions that were opened with it.
     #[serde(skip)]
     pub sessions: i64,

@@ -30,11 +30,13 @@ decision AS MATERIALIZED (
 ),
 taken AS (
     DELETE FROM identities i USING decision d WHERE i.user_id = d.from_id
-    RETURNING i.id, i.provider, i.subject, i.email, i.email_verified, i.name, i.picture
+    RETURNING i.*
 ),
 moved AS (
-    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
-    SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture,
+                            suspended_at, suspended_reason, suspension_as_of)
+    SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture,
+           t.suspended_at, t.suspended_reason, t.suspension_as_of
     FROM decision d CROSS JOIN taken t JOIN unnest($5::uuid[], $6::uuid[]) AS new (old_id, id) ON new.old_id = t.id
 ),
 -- Before the other takes the address, which must be free by then.

@@ -58,8 +58,8 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
         }
         let identity = row.identity_id.zip(row.provider).zip(row.subject);
         if let (Some(((id, provider), subject)), Some(user)) = (identity, users.last_mut()) {
-            let (email, sessions) = (row.identity_email, row.sessions);
-            user.identities.push(LinkedIdentity { id, provider, subject, email, sessions });
+            let (email, suspended, sessions) = (row.identity_email, row.suspended, row.sessions);
+            user.identities.push(LinkedIdentity { id, provider, subject, email, suspended, sessions });
         }
     }
     Ok(users)

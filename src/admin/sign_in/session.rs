@@ -63,6 +63,8 @@ pub enum Stranger {
     NotAuthoritative,
     /// The member with that e-mail address first signed in with another account.
     AnotherIdentity,
+    /// The provider has reported the account hijacked, disabled or deleted.
+    Suspended,
 }
 
 /// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
@@ -94,6 +96,7 @@ pub async fn sign_in(
     let session = OpaqueToken::generate();
     Ok(match store::open_session(pool, candidate, &session.hash, origin).await? {
         Admission::Opened => Ok(session.text),
+        Admission::Suspended => Err(Stranger::Suspended),
         Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
         Admission::NotStaff if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
         Admission::NotStaff if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),

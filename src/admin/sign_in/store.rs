@@ -175,6 +175,8 @@ pub enum Admission {
     NotStaff,
     /// The member with that e-mail address is pinned to another identity.
     AnotherIdentity,
+    /// The provider has reported the account hijacked, disabled or deleted.
+    Suspended,
 }
 
 /// Maximum number of sessions of a member. The oldest ones end.
@@ -195,9 +197,15 @@ pub async fn open_session(
     // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
     let row = sqlx::query!(
         r#"WITH listed AS (SELECT FROM current_staff WHERE email = $1 AND $9::text IS NULL),
+         suspended AS (
+             SELECT FROM staff WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
+             UNION ALL
+             SELECT FROM identities WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
+         ),
          member AS (
              UPDATE current_staff SET provider = $7, subject = $8
              WHERE email = $1 AND $9::text IS NULL AND (subject IS NULL OR (provider, subject) = ($7, $8))
+                   AND NOT EXISTS (SELECT FROM suspended)
              RETURNING id
          ),
          ended AS (
@@ -216,10 +224,12 @@ pub async fn open_session(
              INSERT INTO events (id, kind, reason, provider, actor, ip, user_agent, request_id)
              SELECT $3, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
                     CASE WHEN EXISTS (SELECT FROM member) THEN NULL
+                         WHEN EXISTS (SELECT FROM suspended) THEN 'identity_suspended'
                          WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE $9 END,
                     $7, $1, $4::inet, $5, $6
          )
-         SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!""#,
+         SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!",
+                EXISTS (SELECT FROM suspended) AS "suspended!""#,
         email,
         hash.as_slice(),
         Uuid::now_v7(),
@@ -233,10 +243,11 @@ pub async fn open_session(
         MAX_SESSIONS,
     );
     let row = row.fetch_one(pool).await?;
-    Ok(match (row.opened, row.listed) {
-        (true, _) => Admission::Opened,
-        (false, true) => Admission::AnotherIdentity,
-        (false, false) => Admission::NotStaff,
+    Ok(match (row.opened, row.suspended, row.listed) {
+        (true, ..) => Admission::Opened,
+        (false, true, _) => Admission::Suspended,
+        (false, false, true) => Admission::AnotherIdentity,
+        (false, false, false) => Admission::NotStaff,
     })
 }
 

@@ -151,7 +151,7 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
                SELECT FROM current_staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
            ),
            reset AS (
-               UPDATE staff SET provider = NULL, subject = NULL
+               UPDATE staff SET provider = NULL, subject = NULL, suspended_at = NULL, suspension_as_of = NULL
                WHERE email = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
            ),
            ended AS (

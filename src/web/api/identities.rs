@@ -7,6 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
+use crate::domain::refusal::Reason;
 use crate::service::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
@@ -31,7 +32,8 @@ enum LinkFailures {}
 
 impl ErrorResponses for LinkFailures {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::IdentityAlreadyLinked, ErrorCode::InvalidAccessToken].into_iter()
+        let suspended = ErrorCode::Refused(Reason::IdentitySuspended);
+        [ErrorCode::IdentityAlreadyLinked, ErrorCode::InvalidAccessToken, suspended].into_iter()
     }
 }
 
@@ -113,6 +115,10 @@ async fn link(
         Linked::Before(row) => Ok(Json(Status::Ok, Identity::new(row, signed_in.identity))),
         Linked::Taken => {
             Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
+        }
+        Linked::Suspended => {
+            let kind = ErrorCode::Refused(Reason::IdentitySuspended);
+            Err(Problem::new(kind, kind.entry().cause))
         }
         Linked::NoUser => Err(bearer::over(db, signed_in.token).await),
     }

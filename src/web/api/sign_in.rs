@@ -31,6 +31,7 @@ impl ErrorResponses for SignInErrors {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
         let reasons = [
             Reason::UserDisabled,
+            Reason::IdentitySuspended,
             Reason::UserNotFound,
             Reason::IdentityConflict,
             Reason::LinkRequired,

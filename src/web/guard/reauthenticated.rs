@@ -14,6 +14,7 @@ use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
+use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
 use crate::store::reauthentication::{is_identity_of, opened_within};
 use crate::web::database::Db;
@@ -69,6 +70,7 @@ impl ErrorResponses for Reauthenticated {
             ErrorCode::ReauthenticationRequired,
             ErrorCode::ProviderDisabled,
             ErrorCode::ProviderUnavailable,
+            ErrorCode::Refused(Reason::IdentitySuspended),
         ];
         let refused = verified_identity::REASONS.map(|reason| ErrorCode::Refused(reason).beside_a_bearer());
         <(SignedIn, JsonBody)>::kinds().chain(own).chain(refused)
@@ -147,10 +149,14 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     let fresh = provider.with_max_age(*window);
     let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
     let claims = claims.map_err(Problem::beside_a_bearer)?;
-    if is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
-        return Ok(());
+    match is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
+        Some(true) => Ok(()),
+        Some(false) => required("the identity in `reauthentication` is not linked to this user"),
+        None => {
+            let kind = ErrorCode::Refused(Reason::IdentitySuspended);
+            Err(Problem::new(kind, kind.entry().cause))
+        }
     }
-    required("the identity in `reauthentication` is not linked to this user")
 }
 
 /// A parsed [`ReauthenticationRequest`].

@@ -243,6 +243,13 @@ impl ErrorCode {
                 "The last segment of the path is not the name of a configured provider. Names are lower case.",
                 "Correct the path. The provider configured by the IDP_* variables is called `idp` unless IDP_NAME sets another name.",
             ),
+            Self::Refused(Reason::IdentitySuspended) => (
+                403,
+                "identity_suspended",
+                "The identity is suspended",
+                "The identity provider has reported that this account was hijacked, disabled or deleted, so nobody can sign in with it here.",
+                "Show a message that this account is suspended at its provider. The user recovers it there, and the provider then reports it enabled; or they sign in with another linked identity.",
+            ),
             Self::Refused(Reason::UserNotFound) => (
                 404,
                 "user_not_found",

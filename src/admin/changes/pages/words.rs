@@ -130,7 +130,15 @@ fn delete(effects: &mut Effects, user: &UserState) {
 fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
     let (goes, stays) = (name(from), name(into));
     for linked in &from.identities {
-        effects.change(format!("{} signs in as {stays} from now on.", identity(linked)));
+        let identity = identity(linked);
+        if linked.suspended {
+            effects.change(format!(
+                "{identity} becomes one of {stays}. Its provider reported the account hijacked, disabled or deleted, so \
+                 nobody can sign in with it before the provider reports it enabled."
+            ));
+        } else {
+            effects.change(format!("{identity} signs in as {stays} from now on."));
+        }
     }
     if from.identities.is_empty() {
         effects.change(format!("{goes} has no identity, so there is nothing to move."));
