@@ -20,9 +20,12 @@ CREATE TABLE users (
     claims         jsonb       CONSTRAINT users_claims_object CHECK (jsonb_typeof(claims) = 'object'),
     -- The name as it is searched and ordered. It is stored, since a list compares thousands.
     folded_name    text        COLLATE "C" GENERATED ALWAYS AS (folded(name)) STORED,
+    -- True if the name is the user's own word, which no provider overwrites.
+    own_name       boolean     NOT NULL DEFAULT false,
     CONSTRAINT users_email_key UNIQUE (email),
     CONSTRAINT users_email_present CHECK (email <> ''),
-    CONSTRAINT users_email_verified_present CHECK (email IS NOT NULL OR NOT email_verified)
+    CONSTRAINT users_email_verified_present CHECK (email IS NOT NULL OR NOT email_verified),
+    CONSTRAINT users_own_name_present CHECK (name IS NOT NULL OR NOT own_name)
 );
 -- For the list of users: each sort order has an index that ends with the id, so that a page can start after the previous
 -- one. For the order by e-mail address, this is `users_email_key`.
@@ -36,3 +39,6 @@ CREATE INDEX users_without_email_idx ON users (email, id) WHERE email IS NULL;
 -- row changes at their first visit of each day, which costs an entry in each index that the user is in.
 CREATE INDEX users_waiting_words_idx ON users USING gin (search_words(folded_name, folded(split_part(email, '@', 1))))
 WHERE last_seen_on IS NULL;
+-- The words of names that users chose, which no identity has.
+CREATE INDEX users_own_words_idx ON users USING gin (search_words(folded_name, folded(split_part(email, '@', 1))))
+WHERE own_name;

@@ -180,6 +180,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
         "identity_linked" => "Identity linked",
         "identity_unlinked" => "Identity unlinked",
+        "user_updated" if event.provider.is_none() => "The user changed the name to be shown",
         "user_updated" => "Updated from the provider",
         "provider_event" => reported(reason.unwrap_or_default(), event.user_id.is_some()),
         "claims_changed" => "Claims in access tokens changed",

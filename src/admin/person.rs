@@ -184,6 +184,8 @@ impl SignIns {
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
+    /// True if the name is the user's own word.
+    own_name: bool,
     /// The claims that the product's backend has set, as JSON.
     claims: Option<String>,
     last_seen_on: Option<String>,
@@ -207,6 +209,7 @@ impl View for PersonPage {
         use super::samples;
         let bare = Self {
             person: samples::nobody(),
+            own_name: false,
             claims: None,
             last_seen_on: None,
             sign_ins: None,
@@ -237,6 +240,7 @@ impl View for PersonPage {
         };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
+            own_name: disabled,
             claims: Some(samples::NASTY.into()),
             last_seen_on: Some("2026-07-01".into()),
             sign_ins: Some(SignIns {
@@ -275,6 +279,7 @@ async fn show(
     let history = EventView::of_history(events, complete);
     let view = PersonPage {
         last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
+        own_name: found.own_name,
         person: found.user.into(),
         claims: found.claims,
         sign_ins,

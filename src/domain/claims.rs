@@ -19,7 +19,8 @@ use super::refusal::{Reason, Refusal, visible};
 pub const LEEWAY: i64 = 60;
 
 const MAX_SUBJECT_LENGTH: usize = 255;
-const MAX_NAME_CHARS: usize = 200;
+/// The most characters of a name.
+pub(crate) const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
 
 /// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is in

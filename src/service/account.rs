@@ -1,4 +1,4 @@
-//! Changes that users make to their own account: they link and unlink identities, or delete it.
+//! Changes that users make to their own account: they name themselves, link and unlink identities, or delete it.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -7,11 +7,27 @@ use super::erasure;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
+use crate::domain::user::User;
 use crate::store::error::retrying;
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
 use crate::store::{Error, identities, users};
+
+/// Sets the name that the user of a session wants to be shown under, or lets the identities say it again. Returns `None`
+/// if the session has ended.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn set_name(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    name: Option<&str>,
+    origin: &Origin,
+) -> Result<Option<User>, Error> {
+    retrying!(in_turn(pool, user, users::set_name(pool, user, session, name, origin)))
+}
 
 /// Links a verified identity, with any e-mail address, to the user of a session.
 ///

@@ -32,6 +32,8 @@ pub struct Attempt<'a> {
     pub device_name: Option<&'a str>,
     /// Device platform that the client gave.
     pub device_platform: Option<&'a str>,
+    /// Name that the client was told.
+    pub told_name: Option<&'a str>,
     /// Origin of the request.
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
@@ -90,6 +92,7 @@ pub async fn sign_in(
             origin: attempt.origin.clone(),
             device_name: attempt.device_name.map(str::to_owned),
             device_platform: attempt.device_platform.map(str::to_owned),
+            told_name: attempt.told_name.map(str::to_owned),
         };
         (token, Arc::new(item))
     };

@@ -18,12 +18,14 @@ WITH input AS (
            $24::uuid AS update_event_id,
            -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
            -- the reason of a refusal.
-           $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled
+           $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled,
+           -- The name that the app was told, for a new user of whom the provider gives none.
+           $25::text AS told_name
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
            i.name AS identity_name, i.picture AS identity_picture, i.suspended_at,
-           u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at,
+           u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at, u.own_name,
            u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
@@ -79,8 +81,9 @@ bereft AS (
     RETURNING u.id
 ),
 created AS (
-    INSERT INTO users (id, email, email_verified, name, picture, last_seen_on)
-    SELECT t.new_user_id, t.folded, t.proves, t.name, t.picture, current_date
+    INSERT INTO users (id, email, email_verified, name, own_name, picture, last_seen_on)
+    SELECT t.new_user_id, t.folded, t.proves, coalesce(t.name, t.told_name),
+           t.name IS NULL AND t.told_name IS NOT NULL, t.picture, current_date
     FROM input t JOIN decision d ON d.outcome = 'created' LEFT JOIN bereft ON true
     RETURNING id, email, email_verified, name, picture, created_at, NULL::text AS claims
 ),
@@ -112,7 +115,8 @@ news AS MATERIALIZED (
                WHEN k.email <> coalesce(lower(k.identity_email COLLATE "C"), '') THEN false
                ELSE NOT EXISTS (SELECT FROM users u WHERE u.email = t.folded)
            END AS email_follows,
-           coalesce(k.name IS NOT DISTINCT FROM k.identity_name AND t.name <> k.name, k.name IS NULL AND t.name IS NOT NULL)
+           NOT k.own_name AND
+               coalesce(k.name IS NOT DISTINCT FROM k.identity_name AND t.name <> k.name, k.name IS NULL AND t.name IS NOT NULL)
                AS name_follows,
            coalesce(k.picture IS NOT DISTINCT FROM k.identity_picture AND t.picture <> k.picture,
                     k.picture IS NULL AND t.picture IS NOT NULL) AS picture_follows,
@@ -125,7 +129,8 @@ changed_user AS (
     UPDATE users u
     SET email = CASE WHEN n.email_follows THEN t.folded ELSE u.email END,
         email_verified = u.email_verified OR n.email_follows,
-        name = CASE WHEN n.name_follows THEN t.name ELSE u.name END,
+        -- The user may have chosen a name since this statement's snapshot.
+        name = CASE WHEN n.name_follows AND NOT u.own_name THEN t.name ELSE u.name END,
         picture = CASE WHEN n.picture_follows THEN t.picture ELSE u.picture END,
         last_seen_on = current_date,
         updated_at = now()

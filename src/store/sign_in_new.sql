@@ -8,10 +8,13 @@ WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
         $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[], $18::uuid[], $19::uuid[]
+        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[], $18::uuid[], $19::uuid[],
+        $20::text[]
     ) AS t (provider, subject, email, email_verified, proves, name, picture,
             session_id, family_hash, token_hash,
-            client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id)
+            client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
+            -- The name that the app was told.
+            told_name)
 ),
 new AS MATERIALIZED (
     SELECT * FROM input t
@@ -19,8 +22,10 @@ new AS MATERIALIZED (
           AND NOT EXISTS (SELECT FROM users u WHERE u.email = lower(t.email COLLATE "C"))
 ),
 created AS (
-    INSERT INTO users (id, email, email_verified, name, picture, last_seen_on)
-    SELECT user_id, lower(email COLLATE "C"), proves, name, picture, current_date FROM new
+    INSERT INTO users (id, email, email_verified, name, own_name, picture, last_seen_on)
+    SELECT user_id, lower(email COLLATE "C"), proves, coalesce(name, told_name), name IS NULL AND told_name IS NOT NULL,
+           picture, current_date
+    FROM new
 ),
 linked AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
@@ -38,6 +43,6 @@ recorded AS (
     SELECT session_id, 'user_created', provider, user_id, ip, user_agent, request_id FROM new
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", email AS identity_email, user_id AS "user_id!",
-       lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", name AS user_name,
+       lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", coalesce(name, told_name) AS user_name,
        picture AS user_picture, now() AS "created_at!", NULL::text AS claims
 FROM new

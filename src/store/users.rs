@@ -40,6 +40,8 @@ pub struct SignIn {
     pub device_name: Option<String>,
     /// Device platform that the client gave.
     pub device_platform: Option<String>,
+    /// Name that the client was told.
+    pub told_name: Option<String>,
 }
 
 impl SignIn {
@@ -171,7 +173,8 @@ pub async fn sign_in_new(
         new,
         ttl,
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>()
+        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>]
     );
     let rows = rows.fetch_all(pool).await?;
     in_order!(items, rows, Outcome::Created)
@@ -210,6 +213,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         name(item.decision.if_free, "created"),
         item.decision.refuse_recycled,
         Uuid::now_v7(),
+        item.told_name,
     )
     .fetch_one(pool)
     .await?;
@@ -228,6 +232,38 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         User { id, email: row.email, email_verified, name: row.name, picture: row.picture, created_at };
     let identity = item.identity(row.identity_id, row.identity_email);
     Ok(Ok(SignedIn { outcome, user, identity, claims: custom(row.claims.as_deref())? }))
+}
+
+/// Sets the name that the user of a session wants to be shown under, or lets the identities say it again; see
+/// `set_name.sql`. Returns `None` if the session has ended, or the user is deleted or disabled.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn set_name(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    name: Option<&str>,
+    origin: &Origin,
+) -> Result<Option<User>, Error> {
+    let row = sqlx::query_file!(
+        "src/store/set_name.sql",
+        user,
+        session,
+        name,
+        Uuid::now_v7(),
+        origin.ip as _,
+        origin.user_agent,
+        origin.request_id,
+    );
+    Ok(row.fetch_optional(pool).await?.map(|row| User {
+        id: row.id,
+        email: row.email,
+        email_verified: row.email_verified,
+        name: row.name,
+        picture: row.picture,
+        created_at: row.created_at,
+    }))
 }
 
 /// Returns a user's stored claims.

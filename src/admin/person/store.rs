@@ -13,6 +13,8 @@ pub struct PersonRow {
     pub user: ListedUser,
     /// The claims that the product's backend has set, as JSON.
     pub claims: Option<String>,
+    /// True if the name is the user's own word.
+    pub own_name: bool,
 }
 
 /// Returns one user, active or disabled.
@@ -22,7 +24,7 @@ pub struct PersonRow {
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let row = sqlx::query!(
         r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
-                  u.claims::text AS claims,
+                  u.claims::text AS claims, u.own_name,
                   ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS "providers!"
            FROM users u WHERE u.id = $1"#,
         id,
@@ -39,5 +41,6 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
             providers: row.providers,
         },
         claims: row.claims,
+        own_name: row.own_name,
     }))
 }

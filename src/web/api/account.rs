@@ -1,26 +1,29 @@
 //! `/api/v1/me`: the signed-in user.
 
 use rocket::http::Status;
-use rocket::{Route, delete, get, routes};
+use rocket::{Route, delete, get, patch, routes};
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
+use uuid::Uuid;
 
 use super::view::{Identity, Json, User};
+use crate::domain;
+use crate::domain::claims::display_name;
 use crate::service::account;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::reauthenticated::RemovalRequest;
-use crate::web::guard::{ClientOrigin, Reauthenticated, SignedIn, bearer};
+use crate::web::guard::{ClientOrigin, JsonBody, Reauthenticated, SignedIn, bearer, verified_identity};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
-use crate::web::problem::Problem;
+use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![me, delete_me]
+    routes![me, update_me, delete_me]
 }
 
 #[derive(OpenApi)]
-#[openapi(paths(me, delete_me))]
+#[openapi(paths(me, update_me, delete_me))]
 pub(super) struct ApiDoc;
 
 /// A user with identities.
@@ -30,6 +33,25 @@ struct Me {
     user: User,
     /// The user's identities, oldest first.
     identities: Vec<Identity>,
+}
+
+impl Me {
+    /// Reads the identities of the user of a session that was opened with `current`.
+    async fn read(db: &Db, user: domain::user::User, current: Uuid) -> Result<Self, Problem> {
+        let rows = identities::of_user(db.pool(), user.id).await?;
+        let identities = rows.into_iter().map(|row| Identity::new(row, current)).collect();
+        Ok(Self { user: user.into(), identities })
+    }
+}
+
+/// A change of the user's own data.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the route parses by hand, to report what is wrong")]
+struct UpdateMeRequest {
+    /// The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
+    /// `null`, or a name of nothing but blanks, takes it back: the name is again what the providers say.
+    #[schema(required = true, max_length = 200)]
+    name: Option<String>,
 }
 
 /// Get the signed-in user
@@ -48,9 +70,41 @@ struct Me {
 )]
 #[get("/me")]
 async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
-    let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
-    let identities = identities.into_iter().map(|row| Identity::new(row, signed_in.identity)).collect();
-    Ok(Json(Status::Ok, Me { user: signed_in.user.into(), identities }))
+    Ok(Json(Status::Ok, Me::read(db, signed_in.user, signed_in.identity).await?))
+}
+
+/// Set the name to be shown
+///
+/// Sets the name that the user wants to be shown under. What providers say of the user no longer overwrites it. `null`
+/// takes it back.
+#[utoipa::path(
+    patch,
+    path = "/me",
+    operation_id = "updateMe",
+    tag = "Account",
+    security(("access_token" = [])),
+    request_body(content = UpdateMeRequest, description = "The name to be shown.", example = json!(examples::name())),
+    responses(
+        (status = 200, description = "The user with that name.", body = Me, example = json!(examples::me())),
+        Problems<(SignedIn, JsonBody)>,
+    ),
+)]
+#[patch("/me", data = "<body>")]
+async fn update_me(
+    signed_in: SignedIn,
+    body: JsonBody,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Json<Me>, Problem> {
+    if !body.0.has("name") {
+        return Err(Problem::new(ErrorCode::InvalidRequest, "`name` is missing; `null` takes a name back"));
+    }
+    let name = verified_identity::name(&body.0)?.and_then(display_name);
+    let (user, session) = (signed_in.user.id, signed_in.token.session);
+    match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
+        Some(user) => Ok(Json(Status::Ok, Me::read(db, user, signed_in.identity).await?)),
+        None => Err(bearer::over(db, signed_in.token).await),
+    }
 }
 
 /// Delete the account

@@ -95,6 +95,7 @@ async fn sign_in(
         create: identity.create,
         device_name: identity.device_name.as_deref(),
         device_platform: identity.device_platform.as_deref(),
+        told_name: identity.name.as_deref(),
         origin: &origin.0,
         now: identity.now,
     };

@@ -73,7 +73,7 @@ pub(crate) struct User {
     email: Option<String>,
     /// True if a provider has verified the e-mail address.
     email_verified: bool,
-    /// The user's name at the provider.
+    /// The name to be shown: the user's own word, or the name at the provider.
     #[schema(required = true)]
     name: Option<String>,
     /// The URL of a picture.

@@ -14,7 +14,7 @@ use super::origin::ClientOrigin;
 use super::outcome;
 use crate::clock;
 use crate::config;
-use crate::domain::claims::VerifiedClaims;
+use crate::domain::claims::{MAX_NAME_CHARS, VerifiedClaims, display_name};
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
@@ -55,6 +55,8 @@ pub struct VerifiedIdentity<'r> {
     pub device_name: Option<String>,
     /// The device's platform.
     pub device_platform: Option<String>,
+    /// The name that the app was told.
+    pub name: Option<String>,
     /// The time of the verification, in seconds since the epoch.
     pub now: i64,
 }
@@ -101,10 +103,10 @@ pub(super) async fn verify<'r>(
     body: &Object,
 ) -> Result<VerifiedIdentity<'r>, Problem> {
     let settings = &provider.settings;
-    let Body { id_token, nonce, create, device_name, device_platform } = Body::parse(body, settings)?;
+    let Body { id_token, nonce, create, device_name, device_platform, name } = Body::parse(body, settings)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
-    Ok(VerifiedIdentity { provider: settings, claims, create, device_name, device_platform, now })
+    Ok(VerifiedIdentity { provider: settings, claims, create, device_name, device_platform, name, now })
 }
 
 /// Verifies a token with its provider, and records a refusal.
@@ -169,6 +171,7 @@ struct Body {
     create: bool,
     device_name: Option<String>,
     device_platform: Option<String>,
+    name: Option<String>,
 }
 
 impl Body {
@@ -200,7 +203,19 @@ impl Body {
             create,
             device_name: device_text("name")?,
             device_platform: device_text("platform")?,
+            name: name(body)?.and_then(display_name),
         })
+    }
+}
+
+/// Returns the `name` of a person in a body.
+pub(in crate::web) fn name(body: &Object) -> Result<Option<&str>, Problem> {
+    match body.get("name") {
+        None => Ok(None),
+        Some(Value::String(name)) if name.chars().count() <= MAX_NAME_CHARS => Ok(Some(name)),
+        Some(_) => {
+            Err(Problem::new(ErrorCode::InvalidRequest, "`name` must be a string of at most 200 characters"))
+        }
     }
 }
 

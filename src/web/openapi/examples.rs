@@ -47,8 +47,14 @@ pub fn whole_link() -> Value {
 pub fn whole_sign_in() -> Value {
     json!({
         "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "create": true,
-        "device": { "name": "Ada's phone", "platform": "Android 17" },
+        "device": { "name": "Ada's phone", "platform": "Android 17" }, "name": "Ada Lovelace",
     })
+}
+
+/// Returns a name to be shown.
+#[must_use]
+pub fn name() -> Value {
+    json!({ "name": "Ada Lovelace" })
 }
 
 /// Returns a refresh, or a sign-out without an access token.

@@ -270,6 +270,12 @@ async fn a_user_is_found_by_what_any_provider_says_of_them() {
     }
     assert_eq!(find(pool, "hopper@example.com").await, [other]);
     assert_eq!(find(pool, "hopper king").await, NOBODY, "the words are of one person");
+    sqlx::query("UPDATE users SET name = 'Amazing Grace', own_name = true WHERE id = $1")
+        .bind(other)
+        .execute(pool)
+        .await
+        .unwrap();
+    assert_eq!(find(pool, "grac amazing").await, [other], "by her own word, too");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,6 +70,7 @@ async fn every_bearer_route_refuses_as_rfc_6750_says() {
     let id = "00000000-0000-7000-8000-000000000000";
     let routes = [
         (Method::GET, "/api/v1/me".to_owned()),
+        (Method::PATCH, "/api/v1/me".into()),
         (Method::DELETE, "/api/v1/me".into()),
         (Method::GET, "/api/v1/me/identities".into()),
         (Method::POST, "/api/v1/me/identities/idp".into()),

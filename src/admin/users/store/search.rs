@@ -231,10 +231,12 @@ impl Text {
     fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
-        sql.push_bind(self.words.clone())
-            .push("::tsquery UNION SELECT id FROM users WHERE last_seen_on IS NULL ");
-        sql.push("AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
+        for others in ["last_seen_on IS NULL", "own_name"] {
+            sql.push(" UNION SELECT id FROM users WHERE ").push(others);
+            sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
+            sql.push_bind(self.words.clone()).push("::tsquery");
+        }
     }
 
     /// Returns `true` if a search for parts has so few matches that all can be fetched.

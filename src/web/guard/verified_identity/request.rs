@@ -21,6 +21,10 @@ pub struct SignInRequest {
     pub create: Option<bool>,
     /// The device, which the list of sessions shows to the user.
     pub device: Option<DeviceRequest>,
+    /// The name that the app was told, which Apple tells it once. It becomes the name of a new user for whom the provider
+    /// gives none, and no provider overwrites it. Control characters are removed.
+    #[schema(max_length = 200)]
+    pub name: Option<String>,
 }
 
 /// The device that signs in.

@@ -112,6 +112,9 @@ async fn real_answers_are_as_described() {
             document.assert_answers(id, &answer);
         }
     }
+    let renamed = app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&json!({ "name": "Ada" }))).await;
+    assert_eq!((renamed.status.as_u16(), &renamed.json()["name"]), (200, &json!("Ada")));
+    document.assert_answers("updateMe", &renamed);
     let body = json!({ "id_token": app.token(&second("ada-3")) });
     for status in [201, 200] {
         let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;

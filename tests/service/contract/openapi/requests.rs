@@ -32,8 +32,29 @@ fn bodies() -> Vec<Value> {
         let texts = [json!(""), json!("ä".repeat(100)), json!("ä".repeat(101)), json!(7), Value::Null];
         bodies.extend(texts.into_iter().map(|text| json!({ "device": { member: text } })));
     }
+    bodies.extend(names().into_iter().map(|name| json!({ "name": name })));
     bodies.push(json!({ "anything": { "else": [] } }));
     bodies
+}
+
+/// Names of a person.
+fn names() -> [Value; 6] {
+    [json!(""), json!(" \n"), json!("ä".repeat(200)), json!("ä".repeat(201)), json!(7), Value::Null]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_to_be_shown_is_malformed_exactly_when_the_schema_says_so() {
+    let (app, document) = (App::start().await, Document::new());
+    let operation = document.operation("updateMe");
+    let validator =
+        document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    for body in
+        names().into_iter().map(|name| json!({ "name": name })).chain([json!({}), json!({ "nmae": "A" })])
+    {
+        let answer = app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&body)).await;
+        assert_eq!(validator.is_valid(&body), answer.status == 200, "{body:.300} {}", answer.text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,6 +151,7 @@ async fn a_member_of_the_wrong_type_or_size_is_malformed() {
     let app = App::start().await;
     for (name, values) in [
         ("nonce", vec![json!(1), json!([]), json!({}), json!(true), json!(""), json!("n".repeat(513))]),
+        ("name", vec![json!(1), json!([]), json!({}), json!(true), json!("n".repeat(201))]),
         ("create", vec![json!(0), json!("false"), json!([]), json!({})]),
         ("device", vec![json!("phone"), json!([]), json!(1), json!(false)]),
         (

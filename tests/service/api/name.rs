@@ -1,0 +1,165 @@
+//! The name under which a user is shown: what a provider says, what the app was told, or the user's own word.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::token::{claims, with};
+
+/// A person as the provider tells of them, by that name or without one.
+fn called(subject: &str, name: Option<&str>) -> Value {
+    with(claims(subject, &format!("{subject}@example.com")), &json!({ "name": name }))
+}
+
+async fn told(app: &App, claims: &Value, name: &str) -> Answer {
+    app.post("idp", &json!({ "id_token": app.token(claims), "name": name })).await
+}
+
+async fn rename(app: &App, signed_in: &Answer, name: Value) -> Answer {
+    app.as_user(&signed_in.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "name": name }))).await
+}
+
+/// The user's name, and if it is their own word.
+async fn stored(app: &App, signed_in: &Answer) -> (Option<String>, bool) {
+    let row =
+        sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1::uuid").bind(signed_in.user_id());
+    row.fetch_one(&app.database.pool).await.unwrap()
+}
+
+fn own(name: &str) -> (Option<String>, bool) {
+    (Some(name.to_owned()), true)
+}
+
+fn of_provider(name: &str) -> (Option<String>, bool) {
+    (Some(name.to_owned()), false)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provider_gives_none() {
+    let app = App::start().await;
+    let ada = told(&app, &called("ada", None), " Ada\0\u{7f} Lovelace\n").await;
+    assert_eq!((ada.outcome().as_str(), &ada.json()["user"]["name"]), ("created", &json!("Ada Lovelace")));
+    assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
+
+    // The second statement of a sign-in creates users, too: here, one who proves what another merely claimed.
+    let claimed =
+        with(called("thief", None), &json!({ "email": "grace@example.com", "email_verified": false }));
+    assert_eq!(app.sign_in(&claimed).await.outcome(), "created");
+    let grace = told(&app, &called("grace", None), "Grace").await;
+    assert_eq!((grace.outcome().as_str(), &grace.json()["user"]["name"]), ("created", &json!("Grace")));
+    assert_eq!(stored(&app, &grace).await, own("Grace"));
+
+    // A provider that says a name is believed, then and later.
+    let linus = told(&app, &called("linus", Some("Linus")), "Somebody").await;
+    assert_eq!(stored(&app, &linus).await, of_provider("Linus"));
+    let nobody = app.sign_in(&called("nobody", None)).await;
+    assert_eq!(told(&app, &called("nobody", None), "Late").await.outcome(), "signed_in");
+    assert_eq!(stored(&app, &nobody).await, (None, false), "the user is not new");
+    let second = json!({ "iss": "https://second.example" });
+    let id_token = app.token(&with(called("nobody", None), &second));
+    let linked = app.post("second", &json!({ "id_token": id_token, "name": "Late" })).await;
+    assert_eq!(linked.outcome(), "linked");
+    assert_eq!(stored(&app, &nobody).await, (None, false), "nor here");
+    let blank = told(&app, &called("blank", None), " \n").await;
+    assert_eq!((blank.outcome(), stored(&app, &blank).await), ("created".into(), (None, false)));
+
+    // No provider overwrites it, on either way of a known identity.
+    for name in [Some("Augusta"), Some("Augusta"), None] {
+        let again = told(&app, &called("ada", name), "Another").await;
+        assert_eq!(
+            (again.outcome().as_str(), &again.json()["user"]["name"]),
+            ("signed_in", &json!("Ada Lovelace"))
+        );
+    }
+    assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_back() {
+    let app = App::start().await;
+    let ada = app.sign_in(&called("ada", Some("Ada King"))).await;
+    let renamed = rename(&app, &ada, json!(" Ada\u{0} ")).await;
+    assert_eq!((renamed.status.as_u16(), &renamed.json()["name"]), (200, &json!("Ada")));
+    assert_eq!(renamed.json(), app.get(&ada.access_token(), "/api/v1/me").await.json());
+    for (name, user_is) in
+        [("Ada King", "Ada"), ("Countess", "Ada"), ("Countess", "Ada"), ("Ada", "Ada"), ("New", "Ada")]
+    {
+        let again = app.sign_in(&called("ada", Some(name))).await;
+        assert_eq!(again.json()["user"]["name"], user_is, "{name}");
+    }
+    let back = rename(&app, &ada, Value::Null).await;
+    assert_eq!(back.json()["name"], "New", "what the provider said last");
+    assert_eq!(stored(&app, &ada).await, of_provider("New"));
+    assert_eq!(
+        app.sign_in(&called("ada", Some("Newer"))).await.json()["user"]["name"],
+        "Newer",
+        "it follows again"
+    );
+
+    // The name that the provider says can be the user's own word as well.
+    assert_eq!(rename(&app, &ada, json!("Newer")).await.status, 200);
+    app.sign_in(&called("ada", Some("Newest"))).await;
+    assert_eq!(stored(&app, &ada).await, own("Newer"));
+
+    // Without a name of any identity, none remains.
+    let nobody = told(&app, &called("nobody", None), "Somebody").await;
+    assert_eq!(rename(&app, &nobody, json!("")).await.json()["name"], Value::Null);
+    assert_eq!(stored(&app, &nobody).await, (None, false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')")
+        .execute(pool)
+        .await
+        .unwrap();
+    let ada = app.sign_in(&called("ada", Some("Ada"))).await;
+    sqlx::query("UPDATE users SET name = 'Imported'").execute(pool).await.unwrap();
+    assert_eq!(
+        rename(&app, &ada, Value::Null).await.json()["name"],
+        "Imported",
+        "it was no word of the user's"
+    );
+    for name in [json!("A"), json!("A"), json!("B"), Value::Null, Value::Null] {
+        assert_eq!(rename(&app, &ada, name).await.status, 200);
+    }
+    let told: Vec<(Value, String)> = sqlx::query_as(
+        "SELECT e.detail, m.payload::jsonb->'data'->'user'->>'name'
+         FROM events e JOIN webhook_messages m ON m.message_id = e.id
+         WHERE e.kind = 'user_updated' AND m.type = 'user.updated' AND e.provider IS NULL AND e.actor IS NULL
+               AND e.session_id IS NOT NULL AND e.ip IS NOT NULL AND e.request_id IS NOT NULL
+         ORDER BY m.id",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let fields = json!({ "fields": ["name"] });
+    assert_eq!(told, ["A", "B", "Ada"].map(|name| (fields.clone(), name.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_named_by_a_session_that_is_over() {
+    let app = App::start().await;
+    let ada = app.sign_in(&called("ada", Some("Ada"))).await;
+    let other = app.sign_in(&called("grace", Some("Grace"))).await;
+    let malformed =
+        app.as_user(&ada.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "nmae": "A" }))).await;
+    assert_problem(&malformed, 400, "invalid_request");
+    app.as_user(&ada.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    assert_eq!(rename(&app, &ada, json!("A")).await.json()["reason"], "session_ended");
+    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    assert_eq!(rename(&app, &other, json!("G")).await.json()["reason"], "user_disabled");
+    for signed_in in [&ada, &other] {
+        assert!(!stored(&app, signed_in).await.1);
+    }
+    // Neither does the statement itself, where the session ends after the guard.
+    let (user, session) = (Uuid::parse_str(&other.user_id()).unwrap(), Uuid::now_v7());
+    let origin = vestibule::domain::actor::Origin::default();
+    let named =
+        vestibule::store::users::set_name(&app.database.pool, user, session, Some("G"), &origin).await;
+    assert_eq!(named.unwrap(), None);
+}
