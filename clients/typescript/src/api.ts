@@ -17,7 +17,7 @@ export type SignedIn = Pick<Schemas["SignedIn"], "outcome" | "user" | "identity"
 /** The proof that it is the user who asks: a sign-in at one of their providers, just now. */
 export type Reauthentication = Schemas["ReauthenticationRequest"];
 /** The further members of a sign-in. `name` is what the app was told; Apple tells it once, and only to the app. */
-export type SignInOptions = Omit<Schemas["SignInRequest"], "id_token"> & { name?: string };
+export type SignInOptions = Omit<Schemas["SignInRequest"], "id_token">;
 /** The further members of a request that links an identity. */
 export type LinkOptions = Omit<Schemas["LinkRequest"], "id_token">;
 /** The proof for a request that removes something, needed unless the session is younger than ten minutes. */
@@ -26,7 +26,7 @@ export type RemovalOptions = Schemas["RemovalRequest"];
 type Json<T> = T extends { content: { "application/json": infer Body } } ? Body : undefined;
 
 /** The methods that the client uses. */
-export type Method = "get" | "post" | "delete";
+export type Method = "get" | "post" | "patch" | "delete";
 /** The operation of a path's method. */
 type Operation<Path extends keyof paths, M extends string> = M extends keyof paths[Path] ? paths[Path][M] : never;
 /** The JSON that a method of a path is sent. */

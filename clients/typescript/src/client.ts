@@ -91,6 +91,11 @@ export interface Vestibule {
 
   /** Returns the user with identities, and updates the state's user. */
   me(): Promise<Me>;
+  /**
+   * Sets the name that the user wants to be shown under, which no provider overwrites, and updates the state's user.
+   * `null` takes it back.
+   */
+  setName(name: string | null): Promise<Me>;
   /** Returns the accounts that the user signs in with, the oldest first. */
   identities(): Promise<Identity[]>;
   /** Links another account with its provider's `id_token`. */

@@ -337,7 +337,7 @@ export interface paths {
         delete: operations["deleteMe"];
         options?: never;
         head?: never;
-        patch?: never;
+        patch: operations["updateMe"];
         trace?: never;
     };
     "/api/v1/me/identities": {
@@ -1148,6 +1148,11 @@ export interface components {
             /** @description The token as the provider's SDK returned it, not an access token or an authorization code. */
             id_token: string;
             /**
+             * @description The name that the app was told, which Apple tells it once. It becomes the name of a new user for whom the provider
+             *     gives none, and no provider overwrites it. Control characters are removed.
+             */
+            name?: string | null;
+            /**
              * @description The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its SHA-256 in
              *     lower-case hex if the provider's `nonce_form` is `sha256`.
              */
@@ -1223,6 +1228,14 @@ export interface components {
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
         };
+        /** @description A change of the user's own data. */
+        UpdateMeRequest: {
+            /**
+             * @description The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
+             *     `null`, or a name of nothing but blanks, takes it back: the name is again what the providers say.
+             */
+            name: string | null;
+        };
         /** @description A user. */
         User: {
             /**
@@ -1240,7 +1253,7 @@ export interface components {
              *     id.
              */
             id: string;
-            /** @description The user's name at the provider. */
+            /** @description The name to be shown: the user's own word, or the name at the provider. */
             name: string | null;
             /** @description The URL of a picture. */
             picture: string | null;
@@ -1917,6 +1930,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    updateMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The name to be shown. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateMeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
             };
         };
     };

@@ -1,4 +1,4 @@
-import type { Answered, Method, Sent, User } from "./api.js";
+import type { Answered, Me, Method, Sent, User } from "./api.js";
 import type { AuthState, Options, SignedOutReason, Vestibule } from "./client.js";
 import { VestibuleError } from "./error.js";
 import { json, parse, problem, within } from "./http.js";
@@ -309,6 +309,17 @@ export function createVestibule(options: Options): Vestibule {
     return answer;
   };
 
+  /** Takes over what the service says of the user. */
+  const learn = async (me: Me): Promise<Me> => {
+    const { identities: _, ...user } = me;
+    if (session && JSON.stringify(user) !== JSON.stringify(session.user)) {
+      const { id } = (session = { ...session, user });
+      goesOn(user, state.status === "signed_in" && state.offline);
+      await locked(() => replace(id, (kept) => ({ session: { ...kept, user } })));
+    }
+    return me;
+  };
+
   void restore().catch(() => {});
 
   return {
@@ -373,17 +384,8 @@ export function createVestibule(options: Options): Vestibule {
     fetch: authorized,
     accessToken: () => accessToken(),
 
-    async me() {
-      const me = await call("get", "/api/v1/me");
-      const { identities: _, ...user } = me;
-      if (session && JSON.stringify(user) !== JSON.stringify(session.user)) {
-        const { id } = (session = { ...session, user });
-        goesOn(user, state.status === "signed_in" && state.offline);
-        await locked(() => replace(id, (kept) => ({ session: { ...kept, user } })));
-      }
-      return me;
-    },
-
+    me: async () => learn(await call("get", "/api/v1/me")),
+    setName: async (name) => learn(await call("patch", "/api/v1/me", "", { name })),
     identities: async () => (await call("get", "/api/v1/me/identities")).identities,
     link: (provider, idToken, more) =>
       call("post", "/api/v1/me/identities/{identity}", provider, { ...more, id_token: idToken }),

@@ -110,6 +110,23 @@ test("a name that changes at the provider is the state's once it was read", asyn
   assert.equal(stored.status === "signed_in" && stored.user.name, "Ada King");
 });
 
+test("a name that the user chose is the state's at once, and stays until it is taken back", async () => {
+  const mine = phone();
+  const nameless = { sub: "an-account-without-a-name" };
+  const named = () => {
+    const now = state(mine);
+    return now.status === "signed_in" && now.user.name;
+  };
+  const { user } = await mine.client.signIn("idp", await service.idToken(nameless), { name: "Ada Lovelace" });
+  assert.equal(user.name, "Ada Lovelace", "as only the app was told");
+  assert.equal((await mine.client.setName("Ada")).name, "Ada");
+  assert.equal(named(), "Ada");
+  await mine.client.signIn("idp", await service.idToken({ ...nameless, name: "Ada King" }));
+  assert.equal(named(), "Ada");
+  const me = await mine.client.setName(null);
+  assert.deepEqual([me.name, named(), me.identities.length], ["Ada King", "Ada King", 1]);
+});
+
 test("answers that a proxy makes go by their status", async () => {
   for (const [status, error] of [
     [502, "service_unavailable"],

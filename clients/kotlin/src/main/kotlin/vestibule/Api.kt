@@ -12,7 +12,7 @@ import kotlin.time.Instant
  * @property id The user's id, never reused.
  * @property email The e-mail address in lower case, unique among users, if a provider gave one.
  * @property emailVerified True if a provider has verified that the address is the user's.
- * @property name The user's name at the provider.
+ * @property name The name to be shown: the user's own word, or the name at the provider.
  * @property picture The URL of a picture.
  * @property createdAt The time of the first sign-in.
  */

@@ -211,8 +211,16 @@ public class Vestibule(
     public suspend fun accessToken(): String = own { accessToken(null) }
 
     /** Returns the user with identities, and updates the state's user. */
-    public suspend fun me(): Me = own {
-        val text = call("GET", url("me"))
+    public suspend fun me(): Me = own { learn(call("GET", url("me"))) }
+
+    /**
+     * Sets the [name] that the user wants to be shown under, which no provider overwrites, and updates the state's user.
+     * `null` takes it back.
+     */
+    public suspend fun setName(name: String?): Me = own { learn(call("PATCH", url("me"), Body(name = name.orEmpty()))) }
+
+    /** Takes over what the service says of the user. */
+    private suspend fun learn(text: String): Me {
         val me = read { Me(json.decodeFromString<User>(text), json.decodeFromString<Identities>(text).identities) }
         val kept = session
         if (kept != null && kept.user != me.user) {
@@ -220,7 +228,7 @@ public class Vestibule(
             goesOn(me.user, (state.value as? AuthState.SignedIn)?.offline == true)
             locked { replace(kept.id) { Stored(it.copy(user = me.user)) } }
         }
-        me
+        return me
     }
 
     /** Returns the accounts that the user signs in with, the oldest first. */

@@ -128,6 +128,21 @@ class ApiTest {
     }
 
     @Test
+    fun `a name that the user chose is the state's at once, and stays until it is taken back`() = trying {
+        val mine = Phone()
+        val nameless = "sub" to "an-account-without-a-name"
+        val named = { (mine.state as AuthState.SignedIn).user.name }
+        val told = mine.client.signIn("idp", service.idToken(nameless), name = "Ada Lovelace")
+        assertEquals("Ada Lovelace", told.user.name)
+        assertEquals("Ada", mine.client.setName("Ada").user.name)
+        assertEquals("Ada", named())
+        mine.client.signIn("idp", service.idToken(nameless, "name" to "Ada King"))
+        assertEquals("Ada", named())
+        val me = mine.client.setName(null)
+        assertEquals(listOf("Ada King", "Ada King", 1), listOf(me.user.name, named(), me.identities.size))
+    }
+
+    @Test
     fun `answers that a proxy makes go by their status`() = trying {
         val names = mapOf(
             502 to ErrorName.SERVICE_UNAVAILABLE,
