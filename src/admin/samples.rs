@@ -3,8 +3,8 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::changes::decision::{LinkedIdentity, UserState};
 use super::person::Person;
+use crate::domain::merging::{LinkedIdentity, UserState};
 
 /// A hostile name that a user may choose.
 pub(super) const NASTY: &str =

@@ -13,6 +13,7 @@ pub mod jwk;
 pub mod jws;
 mod kind;
 pub mod linking;
+pub mod merging;
 pub mod message_type;
 pub mod metadata;
 pub mod network;

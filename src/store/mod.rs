@@ -14,6 +14,7 @@ pub mod event_counts;
 pub mod events;
 pub mod identities;
 mod login;
+pub mod merging;
 pub mod migrations;
 pub mod partitions;
 pub mod pool;

@@ -13,13 +13,14 @@ use uuid::Uuid;
 use super::guard::{Administrator, ApiKey, Supporter};
 use super::parameters::only;
 use super::{reason, unknown_user, user};
-use crate::admin::changes::decision::{LinkedIdentity, Refused, UserState, merged};
+use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
-use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
+use crate::admin::changes::{Change, Outcome, Preview, make, preview};
 use crate::domain::json::Object;
+use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::refusal::Reason;
 use crate::store::error::retrying;
-use crate::store::sessions;
+use crate::store::{merging, sessions};
 use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::json_body::required;
@@ -393,7 +394,7 @@ fn no_session() -> Problem {
 /// Returns the problem that one of the users of a change, or the identity, does not exist.
 async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     let ids: Vec<_> = change.other().into_iter().chain([change.user()]).copied().collect();
-    let users = retrying!(store::users(pool, &ids))?;
+    let users = retrying!(merging::users(pool, &ids))?;
     let exists = |id: &Uuid| users.iter().any(|user| user.id == *id);
     Ok(if !exists(change.user()) {
         unknown_user()

@@ -13,11 +13,13 @@ use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use self::decision::{LinkedIdentity, Refused, UserState};
+use self::decision::Refused;
 use crate::domain::actor::By;
+use crate::domain::merging::{LinkedIdentity, UserState};
 use crate::domain::staff::Role;
 use crate::service::erasure;
 use crate::store::error::{Error, retrying};
+use crate::store::merging::{self, Merge};
 use crate::store::users::{self, DeletedBy, Deletion};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
@@ -105,7 +107,7 @@ impl Change {
     /// Returns the change with its users, or `None` if one of them or the identity does not exist.
     async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
         let ids: Vec<_> = self.other().into_iter().chain([self.user()]).copied().collect();
-        let mut users = retrying!(store::users(pool, &ids))?;
+        let mut users = retrying!(merging::users(pool, &ids))?;
         let mut take = |id| Some(users.swap_remove(users.iter().position(|user| user.id == id)?));
         Ok(match self {
             Self::Delete { user } => take(user).map(|user| Loaded::Delete { user }),
@@ -205,7 +207,11 @@ pub async fn make(
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
-        Change::Merge { from, into } => retrying!(store::merge(pool, from, into, by)),
+        Change::Merge { from, into } => Ok(match retrying!(merging::merge(pool, from, into, by))? {
+            Merge::Done => Outcome::Done,
+            Merge::Changed => Outcome::Changed,
+            Merge::NotPermitted => Outcome::NotPermitted,
+        }),
         Change::Move { identity, from, to } => {
             retrying!(store::move_identity(pool, identity.id, from, to, by))
         }

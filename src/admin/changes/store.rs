@@ -6,8 +6,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use super::decision::{self, LinkedIdentity, UserState};
 use crate::domain::actor::By;
+use crate::domain::merging::UserState;
 use crate::domain::staff::Role;
 use crate::store::Error;
 
@@ -32,66 +32,6 @@ macro_rules! change {
             (false, false) => Outcome::NotPermitted,
         })
     }};
-}
-
-/// Returns those of the users that exist, as of one moment, ordered by id; see `users.sql`.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
-    let rows = sqlx::query_file!("src/admin/changes/users.sql", ids).fetch_all(pool).await?;
-    let mut users: Vec<UserState> = Vec::new();
-    for row in rows {
-        if users.last().is_none_or(|last| last.id != row.id) {
-            users.push(UserState {
-                id: row.id,
-                email: row.email,
-                email_verified: row.email_verified,
-                name: row.name,
-                picture: row.picture,
-                created_at: row.created_at,
-                updated_at: row.updated_at,
-                disabled_at: row.disabled_at,
-                claims: row.claims,
-                identities: Vec::new(),
-            });
-        }
-        let identity = row.identity_id.zip(row.provider).zip(row.subject);
-        if let (Some(((id, provider), subject)), Some(user)) = (identity, users.last_mut()) {
-            let (email, suspended, sessions) = (row.identity_email, row.suspended, row.sessions);
-            user.identities.push(LinkedIdentity { id, provider, subject, email, suspended, sessions });
-        }
-    }
-    Ok(users)
-}
-
-/// Merges one user into another; see `merge_users.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
-pub async fn merge(pool: &PgPool, from: &UserState, into: &UserState, by: By<'_>) -> Result<Outcome, Error> {
-    let merged = decision::merged(from, into);
-    let identities: Vec<_> = from.identities.iter().map(|identity| identity.id).collect();
-    let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
-    change!(
-        "src/admin/changes/merge_users.sql",
-        pool,
-        by,
-        Role::Admin,
-        from.id,
-        from.updated_at,
-        into.id,
-        into.updated_at,
-        &identities,
-        &new_ids,
-        merged.email,
-        merged.email_verified,
-        merged.name,
-        merged.picture,
-        merged.disabled_at,
-        Uuid::now_v7(),
-        Uuid::now_v7()
-    )
 }
 
 /// Moves an identity from one user to another; see `move_identity.sql`.

@@ -1,8 +1,9 @@
 //! The sentences of the pages, for each change.
 
-use crate::admin::changes::decision::{LinkedIdentity, Refused, UserState};
+use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};
 use crate::admin::person::isolated;
+use crate::domain::merging::{LinkedIdentity, UserState};
 
 pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =

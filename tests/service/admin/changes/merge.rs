@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::audit::store::{self as event_log, Filter};
-use vestibule::admin::changes::decision::{self, Refused};
+use vestibule::admin::changes::decision::Refused;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
+use vestibule::domain::merging;
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
+use vestibule::store::merging as store;
 
 use super::{STAFF, act, alive, apply, at, by, events, everything, identity, link, merge, preview, user};
 use crate::support::app::App;
@@ -152,7 +154,7 @@ async fn whoever_stays_is_as_the_preview_said() {
         };
         assert_eq!(merge(&app, from_id, into_id).await, Outcome::Done);
 
-        let merged = decision::merged(&goes, &stays);
+        let merged = merging::merged(&goes, &stays);
         // The provider says of the remaining identity what it said before, so the sign-in changes nothing.
         let stays = app.sign_in(&into).await.json()["user"].clone();
         let expected = json!([merged.email, merged.email_verified, merged.name, merged.picture]);
@@ -294,11 +296,11 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
-        pair.extend(changes::store::users(pool, &[user]).await.unwrap());
+        pair.extend(store::users(pool, &[user]).await.unwrap());
     }
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = everything(&app).await;
-    let _ = changes::store::merge(pool, &from, &into, by()).await.unwrap();
+    let _ = store::merge(pool, &from, &into, by()).await.unwrap();
     assert_eq!(everything(&app).await, before);
 }

@@ -1,0 +1,138 @@
+//! Merges of users: what they are decided by, and what remains of two users.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// A user at one moment, with everything that a change may concern.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UserState {
+    /// The user's id.
+    pub id: Uuid,
+    /// The e-mail address.
+    pub email: Option<String>,
+    /// True if a provider has verified it.
+    pub email_verified: bool,
+    /// The display name.
+    pub name: Option<String>,
+    /// The URL of a picture.
+    pub picture: Option<String>,
+    /// The time at which the user was created.
+    pub created_at: OffsetDateTime,
+    /// The time of the latest change to the user or the set of identities.
+    pub updated_at: OffsetDateTime,
+    /// The time at which the user was disabled.
+    pub disabled_at: Option<OffsetDateTime>,
+    /// The claims that the product's backend has set, as JSON.
+    pub claims: Option<String>,
+    /// The user's identities, the oldest first.
+    pub identities: Vec<LinkedIdentity>,
+}
+
+/// An identity of a [`UserState`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinkedIdentity {
+    /// The id of the identity.
+    pub id: Uuid,
+    /// The name of the provider.
+    pub provider: String,
+    /// `sub` at that provider.
+    pub subject: String,
+    /// The provider's latest e-mail address for it.
+    pub email: Option<String>,
+    /// True if its provider has reported the account hijacked, disabled or deleted.
+    pub suspended: bool,
+    /// The number of active sessions that were opened with it.
+    #[serde(skip)]
+    pub sessions: i64,
+}
+
+impl UserState {
+    /// Returns the user's identity with that id.
+    #[must_use]
+    pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
+        self.identities.iter().find(|identity| identity.id == id)
+    }
+
+    /// Returns the number of active sessions.
+    #[must_use]
+    pub fn sessions(&self) -> i64 {
+        self.identities.iter().map(|identity| identity.sessions).sum()
+    }
+}
+
+/// The remaining user after a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    /// The e-mail address: the user's own, otherwise the other's.
+    pub email: Option<String>,
+    /// True if a provider has verified it.
+    pub email_verified: bool,
+    /// The display name: the user's own, otherwise the other's.
+    pub name: Option<String>,
+    /// The picture: the user's own, otherwise the other's.
+    pub picture: Option<String>,
+    /// The time since which the user is disabled. A merge enables no disabled user.
+    pub disabled_at: Option<OffsetDateTime>,
+}
+
+/// Returns `into` after the merge of `from` into it.
+#[must_use]
+pub fn merged(from: &UserState, into: &UserState) -> Merged {
+    let address = if into.email.is_some() { into } else { from };
+    Merged {
+        email: address.email.clone(),
+        email_verified: address.email_verified,
+        name: into.name.clone().or_else(|| from.name.clone()),
+        picture: into.picture.clone().or_else(|| from.picture.clone()),
+        disabled_at: into.disabled_at.or(from.disabled_at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(email: Option<&str>, email_verified: bool, name: Option<&str>) -> UserState {
+        UserState {
+            id: Uuid::max(),
+            email: email.map(str::to_owned),
+            email_verified,
+            name: name.map(str::to_owned),
+            picture: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            updated_at: OffsetDateTime::UNIX_EPOCH,
+            disabled_at: None,
+            claims: None,
+            identities: Vec::new(),
+        }
+    }
+
+    fn disabled(user: UserState) -> UserState {
+        UserState { disabled_at: Some(user.updated_at), ..user }
+    }
+
+    #[test]
+    fn whoever_remains_keeps_what_they_have_and_takes_what_they_lack() {
+        let ada = user(Some("ada@example.com"), false, None);
+        let grace = user(Some("grace@example.com"), true, Some("Grace"));
+        let nobody = user(None, false, None);
+        let address = |merged: Merged| (merged.email, merged.email_verified);
+        assert_eq!(address(merged(&grace, &ada)), (Some("ada@example.com".into()), false));
+        assert_eq!(address(merged(&grace, &nobody)), (Some("grace@example.com".into()), true));
+        assert_eq!(address(merged(&ada, &nobody)), (Some("ada@example.com".into()), false));
+        assert_eq!(address(merged(&nobody, &nobody)), (None, false));
+        assert_eq!(merged(&grace, &ada).name.as_deref(), Some("Grace"));
+        assert_eq!(merged(&ada, &grace).name.as_deref(), Some("Grace"));
+    }
+
+    #[test]
+    fn whoever_is_merged_with_somebody_disabled_is_disabled() {
+        let (ada, grace) = (user(None, false, None), disabled(user(None, false, None)));
+        for (from, into, expected) in
+            [(&ada, &ada, false), (&ada, &grace, true), (&grace, &ada, true), (&grace, &grace, true)]
+        {
+            assert_eq!(merged(from, into).disabled_at.is_some(), expected);
+        }
+    }
+}
