@@ -29,6 +29,7 @@ use crate::admin::api::guard::KnownKeys;
 use crate::config::{self, Config, Maintenance};
 use crate::keys::{KeyRing, signing_key};
 use crate::provider::{ClientError, Providers};
+use crate::provider_tokens::ProviderTokens;
 use crate::service;
 use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{Limits, Pruned};
@@ -204,6 +205,7 @@ pub struct Start {
     keys: KeyRing,
     limits: Limits,
     webhooks: Webhooks,
+    provider_tokens: ProviderTokens,
     stage: Stage,
 }
 
@@ -225,6 +227,7 @@ impl Start {
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
         self.webhooks.open(&self.pool).await?;
+        self.provider_tokens.open(&self.pool).await?;
         tokio::spawn(service::event_counts::keep_counting(self.pool.clone()));
         tokio::spawn(service::prune::keep_pruning(self.pool, self.limits));
         self.stage.end();
@@ -256,9 +259,11 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let providers = Providers::new(config.providers)?;
     let refusals = Refusals::open(db.pool().clone());
     let webhooks = Webhooks::new(config.webhooks)?;
+    let provider_tokens =
+        ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
     let times = telemetry::database::times();
     let pools = [("requests", db.pool().clone()), ("shared", lanes)];
-    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, &webhooks);
+    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, (&webhooks, &provider_tokens));
     let stage = Stage::default();
     let start = Start {
         figment: config.figment.clone(),
@@ -266,6 +271,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
         webhooks: webhooks.clone(),
+        provider_tokens: provider_tokens.clone(),
         stage: stage.clone(),
     };
     let figment = config.figment.join(("template_dir", templates::dir()));
@@ -289,6 +295,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(RateLimits::open(&config.rate_limit))
         .manage(providers)
         .manage(webhooks)
+        .manage(provider_tokens)
         .attach(RequestLog::default())
         .attach(ExactPath)
         .attach(RateLimitFields)
@@ -328,6 +335,7 @@ pub async fn launch(
     let pool = rocket.state::<Db>().map(|db| db.pool().clone());
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
     let webhooks = rocket.state::<Webhooks>().cloned();
+    let provider_tokens = rocket.state::<ProviderTokens>().cloned();
     #[cfg(feature = "otlp")]
     let traces = rocket.state::<Traces>().cloned();
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
@@ -335,6 +343,9 @@ pub async fn launch(
     let end = async {
         if let Some(webhooks) = webhooks {
             webhooks.close().await;
+        }
+        if let Some(provider_tokens) = provider_tokens {
+            provider_tokens.close().await;
         }
         if let Some(writer) = refusals {
             // A panic there is in the log already; the task has ended in any case.

@@ -44,6 +44,7 @@ pub mod import;
 pub mod keys;
 pub mod provider;
 pub mod provider_events;
+pub mod provider_tokens;
 pub mod secret;
 pub mod service;
 pub mod store;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms of the crate a room may name.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("out", &[]),
     ("causes", &[]),
     ("clock", &[]),
@@ -17,9 +17,10 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("store", &["clock", "domain", "secret"]),
     ("import", &["clock", "domain", "store", "telemetry"]),
     ("keys", &["clock", "config", "secret", "store"]),
-    ("webhooks", &["causes", "clock", "config", "domain", "secret", "store", "telemetry"]),
-    ("service", &["clock", "config", "domain", "keys", "secret", "store", "webhooks"]),
     ("provider_events", &["config", "domain", "provider", "store"]),
+    ("provider_tokens", &["clock", "config", "domain", "keys", "provider", "secret", "store"]),
+    ("webhooks", &["causes", "clock", "config", "domain", "secret", "store", "telemetry"]),
+    ("service", &["clock", "config", "domain", "keys", "provider_tokens", "secret", "store", "webhooks"]),
     (
         "web",
         &[
@@ -30,6 +31,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "keys",
             "provider",
             "provider_events",
+            "provider_tokens",
             "secret",
             "service",
             "store",
@@ -44,6 +46,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "config",
             "domain",
             "provider",
+            "provider_tokens",
             "secret",
             "service",
             "store",
@@ -61,6 +64,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "domain",
             "keys",
             "provider",
+            "provider_tokens",
             "secret",
             "service",
             "store",
@@ -103,6 +107,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
             "import/write.rs",
             "keys/store.rs",
             "provider_events",
+            "provider_tokens/store.rs",
             "service",
             "store",
             "telemetry",

@@ -58,6 +58,9 @@ pub(super) struct Defaults {
     pub authorization_url: Option<&'static str>,
     pub token_url: Option<&'static str>,
     pub token_auth: Option<ClientAuthentication>,
+    pub revocation_url: Option<&'static str>,
+    /// True if a key of the operator signs client secrets.
+    pub client_key: bool,
     pub issuers: Origin,
     pub format: Format,
     pub nonce: NoncePolicy,
@@ -91,6 +94,8 @@ impl Defaults {
         authorization_url: None,
         token_url: None,
         token_auth: None,
+        revocation_url: None,
+        client_key: false,
         issuers: Origin::Listed(&[]),
         format: Format::Jwt,
         nonce: NoncePolicy { rule: NonceRule::Required, form: NonceForm::Raw },

@@ -3,6 +3,8 @@
 mod keys;
 mod reader;
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use url::Url;
 
@@ -10,6 +12,7 @@ pub(super) use self::keys::Keys as Raw;
 pub(super) use self::reader::{read, read_named};
 use super::{Preset, error};
 use crate::domain::claims::{Dialect, Nonces};
+use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
@@ -106,6 +109,10 @@ pub struct Provider {
     /// Our authentication at the token endpoint. `None` follows the discovery document, and otherwise uses
     /// HTTP Basic.
     pub token_auth: Option<ClientAuthentication>,
+    /// The endpoint that revokes tokens (RFC 7009).
+    pub revocation_url: Option<Url>,
+    /// The key that signs client secrets, if the provider wants such.
+    pub client_key: Option<Arc<ClientKey>>,
     /// Accepted values of `iss`.
     pub issuers: Issuers,
     /// Deviations of its claims from the standard.
@@ -156,6 +163,15 @@ impl Provider {
             (page, Some(true)) if page == Some(false) || !issued_by_google => Some("token_url"),
             _ => None,
         }
+    }
+
+    /// Returns true if an authorization code of this client can be exchanged, and its token be revoked.
+    #[must_use]
+    pub fn revokes(&self, client_id: &str) -> bool {
+        let known = |url: &Option<Url>| url.is_some() || self.discovery.is_some();
+        let authenticates =
+            self.client_key.is_some() || self.client_secret.is_some() && self.client_ids[0] == client_id;
+        authenticates && known(&self.token_url) && known(&self.revocation_url)
     }
 
     /// Returns true for the provider of `[default.idp]`.

@@ -32,6 +32,8 @@ pub struct Metadata {
     pub authorization_url: Option<Url>,
     /// `token_endpoint`.
     pub token_url: Option<Url>,
+    /// `revocation_endpoint`.
+    pub revocation_url: Option<Url>,
     /// `token_endpoint_auth_methods_supported`. If absent, the standard means `client_secret_basic`.
     pub token_auth_methods: Option<Vec<String>>,
 }
@@ -102,6 +104,7 @@ impl Metadata {
             introspection_url: endpoint("introspection_endpoint")?,
             authorization_url: endpoint("authorization_endpoint")?,
             token_url: endpoint("token_endpoint")?,
+            revocation_url: endpoint("revocation_endpoint")?,
             token_auth_methods: document.get("token_endpoint_auth_methods_supported").and_then(|methods| {
                 let methods = methods.as_array()?.iter();
                 Some(methods.filter_map(|method| method.as_str().map(str::to_owned)).collect())

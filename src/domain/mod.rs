@@ -3,6 +3,7 @@
 pub mod actor;
 pub mod api_key;
 pub mod claims;
+pub mod client_key;
 pub mod custom_claims;
 pub mod email;
 pub mod id_token;

@@ -41,6 +41,8 @@ pub(super) enum Class {
     NoIdToken,
     NoKeys,
     NoProbe,
+    /// The token endpoint issues no token that could be revoked.
+    NoToken,
     /// The endpoint introspects only other kinds of tokens.
     NotIntrospected,
     /// The endpoint does not answer as introspection does.

@@ -6,6 +6,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::erasure;
+use crate::provider_tokens::store as provider_tokens;
 use crate::store::deadline::in_time;
 use crate::store::{Error, partitions, prune};
 use crate::webhooks::store as webhooks;
@@ -43,6 +44,8 @@ pub struct Pruned {
     pub webhook_messages: usize,
     /// Deleted ids of messages that providers sent 90 days before.
     pub provider_events: usize,
+    /// Deleted tokens of providers that could not be revoked for two months.
+    pub provider_tokens: usize,
 }
 
 /// Deletes all expired rows and erases all deleted users, batch by batch.
@@ -61,6 +64,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
         provider_events: all(|| prune::provider_events(pool, BATCH)).await?,
+        provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
 }
 
@@ -105,6 +109,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                 forgotten,
                 webhook_messages,
                 provider_events,
+                provider_tokens,
             }) => {
                 tracing::info!(
                     sessions,
@@ -114,6 +119,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                     forgotten,
                     webhook_messages,
                     provider_events,
+                    provider_tokens,
                     "pruned"
                 );
             }

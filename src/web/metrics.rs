@@ -24,6 +24,7 @@ use super::problem::{ErrorCode, Problem};
 use crate::clock;
 use crate::keys::KeyRing;
 use crate::provider::Providers;
+use crate::provider_tokens::ProviderTokens;
 use crate::service::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::store::users::Outcome;
@@ -99,7 +100,7 @@ impl Metrics {
         keys: KeyRing,
         providers: Providers,
         refusals: &Refusals,
-        webhooks: &Webhooks,
+        (webhooks, provider_tokens): (&Webhooks, &ProviderTokens),
     ) -> Self {
         let mut whole = Registry::default();
         // Prometheus expects this name without the prefix.
@@ -150,6 +151,7 @@ impl Metrics {
         registry.register_collector(Box::new(Calls(providers)));
         registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
         webhooks.register(registry);
+        provider_tokens.register(registry);
         let metrics =
             Self { registry: whole, in_flight, requests, problems, durations, sign_ins, refreshes, limited };
         metrics.begin(&names);

@@ -30,6 +30,11 @@ pub(in crate::config) struct Keys {
     pub authorization_url: Option<String>,
     pub token_url: Option<String>,
     pub token_auth: Option<ClientAuthentication>,
+    pub revocation_url: Option<String>,
+    pub team_id: Option<String>,
+    pub key_id: Option<String>,
+    pub private_key: Option<Secret<String>>,
+    pub private_key_file: Option<PathBuf>,
     pub name: Option<String>,
     #[serde(default, deserialize_with = "text::list")]
     pub issuers: Vec<String>,

@@ -1,6 +1,7 @@
 //! Checks a provider's settings against each other and against its preset.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use figment::Figment;
 use url::Url;
@@ -10,6 +11,7 @@ use super::{CERTIFICATE, ClientAuthentication, Method, Protocol, Provider, Verif
 use crate::config::preset::{self, Defaults, GOOGLE_TOKENINFO, Origin, Preset};
 use crate::config::{Error, file};
 use crate::domain::claims::{NoncePolicy, Nonces};
+use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
@@ -63,7 +65,7 @@ impl Reader<'_> {
         let preset = raw.preset.or_else(|| implied(raw));
         let defaults = Defaults::of(preset);
         let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids.clone())?;
-        let client_secret = self.client_secret(raw.client_secret.clone(), raw.client_secret_file.clone())?;
+        let client_secret = self.secret("client_secret", raw.client_secret.clone(), raw.client_secret_file.clone())?;
         let nonces = self.nonces(raw, defaults, &client_ids)?;
         let verify = raw.verify.unwrap_or(defaults.verify);
         let discovery = self.discovery(raw, defaults)?;
@@ -100,6 +102,8 @@ impl Reader<'_> {
             authorization_url: url("authorization_url", &raw.authorization_url, defaults.authorization_url)?,
             token_url: url("token_url", &raw.token_url, defaults.token_url)?,
             token_auth: self.token_auth(raw)?.or(defaults.token_auth),
+            revocation_url: url("revocation_url", &raw.revocation_url, defaults.revocation_url)?,
+            client_key: self.client_key(raw, defaults)?,
             issuers: match (tenant, discovery) {
                 (Some(tenant), _) if raw.issuers.is_empty() => Issuers::Tenants(tenant.tenants),
                 (_, Some((issuer, _))) if raw.issuers.is_empty() => Issuers::Listed(vec![issuer]),
@@ -327,24 +331,55 @@ impl Reader<'_> {
         Ok(ids)
     }
 
-    fn client_secret(
+    /// Reads the key that signs client secrets: it is there as a whole or not at all.
+    fn client_key(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<Arc<ClientKey>>, Error> {
+        let key_field = if raw.private_key_file.is_some() { "private_key_file" } else { "private_key" };
+        let set = [
+            ("team_id", raw.team_id.is_some()),
+            ("key_id", raw.key_id.is_some()),
+            (key_field, raw.private_key.is_some() || raw.private_key_file.is_some()),
+        ];
+        let Some((first, _)) = set.iter().find(|(_, set)| *set) else { return Ok(None) };
+        if !defaults.client_key {
+            let problem = "is for the preset `apple` only";
+            return Err(self.error(first, problem, "remove it, or set `preset`"));
+        }
+        let id = |field, id: &Option<String>| {
+            let remedy = "set it to the ten letters and digits that Apple's developer pages show";
+            match id {
+                None => Err(self.error(field, "is missing", remedy)),
+                Some(id) if id.len() == 10 && id.bytes().all(|b| b.is_ascii_alphanumeric()) => Ok(id.clone()),
+                Some(_) => Err(self.error(field, "is not an id of Apple's", remedy)),
+            }
+        };
+        let (team_id, key_id) = (id("team_id", &raw.team_id)?, id("key_id", &raw.key_id)?);
+        let pem = self.secret("private_key", raw.private_key.clone(), raw.private_key_file.clone())?;
+        let remedy = "set it to the contents of the .p8 file that Apple's developer pages offer once";
+        let pem = pem.ok_or_else(|| self.error("private_key", "is missing", remedy))?;
+        let key = ClientKey::read(team_id, key_id, pem.expose());
+        let key = key.map_err(|_| self.error(key_field, "is not a private key of Apple's", remedy))?;
+        Ok(Some(Arc::new(key)))
+    }
+
+    /// Reads a secret, which is set itself or by a file.
+    fn secret(
         &self,
+        field: &str,
         secret: Option<Secret<String>>,
         file: Option<PathBuf>,
     ) -> Result<Option<Secret<String>>, Error> {
+        let file_field = format!("{field}_file");
         match (secret, file) {
-            (Some(_), Some(_)) => Err(self.error(
-                "client_secret_file",
-                "is set in addition to client_secret",
-                "remove one of them",
-            )),
+            (Some(_), Some(_)) => {
+                Err(self.error(&file_field, format!("is set in addition to {field}"), "remove one of them"))
+            }
             (Some(secret), None) if secret.expose().trim().is_empty() => {
-                Err(self.error("client_secret", "is empty", "set it or remove it"))
+                Err(self.error(field, "is empty", "set it or remove it"))
             }
             (secret, None) => Ok(secret),
             (None, Some(path)) => file::secret(&path)
                 .map(|text| Some(Secret::new(text)))
-                .map_err(|(problem, remedy)| self.error("client_secret_file", problem, remedy)),
+                .map_err(|(problem, remedy)| self.error(&file_field, problem, remedy)),
         }
     }
 

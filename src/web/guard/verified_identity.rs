@@ -19,6 +19,8 @@ use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
+use crate::provider_tokens::PostedCode;
+use crate::secret::Secret;
 use crate::service::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
 use crate::web::openapi::problems::ErrorResponses;
@@ -26,6 +28,8 @@ use crate::web::problem::{ErrorCode, Problem};
 
 const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;
+/// The longest authorization code or redirect URI, in bytes.
+const MAX_CODE: usize = 2048;
 const MAX_CLAIMED_TEXT: usize = 255;
 
 /// The reasons to refuse a token, for any purpose.
@@ -51,6 +55,8 @@ pub struct VerifiedIdentity<'r> {
     pub claims: VerifiedClaims,
     /// True if an unknown identity may sign in.
     pub create: bool,
+    /// The provider's authorization code, for a token that can be revoked.
+    pub code: Option<PostedCode>,
     /// The device's name.
     pub device_name: Option<String>,
     /// The device's platform.
@@ -103,10 +109,11 @@ pub(super) async fn verify<'r>(
     body: &Object,
 ) -> Result<VerifiedIdentity<'r>, Problem> {
     let settings = &provider.settings;
-    let Body { id_token, nonce, create, device_name, device_platform, name } = Body::parse(body, settings)?;
+    let Body { id_token, nonce, create, code, device_name, device_platform, name } =
+        Body::parse(body, settings)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
-    Ok(VerifiedIdentity { provider: settings, claims, create, device_name, device_platform, name, now })
+    Ok(VerifiedIdentity { provider: settings, claims, create, code, device_name, device_platform, name, now })
 }
 
 /// Verifies a token with its provider, and records a refusal.
@@ -169,6 +176,7 @@ struct Body {
     id_token: IdToken,
     nonce: Option<String>,
     create: bool,
+    code: Option<PostedCode>,
     device_name: Option<String>,
     device_platform: Option<String>,
     name: Option<String>,
@@ -201,6 +209,7 @@ impl Body {
             id_token: IdToken::parse(id_token, provider.token_format)?,
             nonce: nonce(body)?,
             create,
+            code: posted_code(body)?,
             device_name: device_text("name")?,
             device_platform: device_text("platform")?,
             name: name(body)?.and_then(display_name),
@@ -217,6 +226,23 @@ pub(in crate::web) fn name(body: &Object) -> Result<Option<&str>, Problem> {
             Err(Problem::new(ErrorCode::InvalidRequest, "`name` must be a string of at most 200 characters"))
         }
     }
+}
+
+/// Reads an authorization code, and the redirect URI that it was issued for.
+fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
+    let text = |name, malformed: &'static str| match body.get(name) {
+        None => Ok(None),
+        Some(Value::String(text))
+            if (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) =>
+        {
+            Ok(Some(text.clone()))
+        }
+        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, malformed)),
+    };
+    let code =
+        text("authorization_code", "`authorization_code` must be 1 to 2048 visible ASCII characters")?;
+    let redirect_uri = text("redirect_uri", "`redirect_uri` must be 1 to 2048 visible ASCII characters")?;
+    Ok(code.map(|code| PostedCode { code: Secret::new(code), redirect_uri }))
 }
 
 pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {

@@ -16,6 +16,13 @@ pub struct SignInRequest {
     /// lower-case hex if the provider's `nonce_form` is `sha256`.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
+    /// The authorization code that the provider's SDK returned with the token. With it, the provider's tokens can be
+    /// revoked when the user is deleted or the identity unlinked, which Apple demands.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub authorization_code: Option<String>,
+    /// The redirect URI of the authorization request, if it had one: on the web, not in native apps.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub redirect_uri: Option<String>,
     /// `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
     /// identity to one by e-mail address. The default is `true`.
     pub create: Option<bool>,
@@ -47,6 +54,12 @@ pub struct LinkRequest {
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
+    /// The authorization code that the provider's SDK returned with the token, as in a sign-in.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub authorization_code: Option<String>,
+    /// The redirect URI of the authorization request, if it had one.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub redirect_uri: Option<String>,
     /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }

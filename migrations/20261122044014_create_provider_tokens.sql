@@ -1,0 +1,37 @@
+-- Provider tokens: what providers issue with an identity and want revoked when it is gone (Apple, technical note TN3194).
+-- A row belongs to (provider, subject), not to an identity's id: a moved identity, or one of a merged user, gets a new id.
+CREATE TABLE provider_tokens (
+    id              uuid        CONSTRAINT provider_tokens_pkey PRIMARY KEY,
+    provider        text        COLLATE "C" NOT NULL,
+    subject         text        COLLATE "C" NOT NULL,
+    -- The client that the token was issued to, with which alone it can be revoked.
+    client_id       text        NOT NULL,
+    -- code: an authorization code to exchange. kept: a token whose identity exists. due: a token to revoke.
+    state           text        NOT NULL CONSTRAINT provider_tokens_state CHECK (state IN ('code', 'kept', 'due')),
+    -- The code or the token, encrypted under `secret_key`.
+    sealed          bytea       NOT NULL,
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    -- The time at which the identity was gone.
+    due_at          timestamptz,
+    attempts        smallint    NOT NULL DEFAULT 0,
+    next_attempt_at timestamptz,
+    -- The time of the last attempt before the service gave up.
+    parked_at       timestamptz,
+    failure         text
+);
+CREATE INDEX provider_tokens_subject_idx ON provider_tokens (provider, subject);
+-- Nearly all rows are kept.
+CREATE INDEX provider_tokens_waiting_idx ON provider_tokens (provider, next_attempt_at) WHERE state <> 'kept';
+
+-- Lets the tokens of an identity be revoked, whatever removed it. It runs at the end of the statement, and finds the
+-- identity if that was only moved.
+CREATE FUNCTION revoke_provider_tokens() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    UPDATE provider_tokens t
+    SET state = 'due', due_at = now(), next_attempt_at = now(), attempts = 0, failure = NULL
+    WHERE t.provider = OLD.provider AND t.subject = OLD.subject AND t.state = 'kept'
+          AND NOT EXISTS (SELECT FROM identities i WHERE i.provider = OLD.provider AND i.subject = OLD.subject);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER identities_revoke_provider_tokens AFTER DELETE ON identities
+FOR EACH ROW EXECUTE FUNCTION revoke_provider_tokens();

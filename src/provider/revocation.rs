@@ -1,0 +1,162 @@
+//! Revocation (RFC 7009; Apple's "Token revocation"). The token for it comes from an authorization code, which the app's
+//! SDK returns beside the `id_token`.
+
+use std::borrow::Cow;
+
+use reqwest::{RequestBuilder, StatusCode};
+use tokio::time::timeout;
+use url::Url;
+
+use super::answer::{self, Class, DEADLINE, Unavailable};
+use super::authorization_code::{ErrorResponse, error};
+use super::{Error, Provider, attempt, credentials};
+use crate::config::ClientAuthentication;
+use crate::domain::id_token::{Format, IdToken};
+use crate::domain::refusal::{Reason, Refusal};
+use crate::secret::Secret;
+
+/// An authorization code of one of our apps.
+#[derive(Debug, Clone, Copy)]
+pub struct Code<'a> {
+    /// The code.
+    pub code: &'a str,
+    /// The redirect URI of the request that it was issued for, if that had one.
+    pub redirect_uri: Option<&'a str>,
+    /// The client that it was issued to.
+    pub client_id: &'a str,
+    /// The user's `sub`.
+    pub subject: &'a str,
+}
+
+/// A token that can be revoked.
+#[derive(Debug, Clone)]
+pub struct Revocable {
+    /// The token.
+    pub token: Secret<String>,
+    /// Its kind: `refresh_token`, or `access_token` if the provider issues no other.
+    pub hint: &'static str,
+}
+
+/// The kinds of tokens, the preferred one first.
+const HINTS: [&str; 2] = ["refresh_token", "access_token"];
+
+impl Provider {
+    /// Exchanges an app's authorization code for a token that can be revoked.
+    ///
+    /// # Errors
+    /// The provider refuses the code, it is another user's, or there is no usable answer within five seconds.
+    pub async fn redeem(&self, code: Code<'_>, now: i64) -> Result<Revocable, Error> {
+        let exchanged = async {
+            // A code is of no use if its token cannot be revoked.
+            self.revocation_url(now).await?;
+            let (url, authentication) = self.token_endpoint(now).await?;
+            let request = self.request_for_code(&url, authentication, code, now)?;
+            let response = request.send().await.map_err(attempt::unreached)?;
+            match response.status() {
+                StatusCode::OK => {}
+                StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => {
+                    return Err(match error(response).await {
+                        ErrorResponse::Code(name) if name == "invalid_grant" => refused(name),
+                        other => self.rejected(other).into(),
+                    });
+                }
+                _ => return Err(attempt::unusable(&response, "token_url").into()),
+            }
+            let answer = answer::json(response).await?;
+            let id_token = answer.str("id_token").and_then(|text| IdToken::parse(text, Format::Jwt).ok());
+            let claimed = id_token.as_ref().and_then(|token| token.unverified()?.claimed("sub"));
+            if claimed.is_some_and(|subject| subject != code.subject) {
+                return Err(refused("it is another user's".into()));
+            }
+            let found = HINTS.iter().find_map(|&hint| Some((hint, answer.str(hint)?)));
+            let (hint, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
+            Ok(Revocable { token: Secret::new(token.to_owned()), hint })
+        };
+        let exchanged: Result<_, Error> =
+            timeout(DEADLINE, exchanged).await.unwrap_or_else(|late| Err(late.into()));
+        exchanged.map_err(|error| error.named(&self.settings))
+    }
+
+    /// Revokes a token. A token that the provider no longer knows is revoked.
+    ///
+    /// # Errors
+    /// The provider does not revoke it, or gives no usable answer within five seconds.
+    pub async fn revoke(&self, token: &Revocable, client_id: &str, now: i64) -> Result<(), Error> {
+        let revoked = async {
+            let url = self.revocation_url(now).await?;
+            let (_, authentication) = self.token_endpoint(now).await?;
+            let fields = [("token", token.token.expose().as_str()), ("token_type_hint", token.hint)];
+            let request = self.authenticated(&url, authentication, client_id, &fields, now)?;
+            let response = request.send().await.map_err(attempt::unreached)?;
+            match response.status() {
+                status if status.is_success() => Ok(()),
+                StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => match error(response).await {
+                    ErrorResponse::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => Ok(()),
+                    other => Err(self.rejected(other).into()),
+                },
+                _ => Err(attempt::unusable(&response, "revocation_url").into()),
+            }
+        };
+        let revoked: Result<_, Error> =
+            timeout(DEADLINE, revoked).await.unwrap_or_else(|late| Err(late.into()));
+        revoked.map_err(|error| error.named(&self.settings))
+    }
+
+    async fn revocation_url(&self, now: i64) -> Result<Cow<'_, Url>, Error> {
+        let configured = self.settings.revocation_url.as_ref();
+        self.locate(configured, now, |metadata| &metadata.revocation_url).await
+    }
+
+    /// Builds the request that exchanges a code.
+    pub(super) fn request_for_code(
+        &self,
+        url: &Url,
+        authentication: ClientAuthentication,
+        code: Code<'_>,
+        now: i64,
+    ) -> Result<RequestBuilder, Unavailable> {
+        let mut fields = vec![("grant_type", "authorization_code"), ("code", code.code)];
+        fields.extend(code.redirect_uri.map(|uri| ("redirect_uri", uri)));
+        self.authenticated(url, authentication, code.client_id, &fields, now)
+    }
+
+    /// Builds a request with our credentials for that client.
+    fn authenticated(
+        &self,
+        url: &Url,
+        authentication: ClientAuthentication,
+        client_id: &str,
+        fields: &[(&str, &str)],
+        now: i64,
+    ) -> Result<RequestBuilder, Unavailable> {
+        let client = &self.upstream.client;
+        let Some(key) = &self.settings.client_key else {
+            return Ok(credentials::post(client, &self.settings, authentication, url, fields));
+        };
+        let secret = key.secret(client_id, now);
+        let secret = secret.map_err(|_| Unavailable::client_authentication(&["private_key"]))?;
+        let own = [("client_id", client_id), ("client_secret", secret.expose().as_str())];
+        Ok(client.post(url.clone()).form(&[fields, &own].concat()))
+    }
+
+    /// Returns the failure of a request that the provider understands and rejects.
+    fn rejected(&self, error: ErrorResponse) -> Unavailable {
+        let (settings, name): (&[_], _) = match error {
+            ErrorResponse::Client(name) if self.settings.client_key.is_some() => {
+                (&["team_id", "key_id", "private_key"], name)
+            }
+            ErrorResponse::Client(name) => (&["client_id", "client_secret", "token_auth"], name),
+            ErrorResponse::Code(name) => {
+                let why = Some(format!("the provider's error is {name}"));
+                return Unavailable { why, ..Unavailable::new(Class::Status4xx) };
+            }
+        };
+        let why = Some(format!("the provider's error is {name}"));
+        Unavailable { why, ..Unavailable::client_authentication(settings) }
+    }
+}
+
+fn refused(why: String) -> Error {
+    let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
+    Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()
+}

@@ -1,0 +1,161 @@
+//! Metrics of codes and tokens: attempts, which are counted, and what waits, which is read from time to time.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::{Registry, Unit};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::ProviderTokens;
+use super::store::{self, PgPool, Summary};
+use crate::clock;
+use crate::store::deadline::in_time;
+
+/// The pause between two readings.
+const PAUSE: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    provider: String,
+    outcome: &'static str,
+}
+
+/// The outcome of an attempt to exchange a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum Exchange {
+    /// Its token is stored.
+    Stored,
+    /// The provider refuses the code.
+    Refused,
+    /// The attempt failed and is repeated.
+    Failed,
+    /// The attempt failed, and the code is too old for another one.
+    Expired,
+}
+
+/// The outcome of an attempt to revoke a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum Revocation {
+    /// The provider has revoked it.
+    Revoked,
+    /// Its identity was linked again.
+    Kept,
+    /// The attempt failed and is repeated.
+    Failed,
+    /// The attempt failed, and it was the last one for now.
+    Parked,
+}
+
+/// The metrics of one process.
+#[derive(Debug, Default)]
+pub(super) struct Readings {
+    exchanges: Family<Labels, Counter>,
+    revocations: Family<Labels, Counter>,
+    waiting: Mutex<Vec<Summary>>,
+}
+
+impl Readings {
+    /// Sets the counters of a provider to zero, so that the first failure is an increase.
+    pub fn begin(&self, provider: &str) {
+        let labels = |outcome| Labels { provider: provider.to_owned(), outcome };
+        for outcome in <Exchange as strum::VariantArray>::VARIANTS {
+            drop(self.exchanges.get_or_create(&labels(outcome.into())));
+        }
+        for outcome in <Revocation as strum::VariantArray>::VARIANTS {
+            drop(self.revocations.get_or_create(&labels(outcome.into())));
+        }
+    }
+
+    pub fn exchange(&self, provider: &str, outcome: Exchange) {
+        let labels = Labels { provider: provider.to_owned(), outcome: outcome.into() };
+        self.exchanges.get_or_create(&labels).inc();
+    }
+
+    pub fn revocation(&self, provider: &str, outcome: Revocation) {
+        let labels = Labels { provider: provider.to_owned(), outcome: outcome.into() };
+        self.revocations.get_or_create(&labels).inc();
+    }
+
+    /// Returns what waits, as it was last read.
+    pub fn waiting(&self) -> Vec<Summary> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers what waits.
+    pub fn read(&self, summaries: Vec<Summary>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = summaries;
+    }
+
+    /// Reads what waits until `stop` says otherwise or the pool is closed.
+    pub async fn keep_reading(&self, pool: &PgPool, mut stop: watch::Receiver<bool>) {
+        while !pool.is_closed() && !*stop.borrow() {
+            tokio::select! {
+                // It fails only if the sender is gone, which is the end as well.
+                _ = stop.changed() => return,
+                () = sleep(PAUSE) => {}
+            }
+            match in_time(store::summaries(pool)).await {
+                Ok(summaries) => self.read(summaries),
+                Err(error) => {
+                    tracing::warn!(%error, "reading the tokens that wait to be revoked failed and will be retried");
+                }
+            }
+        }
+    }
+}
+
+impl ProviderTokens {
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        let readings = &self.0.readings;
+        let help = "Attempts to exchange an authorization code for a token that can be revoked, by outcome";
+        registry.register("provider_code_exchanges", help, readings.exchanges.clone());
+        let help = "Attempts to revoke a provider's token, by outcome";
+        registry.register("provider_revocations", help, readings.revocations.clone());
+        registry.register_collector(Box::new(Waiting(self.clone())));
+    }
+}
+
+/// What waits, as it was last read.
+#[derive(Debug)]
+struct Waiting(ProviderTokens);
+
+impl Collector for Waiting {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let waiting = self.0.waiting();
+        let age = |summary: &Summary| {
+            summary.oldest_at.map_or(0, |at| clock::now().saturating_sub(at.unix_timestamp()).max(0))
+        };
+        let help = "Provider tokens that wait to be revoked, up to 100,000";
+        let name = "provider_revocations_waiting";
+        gauges(&mut encoder, (name, help, None), &waiting, |summary| summary.waiting)?;
+        let help = "Provider tokens that were not revoked for a month, up to 100,000";
+        let name = "provider_revocations_parked";
+        gauges(&mut encoder, (name, help, None), &waiting, |summary| summary.parked)?;
+        let help = "Time since which the oldest provider token waits to be revoked";
+        gauges(&mut encoder, ("provider_revocations_oldest", help, Some(&Unit::Seconds)), &waiting, age)
+    }
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder,
+    (name, help, unit): (&str, &str, Option<&Unit>),
+    waiting: &[Summary],
+    read: impl Fn(&Summary) -> i64,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for summary in waiting {
+        let labels = [("provider", summary.provider.as_str())];
+        family.encode_family(&labels)?.encode_gauge(&read(summary))?;
+    }
+    Ok(())
+}

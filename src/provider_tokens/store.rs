@@ -1,0 +1,347 @@
+//! The codes and tokens of providers.
+//!
+//! A token is kept if its identity exists when it is stored, and otherwise to be revoked. The statement that stores it
+//! locks the identity first, as its deletion does, so that one of the two sees the other. Whoever has locked a token
+//! first does not wait for an identity.
+
+pub use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::store::Error;
+
+/// The owner of a code or token.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// The provider's name.
+    pub provider: String,
+    /// The user's `sub` there.
+    pub subject: String,
+    /// The client that it was issued to.
+    pub client_id: String,
+}
+
+/// The state of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum State {
+    /// An authorization code to exchange.
+    Code,
+    /// A token whose identity exists.
+    Kept,
+    /// A token to revoke.
+    Due,
+}
+
+/// A row that this instance has to deal with.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The row's id.
+    pub id: Uuid,
+    /// The owner.
+    pub owner: Owner,
+    /// The state; [`State::Kept`] if the identity was linked again, so that nothing is to be done.
+    pub state: State,
+    /// The code or the token.
+    pub sealed: Vec<u8>,
+    /// The attempts, including this one.
+    pub attempts: i16,
+}
+
+/// Stores a code to exchange. The same code again changes nothing.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<(), Error> {
+    let Owner { provider, subject, client_id } = owner;
+    sqlx::query!(
+        "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, next_attempt_at)
+         VALUES ($1, $2, $3, $4, 'code', $5, now())
+         ON CONFLICT ON CONSTRAINT provider_tokens_pkey DO NOTHING",
+        id,
+        provider,
+        subject,
+        client_id,
+        sealed,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Takes up to `limit` rows of a provider that are due, for `lease` seconds. A token whose identity was linked again is
+/// kept.
+///
+/// # Errors
+/// See [`Error`]. If the connection was lost, rows may have been taken until their lease ends.
+pub async fn claim(pool: &PgPool, provider: &str, limit: usize, lease: u32) -> Result<Vec<Claimed>, Error> {
+    let rows = sqlx::query!(
+        r#"WITH waiting AS MATERIALIZED (
+               SELECT t.id, t.state, t.provider, t.subject FROM provider_tokens t
+               WHERE t.provider = $1 AND t.state <> 'kept' AND t.parked_at IS NULL AND t.next_attempt_at <= now()
+               ORDER BY t.next_attempt_at LIMIT $2
+               FOR UPDATE SKIP LOCKED
+           ),
+           -- An identity that is being deleted is in neither of these, and its token waits for another second.
+           there AS MATERIALIZED (
+               SELECT w.id FROM waiting w JOIN identities i ON i.provider = w.provider AND i.subject = w.subject
+               WHERE w.state = 'due'
+               FOR KEY SHARE OF i SKIP LOCKED
+           ),
+           gone AS MATERIALIZED (
+               SELECT w.id FROM waiting w
+               WHERE w.state = 'code'
+                     OR NOT EXISTS (SELECT FROM identities i WHERE i.provider = w.provider AND i.subject = w.subject)
+           ),
+           kept AS (
+               UPDATE provider_tokens t
+               SET state = 'kept', due_at = NULL, next_attempt_at = NULL, attempts = 0, failure = NULL
+               FROM there WHERE t.id = there.id
+               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.attempts
+           ),
+           taken AS (
+               UPDATE provider_tokens t
+               SET attempts = least(t.attempts, 32766) + 1, next_attempt_at = now() + $3 * interval '1 second'
+               FROM gone WHERE t.id = gone.id
+               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.attempts
+           )
+           SELECT id AS "id!", provider AS "provider!", subject AS "subject!", client_id AS "client_id!",
+                  state AS "state!", sealed AS "sealed!", attempts AS "attempts!"
+           FROM (SELECT * FROM kept UNION ALL SELECT * FROM taken) AS rows"#,
+        provider,
+        i64::try_from(limit).unwrap_or(i64::MAX),
+        f64::from(lease),
+    )
+    .fetch_all(pool)
+    .await?;
+    let claimed = rows.into_iter().map(|row| {
+        let owner = Owner { provider: row.provider, subject: row.subject, client_id: row.client_id };
+        let state = row.state.parse().map_err(|_| Error::unexpected(&row.state))?;
+        Ok(Claimed { id: row.id, owner, state, sealed: row.sealed, attempts: row.attempts })
+    });
+    claimed.collect()
+}
+
+/// Stores the token that a code was exchanged for. Returns `false` if its identity is gone, so that it is to be revoked.
+/// It replaces the token that the same client had before for the same user.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn keep_token(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<bool, Error> {
+    let Owner { provider, subject, client_id } = owner;
+    let kept = sqlx::query_scalar!(
+        r#"WITH identity AS MATERIALIZED (
+               SELECT id FROM identities WHERE provider = $2 AND subject = $3 FOR KEY SHARE
+           ),
+           decision AS MATERIALIZED (
+               SELECT EXISTS (SELECT FROM identity) AS kept
+           ),
+           stored AS (
+               INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, due_at, next_attempt_at)
+               SELECT $1, $2, $3, $4, CASE WHEN kept THEN 'kept' ELSE 'due' END, $5,
+                      CASE WHEN NOT kept THEN now() END, CASE WHEN NOT kept THEN now() END
+               FROM decision
+               -- The row of the code is gone if another instance took that for an old one.
+               ON CONFLICT ON CONSTRAINT provider_tokens_pkey DO UPDATE
+               SET state = excluded.state, sealed = excluded.sealed, due_at = excluded.due_at,
+                   next_attempt_at = excluded.next_attempt_at, attempts = 0, failure = NULL
+           ),
+           replaced AS (
+               DELETE FROM provider_tokens t USING decision d
+               WHERE d.kept AND t.provider = $2 AND t.subject = $3 AND t.client_id = $4 AND t.state = 'kept' AND t.id <> $1
+           )
+           SELECT kept AS "kept!" FROM decision"#,
+        id,
+        provider,
+        subject,
+        client_id,
+        sealed,
+    );
+    Ok(kept.fetch_one(pool).await?)
+}
+
+/// Deletes a code that was exchanged or refused, or a token that was revoked.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
+    sqlx::query!(
+        "DELETE FROM provider_tokens WHERE id = $1 AND (state = 'due' OR attempts = $2)",
+        row.id,
+        row.attempts,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// The next step after a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// Another attempt is due later.
+    Retry,
+    /// There is no further attempt.
+    GivenUp,
+}
+
+/// Records a failed attempt. A code is deleted after `life` seconds, and a token parked that has been due for
+/// `patience` seconds.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn fail(
+    pool: &PgPool,
+    row: &Claimed,
+    failure: &str,
+    pause: u32,
+    (life, patience): (u32, u32),
+) -> Result<After, Error> {
+    let given_up = sqlx::query_scalar!(
+        r#"WITH expired AS (
+               DELETE FROM provider_tokens
+               WHERE id = $1 AND attempts = $2 AND state = 'code' AND created_at < now() - $5 * interval '1 second'
+               RETURNING true AS given_up
+           ),
+           failed AS (
+               UPDATE provider_tokens
+               SET failure = $3, next_attempt_at = now() + $4 * (0.9 + 0.2 * random()) * interval '1 second',
+                   parked_at = CASE WHEN due_at < now() - $6 * interval '1 second' THEN now() END
+               WHERE id = $1 AND attempts = $2
+                     AND (state = 'due' OR state = 'code' AND created_at >= now() - $5 * interval '1 second')
+               RETURNING parked_at IS NOT NULL AS given_up
+           )
+           SELECT coalesce((SELECT given_up FROM expired), (SELECT given_up FROM failed), false) AS "given_up!""#,
+        row.id,
+        row.attempts,
+        failure,
+        f64::from(pause),
+        f64::from(life),
+        f64::from(patience),
+    );
+    Ok(if given_up.fetch_one(pool).await? { After::GivenUp } else { After::Retry })
+}
+
+/// Lets the parked tokens of these providers be revoked now. Returns their number.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn unpark(pool: &PgPool, providers: &[String]) -> Result<u64, Error> {
+    let unparked = sqlx::query!(
+        "UPDATE provider_tokens SET parked_at = NULL, next_attempt_at = now()
+         WHERE state <> 'kept' AND parked_at IS NOT NULL AND provider = ANY ($1)",
+        providers,
+    );
+    Ok(unparked.execute(pool).await?.rows_affected())
+}
+
+/// The tokens that a provider has to revoke. Numbers end at [`COUNTED`].
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The provider's name.
+    pub provider: String,
+    /// The number of tokens that wait to be revoked.
+    pub waiting: i64,
+    /// The time since which the oldest of them waits.
+    pub oldest_at: Option<OffsetDateTime>,
+    /// The number of parked tokens.
+    pub parked: i64,
+    /// The last failure of one of them.
+    pub failure: Option<String>,
+}
+
+/// The highest number of tokens that is counted.
+pub const COUNTED: i64 = 100_000;
+
+/// Returns the state of each provider whose tokens have to be revoked.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
+    let summaries = sqlx::query_as!(
+        Summary,
+        r#"SELECT t.provider, count(*) FILTER (WHERE t.parked_at IS NULL) AS "waiting!",
+                  min(t.due_at) FILTER (WHERE t.parked_at IS NULL) AS oldest_at,
+                  count(*) FILTER (WHERE t.parked_at IS NOT NULL) AS "parked!", max(t.failure) AS failure
+           FROM (SELECT provider, due_at, parked_at, failure FROM provider_tokens
+                 WHERE state <> 'kept' AND state = 'due' LIMIT $1) AS t
+           GROUP BY t.provider ORDER BY t.provider"#,
+        COUNTED,
+    );
+    Ok(summaries.fetch_all(pool).await?)
+}
+
+/// Returns the identities of a user with a token to be revoked when they are gone.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<Uuid>, Error> {
+    let identities = sqlx::query_scalar!(
+        "SELECT i.id FROM identities i
+         WHERE i.user_id = $1
+               AND EXISTS (SELECT FROM provider_tokens t WHERE t.provider = i.provider AND t.subject = i.subject)",
+        user,
+    );
+    Ok(identities.fetch_all(pool).await?)
+}
+
+/// A stored code or token.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The row's id.
+    pub id: Uuid,
+    /// The code or the token.
+    pub sealed: Vec<u8>,
+}
+
+/// Returns up to `limit` stored codes and tokens, in the order of their ids, after that one.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
+    let rows = sqlx::query_as!(
+        Stored,
+        "SELECT id, sealed FROM provider_tokens WHERE id > $1 ORDER BY id LIMIT $2",
+        after,
+        limit,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}
+
+/// Replaces the encryption of codes and tokens that have not changed since, and that nobody is changing.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Result<(), Error> {
+    sqlx::query!(
+        "WITH free AS MATERIALIZED (
+             SELECT id FROM provider_tokens WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+         )
+         UPDATE provider_tokens t SET sealed = n.new
+         FROM free JOIN unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS n (id, old, new) ON n.id = free.id
+         WHERE t.id = n.id AND t.sealed = n.old",
+        &old.iter().map(|row| row.id).collect::<Vec<_>>(),
+        &old.iter().map(|row| row.sealed.clone()).collect::<Vec<_>>(),
+        new,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Deletes up to `batch` tokens that were parked a month ago. Returns their number.
+///
+/// # Errors
+/// Nothing was written; see [`Error`].
+pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM provider_tokens WHERE id IN (
+             SELECT id FROM provider_tokens
+             WHERE state <> 'kept' AND (due_at < now() - interval '60 days'
+                                        OR state = 'code' AND created_at < now() - interval '1 day')
+             LIMIT $1
+             FOR UPDATE SKIP LOCKED
+         )",
+        batch,
+    );
+    Ok(usize::try_from(deleted.execute(pool).await?.rows_affected()).unwrap_or(usize::MAX))
+}

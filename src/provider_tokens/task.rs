@@ -1,0 +1,210 @@
+//! The task for one provider, which exchanges codes and revokes tokens. A provider that is down delays no other's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::readings::{Exchange, Readings, Revocation};
+use super::safe::{Contents, Safe};
+use super::schedule::{self, LIFE_OF_CODE, PATIENCE};
+use super::store::{self, After, Claimed, PgPool, State};
+use crate::clock;
+use crate::keys::seal::Unopened;
+use crate::provider::{self, Code, Provider, Revocable};
+use crate::secret::Secret;
+use crate::store::Error;
+use crate::store::deadline::in_time;
+use crate::store::error::retrying;
+
+/// The rows that are dealt with at a time.
+const IN_FLIGHT: usize = 8;
+/// The pause before the queue is read again, if it had nothing.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Seconds after which another instance may take over a row whose result nobody has recorded. It is longer than a call.
+const LEASE: u32 = 60;
+/// Attempts to store a token, with a pause between them: the provider issues it only once.
+const STORED: u32 = 60;
+/// The time at the shutdown for what was begun.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// The work for one provider.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub pool: PgPool,
+    pub provider: Provider,
+    pub safe: Arc<Safe>,
+    pub readings: Arc<Readings>,
+}
+
+/// The reason why an attempt failed, for staff.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Provider(#[from] provider::Error),
+    #[error("the stored value {0}")]
+    Sealed(#[from] Unopened),
+}
+
+impl Task {
+    fn name(&self) -> &str {
+        &self.provider.settings.name
+    }
+
+    /// Works until `stop` says otherwise or the pool is closed.
+    pub async fn keep_working(self, mut stop: watch::Receiver<bool>) {
+        let mut in_flight = JoinSet::new();
+        while !self.pool.is_closed() && !*stop.borrow() {
+            let room = IN_FLIGHT.saturating_sub(in_flight.len());
+            let claimed = self.claim(room).await;
+            // A full claim may have left others.
+            let more = room > 0 && claimed.len() == room;
+            for row in claimed {
+                in_flight.spawn(self.clone().attempt(row));
+            }
+            tokio::select! {
+                // It fails only if the sender is gone, which is the end as well.
+                _ = stop.changed() => {}
+                // A panic there is in the log already.
+                Some(_) = in_flight.join_next() => {}
+                () = sleep(PAUSE), if !more => {}
+            }
+        }
+        let begun = async { while in_flight.join_next().await.is_some() {} };
+        if timeout(GRACE, begun).await.is_err() {
+            let provider = self.name();
+            tracing::warn!(provider, "some calls about tokens were not answered before the shutdown");
+        }
+    }
+
+    async fn claim(&self, room: usize) -> Vec<Claimed> {
+        if room == 0 {
+            return Vec::new();
+        }
+        let provider = self.name();
+        in_time(store::claim(&self.pool, provider, room, LEASE)).await.unwrap_or_else(|error| {
+            tracing::warn!(provider, %error, "reading a provider's tokens failed and will be retried");
+            Vec::new()
+        })
+    }
+
+    async fn attempt(self, row: Claimed) {
+        let done = match row.state {
+            State::Code => self.exchange(&row).await,
+            State::Due => self.revoke(&row).await,
+            State::Kept => {
+                self.readings.revocation(self.name(), Revocation::Kept);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            let (provider, id) = (self.name(), row.id);
+            tracing::warn!(provider, %id, %error, "the result of a call about a token was not recorded, so it will be repeated");
+        }
+    }
+
+    async fn exchange(&self, row: &Claimed) -> Result<(), Error> {
+        let (provider, id) = (self.name(), row.id);
+        match self.redeem(row).await {
+            Ok(token) => {
+                let contents = Contents::Token {
+                    token: token.token.expose().clone(),
+                    access: token.hint != "refresh_token",
+                };
+                let stored = match self.safe.seal(id, &contents) {
+                    Ok(sealed) => self.store(row, &sealed).await,
+                    Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
+                };
+                if let Err(error) = &stored {
+                    tracing::error!(provider, %id, %error, "a provider's token was lost, and cannot be revoked later");
+                }
+                self.readings.exchange(provider, Exchange::Stored);
+                stored
+            }
+            Err(Failure::Provider(provider::Error::Refused(refusal))) => {
+                let why = refusal.log.unwrap_or_default();
+                tracing::warn!(provider, %id, why, "an authorization code was refused, so no token can be revoked later");
+                self.readings.exchange(provider, Exchange::Refused);
+                in_time(async { retrying!(store::delete(&self.pool, row)) }).await
+            }
+            Err(failure) => {
+                let failure = failure.to_string();
+                let pause = schedule::after_exchange(row.attempts);
+                let after = self.fail(row, &failure, pause).await?;
+                let outcome = match after {
+                    After::Retry => Exchange::Failed,
+                    After::GivenUp => Exchange::Expired,
+                };
+                tracing::warn!(provider, %id, failure, outcome = <&str>::from(outcome), "an authorization code was not exchanged");
+                self.readings.exchange(provider, outcome);
+                Ok(())
+            }
+        }
+    }
+
+    async fn redeem(&self, row: &Claimed) -> Result<Revocable, Failure> {
+        let Contents::Code { code, redirect_uri } = self.safe.open(row.id, &row.sealed)? else {
+            return Err(Unopened.into());
+        };
+        let code = Code {
+            code: &code,
+            redirect_uri: redirect_uri.as_deref(),
+            client_id: &row.owner.client_id,
+            subject: &row.owner.subject,
+        };
+        Ok(self.provider.redeem(code, clock::now()).await?)
+    }
+
+    /// Stores a token, however long the database is away.
+    async fn store(&self, row: &Claimed, sealed: &[u8]) -> Result<(), Error> {
+        for _ in 1..STORED {
+            match in_time(async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed)) }).await {
+                Ok(_) => return Ok(()),
+                Err(_) if !self.pool.is_closed() => sleep(PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        }
+        in_time(store::keep_token(&self.pool, row.id, &row.owner, sealed)).await.map(drop)
+    }
+
+    async fn revoke(&self, row: &Claimed) -> Result<(), Error> {
+        let (provider, id) = (self.name(), row.id);
+        match self.try_to_revoke(row).await {
+            Ok(()) => {
+                tracing::info!(provider, %id, "a provider has revoked a token");
+                self.readings.revocation(provider, Revocation::Revoked);
+                in_time(async { retrying!(store::delete(&self.pool, row)) }).await
+            }
+            Err(failure) => {
+                let failure = failure.to_string();
+                let after = self.fail(row, &failure, schedule::after_revocation(row.attempts)).await?;
+                let (outcome, attempts) = (
+                    match after {
+                        After::Retry => Revocation::Failed,
+                        After::GivenUp => Revocation::Parked,
+                    },
+                    row.attempts,
+                );
+                tracing::warn!(provider, %id, attempts, failure, outcome = <&str>::from(outcome), "a token was not revoked");
+                self.readings.revocation(provider, outcome);
+                Ok(())
+            }
+        }
+    }
+
+    async fn try_to_revoke(&self, row: &Claimed) -> Result<(), Failure> {
+        let Contents::Token { token, access } = self.safe.open(row.id, &row.sealed)? else {
+            return Err(Unopened.into());
+        };
+        let hint = if access { "access_token" } else { "refresh_token" };
+        let token = Revocable { token: Secret::new(token), hint };
+        Ok(self.provider.revoke(&token, &row.owner.client_id, clock::now()).await?)
+    }
+
+    async fn fail(&self, row: &Claimed, failure: &str, pause: u32) -> Result<After, Error> {
+        let limits = (LIFE_OF_CODE, PATIENCE);
+        in_time(async { retrying!(store::fail(&self.pool, row, failure, pause, limits)) }).await
+    }
+}
