@@ -32,7 +32,11 @@ impl HaProxy {
         let pem = folder.join("vestibule.pem");
         fs::write(&pem, format!("{}{}", certificate.text, certificate.key)).unwrap();
         let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
+        // Who may change its user loses the signal that ends it with the test.
         let own = [
+            ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n", ""),
+            ("staff src 10.0.0.0/24", "staff src 127.0.0.0/8"),
+            ("backends src 10.0.0.40", "backends src 127.0.0.0/8"),
             ("bind :80\n", &*format!("bind 127.0.0.1:{plain}\n")),
             ("bind :443 ", &format!("bind 127.0.0.1:{port} ")),
             ("/etc/haproxy/vestibule.pem", pem.to_str().unwrap()),

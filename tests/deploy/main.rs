@@ -14,6 +14,7 @@ mod support;
 mod certificate;
 mod drain;
 mod haproxy;
+mod inside;
 mod nginx;
 mod outage;
 mod patroni;

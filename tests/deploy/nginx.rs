@@ -40,6 +40,8 @@ impl Nginx {
             ("listen 443 ssl", &*format!("listen 127.0.0.1:{port} ssl")),
             ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
             ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
+            ("allow 10.0.0.0/24;", "allow 127.0.0.0/8;"),
+            ("allow 10.0.0.40;", "allow 127.0.0.0/8; # backends"),
             ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
             ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
         ];

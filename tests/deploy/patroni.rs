@@ -126,7 +126,10 @@ async fn which(nodes: &[Node], what: &str) -> usize {
 /// HAProxy before PostgreSQL, with `deploy/patroni/haproxy.cfg`, and its port.
 fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
     let port = free_port();
-    let mut changes = vec![("127.0.0.1:5432".to_owned(), format!("127.0.0.1:{port}"))];
+    let mut changes = vec![
+        ("127.0.0.1:5432".to_owned(), format!("127.0.0.1:{port}")),
+        ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n".to_owned(), String::new()),
+    ];
     for (address, node) in SHIPPED.iter().zip(nodes) {
         let (host, rest) = node.rest.split_once(':').unwrap();
         let there = format!("{} check addr {host} port {rest}", node.sql);

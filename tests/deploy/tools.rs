@@ -117,6 +117,11 @@ impl Running {
         Self { process: command.spawn().expect("there is setpriv"), log: log.to_owned() }
     }
 
+    /// The number that the system knows it by.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();

@@ -1,0 +1,107 @@
+//! What the proxies keep from the outside, and what HAProxy keeps from whoever takes it over.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+use rustix::process::geteuid;
+
+use crate::haproxy::HaProxy;
+use crate::nginx::Nginx;
+use crate::support::cluster::Database;
+use crate::support::provider::Provider;
+use crate::tools::{Running, alone, eventually, folder, free_port, program, shipped};
+use crate::vestibule::Vestibule;
+
+/// The addresses of staff and of the product's backend, and somebody else's.
+const STAFF: &str = "127.0.0.97";
+const BACKEND: &str = "127.0.0.98";
+const OUTSIDE: &str = "127.0.0.99";
+
+async fn asked(client: &Client, url: &str, path: &str) -> u16 {
+    client.get(format!("{url}{path}")).send().await.unwrap().status().as_u16()
+}
+
+/// Asks through a proxy with clients at these addresses, and asks an instance itself.
+async fn paths_are_for_whom_they_are(builder: impl Fn() -> ClientBuilder, proxy: &str, instance: &str) {
+    let [staff, backend, outside] = [STAFF, BACKEND, OUTSIDE]
+        .map(|from| builder().local_address(from.parse().ok()).redirect(Policy::none()).build().unwrap());
+    let all = [&staff, &backend, &outside];
+    for (path, number) in [
+        ("/admin", 0),
+        ("/admin/users?q=ada", 0),
+        ("/admin/sign-in", 0),
+        ("/api/v1/admin/users", 1),
+        ("/api/v1/admin/events?limit=1", 1),
+    ] {
+        for (other, client) in all.into_iter().enumerate() {
+            let expected = if other == number { asked(client, instance, path).await } else { 403 };
+            assert_eq!(asked(client, proxy, path).await, expected, "{path}, {other}");
+        }
+    }
+    // What only resembles these paths is nothing to the service; nginx reads it as what it resembles.
+    for path in ["/%61dmin/sign-in", "//admin/sign-in", "/x/../admin/sign-in", "/ADMIN/sign-in"] {
+        let status = asked(&outside, proxy, path).await;
+        assert!([403, 404].contains(&status), "{path}: {status}");
+    }
+    for client in all {
+        for path in ["/api/v1/me", "/livez", "/.well-known/jwks.json"] {
+            assert_eq!(asked(client, proxy, path).await, asked(client, instance, path).await, "{path}");
+        }
+        for path in ["/metrics", "/metrics?x"] {
+            assert_eq!(asked(client, proxy, path).await, 404, "{path}");
+            assert_eq!(asked(client, instance, path).await, 200, "{path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_the_metrics_for_nobody() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("inside"), Database::create().await);
+    let provider = Provider::start().await;
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
+    let both = [&instances[0], &instances[1]];
+    let [staff, backends] = [format!("staff src {STAFF}"), format!("backends src {BACKEND}")];
+    let changes = [("staff src 127.0.0.0/8", &*staff), ("backends src 127.0.0.0/8", &*backends)];
+    if let Some(proxy) = HaProxy::start_with(&folder, &both, &changes) {
+        proxy.sees(2).await;
+        paths_are_for_whom_they_are(|| proxy.client(), &proxy.url(), &instances[0].url()).await;
+    }
+    let [staff, backends] = [STAFF, BACKEND].map(|address| format!("allow {address};"));
+    let changes = [("allow 127.0.0.0/8; # backends", &*backends), ("allow 127.0.0.0/8;", &*staff)];
+    if let Some(proxy) = Nginx::start_with(&folder, &both, &changes).await {
+        let client = || proxy.certificate.client(proxy.address);
+        paths_are_for_whom_they_are(client, &proxy.url(), &instances[0].url()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn haproxy_serves_as_its_own_user_in_an_empty_folder() {
+    let Some(haproxy) = program("haproxy") else { return };
+    let folder = folder("user");
+    let port = format!("bind 127.0.0.1:{}", free_port());
+    let database = shipped("patroni/haproxy.cfg", &[("bind 127.0.0.1:5432", &port)]);
+    let file = folder.join("haproxy.cfg");
+    fs::write(&file, database).unwrap();
+    let checked = Command::new(&haproxy).args(["-c", "-f"]).arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    if !geteuid().is_root() {
+        return;
+    }
+    let web = shipped("haproxy.cfg", &[]);
+    let lines = "    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n";
+    assert!(web.contains(lines), "both have the same");
+    let running = Running::start(&haproxy, &folder.join("haproxy.log"), |command| {
+        command.args(["-db", "-f"]).arg(&file);
+    });
+    let process = format!("/proc/{}", running.id());
+    eventually("it is nobody special, and sees an empty folder", async || {
+        let root = fs::read_link(format!("{process}/root")).ok()?;
+        let user = fs::metadata(&process).ok()?.uid();
+        (root.to_str() == Some("/var/lib/haproxy") && user != 0).then_some(())
+    })
+    .await;
+}
