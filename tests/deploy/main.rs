@@ -11,6 +11,7 @@ compile_error!("the tests use the development parts; run them without --release 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod certificate;
 mod drain;
 mod haproxy;
