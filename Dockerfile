@@ -14,11 +14,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/vestibule/target \
     cargo build --locked --release --no-default-features \
-    && install -D target/release/vestibule /image/vestibule
-# What it needs at run time: the C library, the certificates of public authorities, and where names are looked up.
-RUN ldd /image/vestibule | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory=/image \
-    && install -D --mode=644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
-    && echo 'hosts: files dns' >/image/etc/nsswitch.conf
+    && deploy/image/root target/release/vestibule /image
 
 FROM scratch
 COPY --from=build /image /
