@@ -74,7 +74,8 @@ async fn what_the_kubernetes_manifest_sets_is_enough() {
     let (folder, database) = (folder("kubernetes"), Database::create().await);
     let text = shipped("kubernetes/vestibule.yaml", &[("/run/secrets/vestibule", place(&folder))]);
     let pairs = text.lines().filter_map(|line| {
-        let (name, value) = line.trim().strip_prefix("- { name: ")?.strip_suffix(" }")?.split_once(", value: ")?;
+        let (name, value) =
+            line.trim().strip_prefix("- { name: ")?.strip_suffix(" }")?.split_once(", value: ")?;
         Some((name.to_owned(), value.trim_matches('"').to_owned()))
     });
     // Nothing has to notice that it stops.

@@ -27,7 +27,10 @@ const HEAD: &str = "\
 const ROCKET: [(&str, &str); 8] = [
     ("workers", "threads that serve requests; one per core by default"),
     ("max_blocking", "maximum number of threads for blocking work"),
-    ("keep_alive", "time after which an idle connection is closed, in seconds; 0 closes it after each response"),
+    (
+        "keep_alive",
+        "time after which an idle connection is closed, in seconds; 0 closes it after each response",
+    ),
     ("shutdown.grace", "time after `drain` in which pending requests are completed, in seconds"),
     ("shutdown.mercy", "time after that in which connections are closed, in seconds"),
     ("limits.json", "maximum size of a body"),
@@ -226,7 +229,8 @@ async fn the_example_has_every_setting_of_the_page() {
     for key in known.iter().filter(|key| !LEFT_OUT.contains(&key.as_str()) && *key != "providers") {
         let setting =
             example.lines().any(|line| line.trim_start_matches(['#', ' ']).starts_with(&format!("{key} = ")));
-        let table = example.contains(&format!("[default.{key}]")) || example.contains(&format!("[default.{key}."));
+        let table =
+            example.contains(&format!("[default.{key}]")) || example.contains(&format!("[default.{key}."));
         assert!(setting || table, "{EXAMPLE} has no {key}");
     }
 }
