@@ -17,6 +17,9 @@ BEGIN
             written := replace(replace(replace(replace(replace(
                 written, 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe');
         END IF;
+    -- Most names: ASCII, short and without needless blanks. To find that out takes half of the time of the last line.
+    ELSIF octet_length(written) <= 200 AND written COLLATE "C" !~ '^ |[\t-\r]| ( |$)' THEN
+        RETURN lower(written COLLATE "C");
     END IF;
     RETURN left(btrim(regexp_replace(lower(written COLLATE "C"), '\s+', ' ', 'g')), 200);
 END $$;
@@ -26,5 +29,6 @@ CREATE FUNCTION search_words(name text, mailbox text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 200 AS $$
 BEGIN
     RETURN array_to_tsvector(array_remove(string_to_array(
-        translate(concat_ws(' ', name, mailbox), '.-_+', '    '), ' '), ''));
+        replace(replace(replace(replace(
+            concat_ws(' ', name, mailbox), '.', ' '), '-', ' '), '_', ' '), '+', ' '), ' '), ''));
 END $$;
