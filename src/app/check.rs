@@ -12,10 +12,11 @@ use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
 use crate::admin::Admin;
 use crate::admin::sign_in::store::all as members;
 use crate::clock;
-use crate::config::{Config, Provider};
+use crate::config::{Config, Preset, Provider};
 use crate::keys::rotation::Rotation;
 use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
+use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::migrations::{self, Difference};
 use crate::store::pool::{Certificate, Place, Settings};
 use crate::store::{disk, pooler, server};
@@ -101,6 +102,16 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         for finding in provider.check(clock::now()).await {
             told(settings, finding, &mut say);
         }
+        for finding in provider.check_revocation(clock::now()).await {
+            told(settings, finding, &mut say);
+        }
+        if settings.kind == Preset::Apple && settings.client_key.is_none() {
+            let [team, key, file] =
+                ["team_id", "key_id", "private_key_file"].map(|field| settings.setting(field));
+            let problem = "tokens cannot be revoked when an account is deleted, which Apple demands";
+            let remedy = format!("set {team}, {key} and {file}");
+            say(&format!("provider {}, revocation", settings.name), State::warn(problem, remedy));
+        }
         if settings.name == config.admin_provider.name {
             let back = Admin::new(settings, &config.public_url).redirect_uri();
             for finding in provider.check_code_flow(&back, clock::now()).await {
@@ -179,6 +190,9 @@ async fn stored(
         say("its disk", space(&pool).await);
         say("signing keys", signing_keys(config, &pool).await?);
         say("staff", staff(config, &pool).await);
+        if let Some(state) = provider_tokens(config, &pool).await? {
+            say("provider tokens", state);
+        }
         pool.close().await;
     }
     Ok(())
@@ -263,6 +277,46 @@ async fn signing_keys(config: &Config, pool: &PgPool) -> Result<State, Error> {
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",
         ),
         Err(error) => State::fail(error.to_string(), "check the database"),
+    })
+}
+
+/// Checks that stored tokens of providers can be decrypted, and that none waits too long to be revoked.
+async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>, Error> {
+    let providers = Providers::new(config.providers.clone())?;
+    let tokens = ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
+    let Readable { current, previous, another } = tokens.readable(pool).await?;
+    if another > 0 {
+        let problem = format!("{another} are encrypted with another `secret_key`");
+        return Ok(Some(State::warn(
+            problem,
+            "set that one as well, because they cannot be revoked without it",
+        )));
+    }
+    let summaries = store::summaries(pool).await?;
+    let late = |summary: &&store::Summary| {
+        summary.parked > 0
+            || summary.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 24 * 60 * 60)
+    };
+    if let Some(summary) = summaries.iter().find(late) {
+        let failure = summary.failure.as_deref().unwrap_or("no attempt was made");
+        let problem = format!(
+            "{} of removed identities are not revoked at {} for more than a day: {failure}",
+            summary.waiting + summary.parked,
+            summary.provider,
+        );
+        return Ok(Some(State::warn(
+            problem,
+            "correct the provider's settings, and start the service again",
+        )));
+    }
+    Ok(match (current, previous) {
+        (0, 0) => None,
+        (_, 0) => Some(State::Ok(format!("{current} can be decrypted with `secret_key`"))),
+        _ => Some(State::Ok(format!(
+            "{} can be decrypted with `secret_key`, {previous} of them only with the previous one until an instance has \
+             encrypted them again",
+            current + previous
+        ))),
     })
 }
 

@@ -14,8 +14,8 @@ use url::Url;
 use super::answer::{self, Class, DEADLINE};
 use super::attempt::{self, Failure};
 use super::authorization_code::{self, ErrorResponse, Grant};
-use super::{Error, Unavailable, freshness, tokeninfo};
-use crate::config::{CERTIFICATE, ClientAuthentication, Protocol, Provider, Verify};
+use super::{Code, Error, Unavailable, freshness, tokeninfo};
+use crate::config::{CERTIFICATE, Protocol, Provider, Verify};
 use crate::domain::id_token::IdToken;
 use crate::domain::introspection;
 use crate::domain::issuer::Issuers;
@@ -75,7 +75,12 @@ impl super::Provider {
                     if let Err(error) = self.authorization_url(now).await {
                         probe.not_located(SIGN_IN_PAGE, &error);
                     }
-                    probe.code_flow(&url, authentication, redirect_uri).await;
+                    let code_verifier = MADE_UP.repeat(3);
+                    let made_up = Grant { code: MADE_UP, code_verifier: &code_verifier, redirect_uri };
+                    let client = &self.upstream.client;
+                    let request =
+                        authorization_code::request(client, settings, authentication, &url, made_up);
+                    probe.code_flow(CODE_FLOW, &url, request, None).await;
                 }
                 Err(error) => probe.not_located(CODE_FLOW, &error),
             }
@@ -84,6 +89,27 @@ impl super::Provider {
             let problem = "is Google's, but the tokens come from elsewhere";
             let remedy = format!("set {} to the provider's own endpoint", settings.setting(strayed));
             probe.not_called(SIGN_IN_PAGE, Fault::new(problem, remedy));
+        }
+        probe.findings
+    }
+
+    /// Calls the token endpoint with a made-up code of each client, as for a token that can be revoked. It does nothing
+    /// for a provider without a setting for that.
+    pub async fn check_revocation(&self, now: i64) -> Vec<Finding> {
+        let (settings, mut probe) = (&self.settings, self.probe(now));
+        if settings.client_key.is_some() || settings.revocation_url.is_some() {
+            for client_id in settings.client_ids.iter().filter(|client| settings.revokes(client)) {
+                let code = Code { code: MADE_UP, redirect_uri: None, client_id, subject: MADE_UP };
+                let request = async {
+                    let (url, authentication) = self.token_endpoint(now).await?;
+                    let request = self.request_for_code(&url, authentication, code, now)?;
+                    Ok((url, request))
+                };
+                match request.await.map_err(|error: Error| error.named(settings)) {
+                    Ok((url, request)) => probe.code_flow(REVOCATION, &url, request, Some(client_id)).await,
+                    Err(error) => probe.not_located(REVOCATION, &error),
+                }
+            }
         }
         probe.findings
     }
@@ -97,6 +123,10 @@ impl super::Provider {
 const HTML: &str = "text/html";
 /// The name of this check in the output.
 const CODE_FLOW: &str = "staff sign-in";
+/// The name of the check of codes of apps.
+const REVOCATION: &str = "revocation";
+/// A code, and a part of its verifier, that no provider has issued.
+const MADE_UP: &str = "vestibule-check";
 /// The name of the check of the page to which it leads.
 const SIGN_IN_PAGE: &str = "staff sign-in page";
 
@@ -186,12 +216,17 @@ impl Probe<'_> {
         }
     }
 
-    async fn code_flow(&mut self, url: &Url, authentication: ClientAuthentication, redirect_uri: &str) {
+    /// Sends a made-up code, of an app's client if one is named.
+    async fn code_flow(
+        &mut self,
+        endpoint: &'static str,
+        url: &Url,
+        request: RequestBuilder,
+        client_id: Option<&str>,
+    ) {
         let provider = self.provider;
         let found = provider.token_url.is_none();
         let setting = provider.setting(if found { "issuer" } else { "token_url" });
-        let made_up =
-            Grant { code: "vestibule-check", code_verifier: &"vestibule-check".repeat(3), redirect_uri };
         let read = async |response: Response| {
             let code = response.status().as_u16();
             match code {
@@ -200,6 +235,16 @@ impl Probe<'_> {
                 _ => return Err(unexpected(&response, &setting)),
             }
             match authorization_code::error(response).await {
+                ErrorResponse::Client(error) if provider.client_key.is_some() => {
+                    let [team, key, file] =
+                        ["team_id", "key_id", "private_key"].map(|field| provider.setting(field));
+                    let client = client_id.unwrap_or_default();
+                    let problem = format!("rejects the client secret for {client} ({error})");
+                    let remedy = format!(
+                        "check {team}, {key} and {file}, and that the key is enabled for the primary App ID of {client}"
+                    );
+                    Err(Fault::new(problem, remedy))
+                }
                 ErrorResponse::Client(error) => {
                     let Fault { problem, remedy } = client_rejected(provider);
                     let problem = format!("{problem} ({error})");
@@ -210,11 +255,13 @@ impl Probe<'_> {
                     "does not support the authorization-code grant",
                     "enable the authorization-code flow for this client at the provider",
                 )),
-                ErrorResponse::Code(_) => Ok((format!("rejects an invalid code as expected ({code})"), ())),
+                ErrorResponse::Code(_) => {
+                    let whose = client_id.map(|client| format!(" of {client}")).unwrap_or_default();
+                    Ok((format!("rejects an invalid code{whose} as expected ({code})"), ()))
+                }
             }
         };
-        let request = authorization_code::request(self.client, provider, authentication, url, made_up);
-        self.call(CODE_FLOW, url, &setting, request, read).await;
+        self.call(endpoint, url, &setting, request, read).await;
     }
 
     /// Reports that the endpoint, or our authentication at it, could not be determined.
