@@ -15,6 +15,8 @@ use super::page::{Page, View};
 use crate::admin::guard::Staff;
 use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
+use crate::provider_tokens::ProviderTokens;
+use crate::provider_tokens::store::Summary;
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
 use crate::webhooks::Webhooks;
@@ -102,6 +104,25 @@ pub(super) struct Overview {
     webhooks: bool,
     /// The webhooks with parked messages.
     parked: Vec<String>,
+    /// The providers that have not revoked a token for more than a day.
+    unrevoked: Vec<Unrevoked>,
+}
+
+/// Tokens of a provider that have waited for more than a day to be revoked.
+#[derive(Debug, Serialize)]
+struct Unrevoked {
+    provider: String,
+    count: i64,
+    failure: Option<String>,
+}
+
+impl Unrevoked {
+    /// Returns the tokens of a provider if they need an operator.
+    fn of(summary: Summary, now: i64) -> Option<Self> {
+        let late = summary.oldest_at.is_some_and(|at| now - at.unix_timestamp() > 86_400);
+        let Summary { provider, waiting, parked, failure, .. } = summary;
+        (late || parked > 0).then_some(Self { provider, count: waiting + parked, failure })
+    }
 }
 
 impl View for Overview {
@@ -132,7 +153,9 @@ impl View for Overview {
         ]);
         let page = |rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC));
         let parked = vec![super::samples::NASTY.into(), "shop".into()];
-        vec![Self { webhooks: true, parked, ..page(&rows[..]) }, page(&[])]
+        let unrevoked = |failure| Unrevoked { provider: super::samples::NASTY.into(), count: 2, failure };
+        let unrevoked = vec![unrevoked(Some(super::samples::NASTY.into())), unrevoked(None)];
+        vec![Self { webhooks: true, parked, unrevoked, ..page(&rows[..]) }, page(&[])]
     }
 }
 
@@ -216,6 +239,7 @@ impl Overview {
             lately: LATELY,
             webhooks: false,
             parked: Vec::new(),
+            unrevoked: Vec::new(),
         }
     }
 }
@@ -225,6 +249,7 @@ async fn overview(
     staff: Staff,
     providers: &State<Providers>,
     webhooks: &State<Webhooks>,
+    tokens: &State<ProviderTokens>,
     db: &Db,
 ) -> Result<Page, Failure> {
     let zone = staff.member.time_zone.as_deref().and_then(|name| TimeZone::get(name).ok());
@@ -237,6 +262,12 @@ async fn overview(
     let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
     let queues = webhooks.queues();
     let parked = queues.iter().filter(|queue| queue.parked > 0).map(|queue| queue.name.clone()).collect();
-    let page = Overview { webhooks: !queues.is_empty(), parked, ..Overview::new(&rows, &stats, &now) };
+    let unrevoked = tokens.waiting().into_iter().filter_map(|summary| Unrevoked::of(summary, clock::now()));
+    let page = Overview {
+        webhooks: !queues.is_empty(),
+        parked,
+        unrevoked: unrevoked.collect(),
+        ..Overview::new(&rows, &stats, &now)
+    };
     Ok(Page::new(&staff, &page))
 }

@@ -18,6 +18,7 @@ use crate::admin::guard::Staff;
 use crate::admin::users::store::ListedUser;
 use crate::config;
 use crate::domain::merging::UserState;
+use crate::provider_tokens::store as provider_tokens;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
@@ -95,6 +96,8 @@ pub(super) struct Identity {
     email: Option<String>,
     created_at: String,
     suspended: Option<Suspended>,
+    /// True if a token of the provider is stored, to be revoked when the identity is gone.
+    token: bool,
 }
 
 /// The suspension of an identity.
@@ -117,10 +120,11 @@ impl Suspended {
     }
 }
 
-impl From<IdentityRow> for Identity {
-    fn from(row: IdentityRow) -> Self {
+impl Identity {
+    fn new(row: IdentityRow, tokens: &[Uuid]) -> Self {
         Self {
             suspended: Suspended::of(&row),
+            token: tokens.contains(&row.id),
             id: row.id,
             provider: row.provider,
             subject: row.subject,
@@ -227,6 +231,7 @@ impl View for PersonPage {
             email: email.map(Into::into),
             created_at: samples::TIME.into(),
             suspended: email.map(|_| Suspended { since: samples::TIME.into(), why: samples::NASTY.into() }),
+            token: email.is_some(),
         };
         let session = |text: Option<&str>| Session {
             id: Uuid::max(),
@@ -271,6 +276,7 @@ async fn show(
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let found = store::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
     let identities = identities::of_user(db.pool(), id).await?;
+    let tokens = provider_tokens::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
     let events = events::of_user(db.pool(), id, EVENTS).await?;
     let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
@@ -284,7 +290,7 @@ async fn show(
         claims: found.claims,
         sign_ins,
         is_suspended: identities.iter().any(|identity| identity.suspended_at.is_some()),
-        identities: identities.into_iter().map(Identity::from).collect(),
+        identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         events: history.into_iter().map(|event| event.on_the_page_of(id)).collect(),
         attempts: attempts.into_iter().map(EventView::from).collect(),

@@ -104,7 +104,11 @@ impl ProviderTokens {
         let summaries = in_time(store::summaries(pool)).await?;
         for summary in summaries.iter().filter(|summary| !revoking.contains(&summary.provider)) {
             let (provider, tokens) = (&summary.provider, summary.waiting + summary.parked);
-            tracing::warn!(provider, tokens, "this provider's tokens have to be revoked, but its settings do not allow it");
+            tracing::warn!(
+                provider,
+                tokens,
+                "this provider's tokens have to be revoked, but its settings do not allow it"
+            );
         }
         let idle = revoking.is_empty() && summaries.is_empty();
         self.0.readings.read(summaries);

@@ -131,7 +131,12 @@ struct Waiting(ProviderTokens);
 
 impl Collector for Waiting {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let waiting = self.0.waiting();
+        let mut waiting = self.0.waiting();
+        for provider in self.0.revoking() {
+            if !waiting.iter().any(|summary| summary.provider == provider) {
+                waiting.push(Summary { provider, waiting: 0, oldest_at: None, parked: 0, failure: None });
+            }
+        }
         let age = |summary: &Summary| {
             summary.oldest_at.map_or(0, |at| clock::now().saturating_sub(at.unix_timestamp()).max(0))
         };
