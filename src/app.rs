@@ -263,7 +263,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
     let times = telemetry::database::times();
     let pools = [("requests", db.pool().clone()), ("shared", lanes)];
-    let metrics = Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, (&webhooks, &provider_tokens));
+    let metrics =
+        Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, (&webhooks, &provider_tokens));
     let stage = Stage::default();
     let start = Start {
         figment: config.figment.clone(),

@@ -78,7 +78,8 @@ mod tests {
 
     /// Returns a new key in the form of Apple's files.
     fn pem() -> String {
-        let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        let key =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
         let body = STANDARD.encode(key);
         let (first, rest) = body.split_at(64);
         format!("-----BEGIN PRIVATE KEY-----\n{first}\n{rest}\n-----END PRIVATE KEY-----")
@@ -113,7 +114,9 @@ mod tests {
         let pem = pem();
         assert!(read(&pem.replace('\n', "\\n")).is_ok());
         assert!(read(&format!("a comment\n{pem}\n")).is_ok());
-        for text in ["", "secret", &pem.replace("PRIVATE", "EC PRIVATE"), &pem.replace("MI", "NI"), &pem[..80]] {
+        for text in
+            ["", "secret", &pem.replace("PRIVATE", "EC PRIVATE"), &pem.replace("MI", "NI"), &pem[..80]]
+        {
             assert_eq!(read(text).unwrap_err(), NoKey, "{text}");
         }
     }

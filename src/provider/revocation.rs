@@ -91,7 +91,9 @@ impl Provider {
             match response.status() {
                 status if status.is_success() => Ok(()),
                 StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => match error(response).await {
-                    ErrorResponse::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => Ok(()),
+                    ErrorResponse::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => {
+                        Ok(())
+                    }
                     other => Err(self.rejected(other).into()),
                 },
                 _ => Err(attempt::unusable(&response, "revocation_url").into()),

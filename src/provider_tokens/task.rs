@@ -160,7 +160,9 @@ impl Task {
     /// Stores a token, however long the database is away.
     async fn store(&self, row: &Claimed, sealed: &[u8]) -> Result<(), Error> {
         for _ in 1..STORED {
-            match in_time(async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed)) }).await {
+            match in_time(async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed)) })
+                .await
+            {
                 Ok(_) => return Ok(()),
                 Err(_) if !self.pool.is_closed() => sleep(PAUSE).await,
                 Err(error) => return Err(error),

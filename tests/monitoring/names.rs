@@ -12,7 +12,7 @@ use crate::cluster::Database;
 use crate::process::{Process, eventually, free_port};
 use crate::prometheus::{Prometheus, is_here, promtool, shipped};
 use crate::promql::{grouped_by, selectors};
-use crate::provider::{Behaviour, Provider};
+use crate::provider::{Behaviour, Provider, apple};
 use crate::token::{claims, opaque, with};
 
 /// What Prometheus itself adds.
@@ -39,7 +39,14 @@ fn samples(page: &str) -> Samples {
 /// The metrics of a service that has done a bit of everything.
 async fn of_a_varied_life() -> String {
     let (database, provider) = (Database::create().await, Provider::start().await);
+    let key = apple::private_key().replace('\n', "\\n");
+    let providers = format!(
+        "{{apple={{preset=\"apple\",client_id=\"app\",team_id=\"{}\",key_id=\"{}\",private_key=\"{key}\"}}}}",
+        apple::TEAM_ID,
+        apple::KEY_ID
+    );
     let settings = [
+        ("ROCKET_PROVIDERS", providers.as_str()),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=13}"),
         ("IDP_VERIFY_CACHE", "60s"),
         // Nothing listens there.

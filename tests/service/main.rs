@@ -10,6 +10,7 @@ mod admin;
 mod api;
 mod contract;
 mod fault;
+mod provider_tokens;
 mod store;
 mod web;
 mod webhooks;

@@ -65,7 +65,8 @@ impl Reader<'_> {
         let preset = raw.preset.or_else(|| implied(raw));
         let defaults = Defaults::of(preset);
         let client_ids = self.client_ids(raw.client_id.as_deref(), raw.additional_client_ids.clone())?;
-        let client_secret = self.secret("client_secret", raw.client_secret.clone(), raw.client_secret_file.clone())?;
+        let client_secret =
+            self.secret("client_secret", raw.client_secret.clone(), raw.client_secret_file.clone())?;
         let nonces = self.nonces(raw, defaults, &client_ids)?;
         let verify = raw.verify.unwrap_or(defaults.verify);
         let discovery = self.discovery(raw, defaults)?;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::view::{Identity, Json};
 use crate::domain::refusal::Reason;
-use crate::service::account::{self, Linked, Unlinked};
 use crate::provider_tokens::ProviderTokens;
+use crate::service::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;

@@ -239,8 +239,7 @@ fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
         }
         Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, malformed)),
     };
-    let code =
-        text("authorization_code", "`authorization_code` must be 1 to 2048 visible ASCII characters")?;
+    let code = text("authorization_code", "`authorization_code` must be 1 to 2048 visible ASCII characters")?;
     let redirect_uri = text("redirect_uri", "`redirect_uri` must be 1 to 2048 visible ASCII characters")?;
     Ok(code.map(|code| PostedCode { code: Secret::new(code), redirect_uri }))
 }

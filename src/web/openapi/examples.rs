@@ -46,6 +46,7 @@ pub fn whole_link() -> Value {
 #[must_use]
 pub fn whole_sign_in() -> Value {
     json!({
+        "authorization_code": "c4f30d6a8e2.0.rrsvq.7tF1xwkQ",
         "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "create": true,
         "device": { "name": "Ada's phone", "platform": "Android 17" }, "name": "Ada Lovelace",
     })

@@ -200,6 +200,35 @@ fn sound_proxies_and_limits_get_as_far_as_the_database() {
 }
 
 #[test]
+fn a_key_that_signs_client_secrets_is_there_as_a_whole_and_only_for_apple() {
+    use crate::support::provider::apple::private_key;
+    let sound = [
+        ("IDP_PRESET", "apple"),
+        ("IDP_TEAM_ID", "A1B2C3D4E5"),
+        ("IDP_KEY_ID", "F6G7H8I9J0"),
+        ("IDP_PRIVATE_KEY", private_key()),
+    ];
+    assert_sound(&sound);
+    for (changes, words) in [
+        ([("IDP_PRESET", "google")].as_slice(), ["`IDP_TEAM_ID`", "is for the preset `apple` only"]),
+        (&[("IDP_TEAM_ID", "-")], ["`IDP_TEAM_ID`", "is missing"]),
+        (&[("IDP_KEY_ID", "-")], ["`IDP_KEY_ID`", "is missing"]),
+        (&[("IDP_PRIVATE_KEY", "-")], ["`IDP_PRIVATE_KEY`", "is missing"]),
+        (&[("IDP_TEAM_ID", "com.example.app")], ["`IDP_TEAM_ID`", "is not an id of Apple's"]),
+        (&[("IDP_PRIVATE_KEY", "hush")], ["`IDP_PRIVATE_KEY`", "is not a private key of Apple's"]),
+        (&[("IDP_PRIVATE_KEY", " ")], ["`IDP_PRIVATE_KEY`", "is empty"]),
+        (&[("IDP_PRIVATE_KEY_FILE", "nowhere.p8")], ["`IDP_PRIVATE_KEY_FILE`", "is set in addition to"]),
+        (
+            &[("IDP_PRIVATE_KEY", "-"), ("IDP_PRIVATE_KEY_FILE", "nowhere.p8")],
+            ["`IDP_PRIVATE_KEY_FILE`", "names a file that cannot be read"],
+        ),
+        (&[("IDP_REVOCATION_URL", "http://id.example.com")], ["`IDP_REVOCATION_URL`", "must be https"]),
+    ] {
+        assert_refused(&[&sound, changes].concat(), &words);
+    }
+}
+
+#[test]
 fn a_preset_and_its_client_id_get_as_far_as_the_database() {
     for preset in ["google", "line", "apple", "microsoft", "facebook"] {
         assert_sound(&[("IDP_PRESET", preset)]);

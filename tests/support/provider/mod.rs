@@ -1,6 +1,8 @@
 //! A real HTTP/1.1 identity provider on a loopback port: it records every request and misbehaves on demand.
 
 mod answer;
+#[allow(dead_code, reason = "only some test binaries need Apple")]
+pub mod apple;
 mod behaviour;
 mod bodies;
 mod connection;
@@ -122,6 +124,27 @@ impl Provider {
         let gate = Gate::default();
         self.shared.rules.hold(gate.latch());
         gate
+    }
+
+    /// A code of Apple's for that user and client, valid once.
+    #[must_use]
+    #[allow(dead_code, reason = "only some test binaries need Apple")]
+    pub fn apple_code(&self, subject: &str, client_id: &str, redirect_uri: Option<&str>) -> String {
+        self.shared.rules.apple.code(subject, client_id, redirect_uri)
+    }
+
+    /// The tokens that Apple has issued for codes.
+    #[must_use]
+    #[allow(dead_code, reason = "only some test binaries need Apple")]
+    pub fn apple_tokens(&self) -> Vec<apple::Issued> {
+        self.shared.rules.apple.issued()
+    }
+
+    /// The errors that Apple has answered.
+    #[must_use]
+    #[allow(dead_code, reason = "only some test binaries need Apple")]
+    pub fn apple_errors(&self) -> Vec<String> {
+        self.shared.rules.apple.rejected()
     }
 
     /// Every complete request so far, in order of arrival.

@@ -6,13 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::apple::Apple;
 use super::behaviour::Behaviour;
 use super::gate::Latch;
 use super::recorded::Recorded;
 
 /// What tests have told the provider so far.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Mutex<Told>);
+pub(super) struct Rules {
+    told: Mutex<Told>,
+    pub(super) apple: Apple,
+}
 
 #[derive(Debug, Default)]
 struct Told {
@@ -80,15 +84,19 @@ impl Rules {
         let mut told = self.told();
         let once = told.once.pop_front();
         let chosen = once.or_else(|| told.by_token.get(token.as_deref()?).cloned());
+        let behaviour = chosen.unwrap_or_else(|| Arc::clone(&told.always));
+        // Apple does what it is asked for only if it works.
+        let works = matches!(*behaviour, Behaviour::Usual);
+        let apple = if works { self.apple.answer(request) } else { None };
         Chosen {
-            behaviour: chosen.unwrap_or_else(|| Arc::clone(&told.always)),
-            usual: told.usual(request, token.as_deref()),
+            behaviour,
+            usual: apple.unwrap_or_else(|| told.usual(request, token.as_deref())),
             gate: told.gate.clone(),
         }
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

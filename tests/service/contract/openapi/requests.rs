@@ -33,6 +33,12 @@ fn bodies() -> Vec<Value> {
         bodies.extend(texts.into_iter().map(|text| json!({ "device": { member: text } })));
     }
     bodies.extend(names().into_iter().map(|name| json!({ "name": name })));
+    for member in ["authorization_code", "redirect_uri"] {
+        let texts =
+            ["c", "c".repeat(2048).as_str(), "", "c".repeat(2049).as_str(), "c d", "ä"].map(Value::from);
+        let others = [json!(7), json!(["c"]), Value::Null];
+        bodies.extend(texts.into_iter().chain(others).map(|text| json!({ member: text })));
+    }
     bodies.push(json!({ "anything": { "else": [] } }));
     bodies
 }

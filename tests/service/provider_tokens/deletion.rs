@@ -1,0 +1,337 @@
+//! What removes an identity has its tokens revoked; what only moves it does not.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vestibule::domain::api_key::KeyRole;
+
+use super::{APP, apple, posted, provider_url, revoked, settings, sign_in, states, until, with_apple};
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::process::{Process, eventually, free_port};
+use crate::support::provider::apple::{KEY_ID, TEAM_ID, id_token, private_key};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::claims;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_users_token_is_revoked_at_apple_and_forgotten() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    let ada = sign_in(&app, "ada").await;
+    sign_in(&app, "grace").await;
+    until(pool, &["kept", "kept"]).await;
+    assert_eq!(app.provider.apple_errors(), [] as [&str; 0], "the client secret is sound");
+    let stored: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT sealed FROM provider_tokens").fetch_all(pool).await.unwrap();
+    for issued in app.provider.apple_tokens() {
+        let plain = issued.token.as_bytes();
+        assert!(!stored.iter().any(|sealed| sealed.windows(plain.len()).any(|part| part == plain)));
+    }
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    until(pool, &["kept"]).await;
+    assert_eq!(revoked(&app.provider), (vec!["ada".to_owned()], vec!["grace".to_owned()]));
+}
+
+/// The settings of the program, in its environment.
+fn environment(url: &str) -> String {
+    let key = private_key().replace('\n', "\\n");
+    format!(
+        "{{apple={{preset=\"apple\",client_id=\"{APP}\",jwks_url=\"{url}/auth/keys\",token_url=\"{url}/auth/token\",\
+         revocation_url=\"{url}/auth/revoke\",team_id=\"{TEAM_ID}\",key_id=\"{KEY_ID}\",private_key=\"{key}\"}}}}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_process_is_killed_twice() {
+    let (database, provider, port) = (Database::create().await, Provider::start().await, free_port());
+    let pool = &database.pool;
+    let providers = environment(&provider.url());
+    let serve = || {
+        Process::start(port, &database.url, &provider.tokeninfo_url(), &[("ROCKET_PROVIDERS", &providers)])
+    };
+    let mut service = serve();
+    service.answers("/readyz", 200).await;
+    let client = reqwest::Client::new();
+    let body = posted(&provider, "ada").to_string();
+    let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
+    let signed_in =
+        App::answer(request.header("Content-Type", "application/json").send().await.unwrap()).await;
+    assert_eq!(signed_in.status, 201, "{} {}", signed_in.text, service.log());
+    until(pool, &["kept"]).await;
+
+    provider.behave(Behaviour::status(503));
+    let asked = provider.calls();
+    let request = client.delete(format!("{}/api/v1/me", service.url)).bearer_auth(signed_in.access_token());
+    assert_eq!(request.send().await.unwrap().status(), 204, "the deletion does not wait for Apple");
+    assert_eq!(database.rows().await, [0; 3]);
+    provider.until(|counts| counts.calls > asked).await;
+    // An hour goes by, in which the program is killed twice: once while Apple is asked, and once while nothing is.
+    for minutes in [20, 40] {
+        // A dropped process is killed by SIGKILL.
+        drop(service);
+        service = serve();
+        service.answers("/readyz", 200).await;
+        let asked = provider.calls();
+        super::pass(pool, minutes * 60).await;
+        provider.until(|counts| counts.calls > asked).await;
+        eventually("the failure is recorded", async || {
+            service.log().contains("a token was not revoked").then_some(())
+        })
+        .await;
+        assert_eq!(states(pool).await, ["due"]);
+    }
+    assert_eq!(revoked(&provider).0, [] as [&str; 0]);
+    provider.behave(Behaviour::Usual);
+    super::pass(pool, 3600).await;
+    until(pool, &[]).await;
+    assert_eq!(revoked(&provider), (vec!["ada".to_owned()], Vec::new()));
+    assert_eq!(provider.apple_errors(), [] as [&str; 0], "{}", service.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_while_it_revokes_revokes_again() {
+    let (database, provider, port) = (Database::create().await, Provider::start().await, free_port());
+    let providers = environment(&provider.url());
+    let serve = || {
+        Process::start(port, &database.url, &provider.tokeninfo_url(), &[("ROCKET_PROVIDERS", &providers)])
+    };
+    let service = serve();
+    service.answers("/readyz", 200).await;
+    let client = reqwest::Client::new();
+    let body = posted(&provider, "ada").to_string();
+    let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
+    let signed_in =
+        App::answer(request.header("Content-Type", "application/json").send().await.unwrap()).await;
+    until(&database.pool, &["kept"]).await;
+    provider.behave(Behaviour::NeverAnswer);
+    let asked = provider.calls();
+    let request = client.delete(format!("{}/api/v1/me", service.url)).bearer_auth(signed_in.access_token());
+    assert_eq!(request.send().await.unwrap().status(), 204);
+    provider.until(|counts| counts.calls > asked).await;
+    drop(service);
+    provider.behave(Behaviour::Usual);
+    let service = serve();
+    service.answers("/readyz", 200).await;
+    assert_eq!(states(&database.pool).await, ["due"], "its lease has not ended");
+    super::pass(&database.pool, 60).await;
+    until(&database.pool, &[]).await;
+    assert_eq!(revoked(&provider).0, ["ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
+    let app = with_apple().await;
+    // The keys are fetched, so that the next call is the exchange.
+    sign_in(&app, "grace").await;
+    until(&app.database.pool, &["kept"]).await;
+    let gate = app.provider.hold();
+    let ada = sign_in(&app, "ada").await;
+    gate.arrived(1).await;
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(states(&app.database.pool).await, ["kept", "code"]);
+    gate.release();
+    until(&app.database.pool, &["kept"]).await;
+    assert_eq!(revoked(&app.provider).0, ["ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoked() {
+    let app = with_apple().await;
+    app.provider.behave_for("", Behaviour::Usual);
+    let ada = sign_in(&app, "ada").await;
+    let second = sign_in(&app, "ada").await;
+    assert_eq!(second.outcome(), "signed_in");
+    // Both codes may still wait.
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    until(&app.database.pool, &[]).await;
+    let tokens = app.provider.apple_tokens();
+    assert!(tokens.last().unwrap().revoked, "Apple revokes the whole authorization with it: {tokens:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    let key = app.api_key("shop-backend", KeyRole::Admin).await;
+    let make = async |user: &str, change: &str, mut body: Value| {
+        body["reason"] = "ticket 4711".into();
+        let path = format!("/api/v1/admin/users/{user}/{change}");
+        let answer = app.as_user(&key, Method::POST, &path, Some(&body)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    };
+    let ada = sign_in(&app, "ada").await;
+    let (other, third) = (
+        app.sign_in(&claims("other", "other@example.com")).await,
+        app.sign_in(&claims("third", "third@example.com")).await,
+    );
+    until(pool, &["kept"]).await;
+    make(&ada.user_id(), "merge", json!({ "into": other.user_id() })).await;
+    let id = async || -> String {
+        let sql = "SELECT id::text FROM identities WHERE provider = 'apple'";
+        sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
+    };
+    assert_eq!(states(pool).await, ["kept"]);
+    make(&other.user_id(), "move", json!({ "identity": id().await, "to": third.user_id() })).await;
+    assert_eq!(states(pool).await, ["kept"]);
+    make(&third.user_id(), "unlink", json!({ "identity": id().await })).await;
+    until(pool, &[]).await;
+    assert_eq!(revoked(&app.provider).0, ["ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linked_identity_has_its_token_revoked_when_its_user_unlinks_it() {
+    let app = with_apple().await;
+    let user = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();
+    let body = posted(&app.provider, "ada");
+    let linked = app.as_user(&user, Method::POST, "/api/v1/me/identities/apple", Some(&body)).await;
+    assert_eq!(linked.status, 201, "{}", linked.text);
+    until(&app.database.pool, &["kept"]).await;
+    let path = format!("/api/v1/me/identities/{}", linked.json()["id"].as_str().unwrap());
+    assert_eq!(app.delete(&user, &path).await.status, 204);
+    until(&app.database.pool, &[]).await;
+    assert_eq!(revoked(&app.provider).0, ["ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_that_is_linked_again_before_the_revocation_keeps_its_token() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    let ada = sign_in(&app, "ada").await;
+    until(pool, &["kept"]).await;
+    app.provider.behave(Behaviour::status(503));
+    let asked = app.provider.calls();
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    app.provider.until(|counts| counts.calls > asked).await;
+    app.provider.behave(Behaviour::Usual);
+    // Without a code: the only token is the one that Apple has issued before.
+    let again = json!({ "id_token": id_token("ada", "ada@example.com", APP) });
+    assert_eq!(app.post("apple", &again).await.outcome(), "created");
+    super::pass(pool, 3600).await;
+    until(pool, &["kept"]).await;
+    assert_eq!(revoked(&app.provider).0, [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_wrongly_taken_for_a_gone_identitys_is_kept() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    sign_in(&app, "ada").await;
+    until(pool, &["kept"]).await;
+    // As a move does it, seen by an exchange that waited for the old row.
+    sqlx::query("UPDATE provider_tokens SET state = 'due', due_at = now(), next_attempt_at = now()")
+        .execute(pool)
+        .await
+        .unwrap();
+    until(pool, &["kept"]).await;
+    assert_eq!(revoked(&app.provider).0, [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_token_of_a_client_replaces_the_one_before() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    for _ in 0..3 {
+        sign_in(&app, "ada").await;
+        until(pool, &["kept"]).await;
+    }
+    let id: Uuid = sqlx::query_scalar("SELECT id FROM provider_tokens").fetch_one(pool).await.unwrap();
+    assert_eq!(id.get_version_num(), 8);
+    assert_eq!(app.provider.apple_tokens().len(), 3);
+    let web = super::WEB;
+    let body = json!({
+        "id_token": id_token("ada", "ada@example.com", web), "redirect_uri": "https://example.com/back",
+        "authorization_code": app.provider.apple_code("ada", web, Some("https://example.com/back")),
+    });
+    let answer = app.post("apple", &body).await;
+    assert_eq!(answer.outcome(), "signed_in", "{}", answer.text);
+    until(pool, &["kept", "kept"]).await;
+    assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    until(pool, &[]).await;
+    let revoked: Vec<_> = app.provider.apple_tokens().into_iter().map(|token| token.revoked).collect();
+    assert_eq!(revoked, [false, false, true, true], "the newest of each client");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_key_that_is_changed_loses_no_token() {
+    const OLD: &str = "the old key, of more than 32 characters";
+    const NEW: &str = "the new key, of more than 32 characters";
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let pool = &database.pool;
+    let start = async |keys: &[&str]| {
+        let (url, apple) = (database.url.clone(), settings(&provider.url()));
+        let keys = keys.to_vec();
+        App::start_on(Database::gone(), |figment| {
+            figment
+                .merge(("databases.vestibule.url", url))
+                .merge(("providers.apple", apple))
+                .merge(("secret_key", keys))
+        })
+        .await
+    };
+    let mut app = start(&[OLD]).await;
+    for subject in ["ada", "grace"] {
+        let answer = app.post("apple", &posted(&provider, subject)).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+    }
+    until(pool, &["kept", "kept"]).await;
+    let sealed = async || -> Vec<Vec<u8>> {
+        let sql = "SELECT sealed FROM provider_tokens ORDER BY id";
+        sqlx::query_scalar(sql).fetch_all(pool).await.unwrap()
+    };
+    let old = sealed().await;
+    app.stop().await;
+    let mut app = start(&[NEW, OLD]).await;
+    eventually("all are sealed again", async || {
+        sealed().await.iter().zip(&old).all(|(new, old)| new != old).then_some(())
+    })
+    .await;
+    app.stop().await;
+    let mut app = start(&[NEW]).await;
+    sqlx::query("DELETE FROM users WHERE email LIKE 'ada%'").execute(pool).await.unwrap();
+    until(pool, &["kept"]).await;
+    assert_eq!(revoked(&provider).0, ["ada"]);
+    app.stop().await;
+
+    // The key is lost, and found again. The signing keys are replaced each time.
+    let forget = async || sqlx::query("DELETE FROM signing_keys").execute(pool).await.unwrap();
+    forget().await;
+    let mut app = start(&["a key that nobody has ever seen before"]).await;
+    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    let words = eventually("it is told", async || {
+        let failure: Option<String> =
+            sqlx::query_scalar("SELECT failure FROM provider_tokens").fetch_one(pool).await.unwrap();
+        failure
+    })
+    .await;
+    assert!(words.contains("cannot be decrypted") && words.contains("secret_key"), "{words}");
+    app.stop().await;
+    forget().await;
+    let _app = start(&[NEW]).await;
+    super::pass(pool, 3600).await;
+    until(pool, &[]).await;
+    assert_eq!(revoked(&provider).0, ["ada", "grace"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_switched_off_still_revokes() {
+    let app = with_apple().await;
+    let pool = app.database.pool.clone();
+    sign_in(&app, "ada").await;
+    until(&pool, &["kept"]).await;
+    let issued = app.provider.url();
+    let url = app.database.url.clone();
+    let off = App::start_on(Database::gone(), |figment| {
+        let figment = figment.merge(("databases.vestibule.url", url));
+        assert_ne!(provider_url(&figment), issued, "it has a provider of its own");
+        let mut settings = settings(&issued);
+        settings["enabled"] = false.into();
+        apple(figment).merge(("providers.apple", settings))
+    })
+    .await;
+    let mut app_that_stops = app;
+    app_that_stops.stop().await;
+    sqlx::query("DELETE FROM users").execute(&pool).await.unwrap();
+    until(&pool, &[]).await;
+    assert_eq!(revoked(&app_that_stops.provider).0, ["ada"]);
+    drop(off);
+}

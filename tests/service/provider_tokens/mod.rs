@@ -1,0 +1,94 @@
+//! Tokens of a provider that wants them revoked: where they come from, and that they are revoked.
+
+mod deletion;
+mod operators;
+mod races;
+mod requests;
+
+use figment::Figment;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::app::{Answer, App};
+use crate::support::process::eventually;
+use crate::support::provider::Provider;
+use crate::support::provider::apple::{KEY_ID, TEAM_ID, id_token, private_key};
+
+/// The app's client id, and the web page's.
+const APP: &str = "com.example.app";
+const WEB: &str = "com.example.web";
+
+/// The settings of a provider that is Apple, at that address.
+fn settings(url: &str) -> Value {
+    json!({
+        "preset": "apple", "client_id": APP, "additional_client_ids": [WEB], "jwks_url": format!("{url}/auth/keys"),
+        "token_url": format!("{url}/auth/token"), "revocation_url": format!("{url}/auth/revoke"),
+        "team_id": TEAM_ID, "key_id": KEY_ID, "private_key": private_key(),
+    })
+}
+
+/// The address of the provider in these settings.
+fn provider_url(figment: &Figment) -> String {
+    let url: String = figment.extract_inner("idp.tokeninfo_url").unwrap();
+    url.trim_end_matches("/tokeninfo").to_owned()
+}
+
+/// A service with Apple beside its other providers.
+async fn with_apple() -> App {
+    App::start_with(apple).await
+}
+
+fn apple(figment: Figment) -> Figment {
+    let settings = settings(&provider_url(&figment));
+    figment.merge(("providers.apple", settings))
+}
+
+/// What an app posts after Apple's SDK has answered.
+fn posted(provider: &Provider, subject: &str) -> Value {
+    let email = format!("{subject}@example.com");
+    json!({
+        "id_token": id_token(subject, &email, APP), "authorization_code": provider.apple_code(subject, APP, None),
+    })
+}
+
+async fn sign_in(app: &App, subject: &str) -> Answer {
+    let answer = app.post("apple", &posted(&app.provider, subject)).await;
+    assert!(answer.status.is_success(), "{}", answer.text);
+    answer
+}
+
+/// The states of the stored codes and tokens.
+async fn states(pool: &PgPool) -> Vec<String> {
+    sqlx::query_scalar("SELECT state FROM provider_tokens ORDER BY created_at").fetch_all(pool).await.unwrap()
+}
+
+/// Waits until these are the states.
+async fn until(pool: &PgPool, expected: &[&str]) {
+    eventually(&format!("the states are {expected:?}"), async || {
+        (states(pool).await == expected).then_some(())
+    })
+    .await;
+}
+
+/// Lets that many seconds pass for all codes and tokens.
+async fn pass(pool: &PgPool, seconds: i32) {
+    sqlx::query(
+        "UPDATE provider_tokens SET created_at = created_at - $1 * interval '1 second',
+                due_at = due_at - $1 * interval '1 second',
+                next_attempt_at = next_attempt_at - $1 * interval '1 second'",
+    )
+    .bind(seconds)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// The users whose tokens Apple has revoked, and those whose tokens it has not.
+fn revoked(provider: &Provider) -> (Vec<String>, Vec<String>) {
+    let (revoked, valid): (Vec<_>, Vec<_>) =
+        provider.apple_tokens().into_iter().partition(|token| token.revoked);
+    let subjects = |tokens: Vec<_>| {
+        tokens.into_iter().map(|token: crate::support::provider::apple::Issued| token.subject).collect()
+    };
+    (subjects(revoked), subjects(valid))
+}

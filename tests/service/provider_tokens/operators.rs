@@ -1,0 +1,176 @@
+//! What operators and staff see of tokens that wait to be revoked.
+
+use std::process::Command;
+
+use vestibule::domain::staff::Role;
+use vestibule::service::prune::{Limits, prune};
+
+use super::{APP, WEB, posted, settings, sign_in, states, until, with_apple};
+use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::desk::Desk;
+use crate::support::people::ADMIN;
+use crate::support::process::eventually;
+use crate::support::provider::apple::{KEY_ID, TEAM_ID, other_key, private_key};
+use crate::support::provider::{Behaviour, Provider};
+
+const DAY: i32 = 24 * 60 * 60;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start() {
+    let mut app = with_apple().await;
+    let pool = app.database.pool.clone();
+    let ada = sign_in(&app, "ada").await;
+    until(&pool, &["kept"]).await;
+    app.provider.behave(Behaviour::status(404));
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    super::pass(&pool, 31 * DAY).await;
+    let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL AND failure LIKE '%revocation_url%'";
+    eventually("it is parked", async || (app.database.count(parked).await == 1).then_some(())).await;
+    let metrics = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    let line = "vestibule_provider_revocations_total{provider=\"apple\",outcome=\"parked\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+    app.stop().await;
+    app.provider.behave(Behaviour::Usual);
+    let (url, apple) = (app.database.url.clone(), settings(&app.provider.url()));
+    let _next = App::start_on(Database::gone(), |figment| {
+        figment.merge(("databases.vestibule.url", url)).merge(("providers.apple", apple))
+    })
+    .await;
+    until(&pool, &[]).await;
+    assert!(app.provider.apple_tokens()[0].revoked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    for (state, days, stays) in
+        [("kept", 400, true), ("due", 59, true), ("due", 61, false), ("code", 0, true), ("code", 2, false)]
+    {
+        sqlx::query(
+            "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, created_at, due_at, failure)
+             VALUES (gen_random_uuid(), 'apple', 'ada', 'app', $1, '', now() - $2 * interval '1 day',
+                     CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)",
+        )
+        .bind(state)
+        .bind(days)
+        .bind(if stays { "stays" } else { "goes" })
+        .execute(pool)
+        .await
+        .unwrap();
+    }
+    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
+    assert_eq!(prune(pool, limits).await.unwrap().provider_tokens, 2);
+    assert_eq!(states(pool).await.len(), 3);
+    assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE failure = 'stays'").await, 3);
+}
+
+/// The lines of `vestibule check` about Apple and the tokens, with these settings changed.
+async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<String> {
+    let url = app.provider.url();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("check").envs([
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", app.database.url.as_str()),
+        ("ROCKET_SECRET_KEY", secret_key),
+        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+        ("IDP_NAME", "apple"),
+        ("IDP_PRESET", "apple"),
+        ("IDP_CLIENT_ID", APP),
+        ("IDP_ADDITIONAL_CLIENT_IDS", WEB),
+        ("IDP_JWKS_URL", &format!("{url}/auth/keys")),
+        ("IDP_TOKEN_URL", &format!("{url}/auth/token")),
+    ]);
+    command.envs(changes.iter().copied());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).unwrap();
+    assert!(!text.contains("PRIVATE KEY") && !text.contains("eyJ"), "{text}");
+    let about = |line: &&str| line.contains("revocation") || line.contains("provider tokens");
+    text.lines().filter(about).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
+    const SECRET: &str = "a secret key that only the tests use";
+    let mut app = with_apple().await;
+    let ids = [("IDP_TEAM_ID", TEAM_ID), ("IDP_KEY_ID", KEY_ID)];
+    let with = |key| [ids.as_slice(), &[("IDP_PRIVATE_KEY", key)]].concat();
+    let lines = check(&app, SECRET, &with(private_key())).await;
+    let begins = "ok     provider apple, revocation (127.0.0.1): rejects an invalid code of";
+    for (line, client) in lines.iter().zip([APP, WEB]) {
+        assert!(line.starts_with(&format!("{begins} {client} as expected (400)")), "{line}");
+    }
+    assert_eq!(lines.len(), 2, "{lines:?}");
+
+    let ada = sign_in(&app, "ada").await;
+    until(&app.database.pool, &["kept"]).await;
+    let other = other_key();
+    let lines = check(&app, SECRET, &with(&other)).await;
+    assert_eq!(lines[0], "ok     provider tokens: 1 can be decrypted with `secret_key`");
+    for words in
+        ["wrong  ", "rejects the client secret for com.example.app (invalid_client)", "IDP_KEY_ID", APP]
+    {
+        assert!(lines[1].contains(words), "{lines:?}");
+    }
+    let lines = check(&app, SECRET, &[]).await;
+    for words in ["warn   provider apple, revocation: tokens cannot be revoked", "IDP_PRIVATE_KEY_FILE"] {
+        assert!(lines[1].contains(words), "{lines:?}");
+    }
+    let lines = check(&app, "another key that nobody has ever seen", &with(private_key())).await;
+    assert!(
+        lines[0].starts_with("warn   provider tokens: 1 are encrypted with another `secret_key`; "),
+        "{lines:?}"
+    );
+
+    app.provider.behave(Behaviour::status(503));
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    let failed = "SELECT count(*) FROM provider_tokens WHERE failure IS NOT NULL";
+    eventually("an attempt fails", async || (app.database.count(failed).await == 1).then_some(())).await;
+    app.stop().await;
+    super::pass(&app.database.pool, 2 * DAY).await;
+    app.provider.behave(Behaviour::Usual);
+    let lines = check(&app, SECRET, &with(private_key())).await;
+    let expected =
+        "warn   provider tokens: 1 of removed identities are not revoked at apple for more than a day: ";
+    assert!(lines[0].starts_with(expected) && lines[0].contains("status_5xx"), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_see_which_identity_has_a_token_and_what_is_not_revoked() {
+    let provider = Provider::start().await;
+    let apple = settings(&provider.url());
+    let desk = Desk::open_altered(|figment| figment.merge(("providers.apple", apple))).await;
+    desk.appoint(ADMIN, Role::Admin).await;
+    let pool = &desk.app.database.pool;
+    let answer = desk.app.post("apple", &posted(&provider, "ada")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    until(pool, &["kept"]).await;
+    let mut admin = desk.signed_in(ADMIN).await;
+    let page = admin.get(&format!("/admin/users/{}", answer.user_id())).await.text;
+    assert!(page.contains("token stored, to be revoked when the identity is gone"), "{page}");
+
+    provider.behave(Behaviour::status(503));
+    let asked = provider.calls();
+    assert_eq!(desk.app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    provider.until(|counts| counts.calls > asked).await;
+    assert!(!admin.get("/admin").await.text.contains("not revoked at"));
+    super::pass(pool, 2 * DAY).await;
+    let page = eventually("the overview says so", async || {
+        let page = admin.get("/admin").await.text;
+        page.contains("1 token of removed identities is not revoked at <strong>apple</strong>")
+            .then_some(page)
+    })
+    .await;
+    assert!(page.contains("status_5xx"), "{page}");
+    let metrics = desk.app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    for line in [
+        "vestibule_provider_revocations_waiting{provider=\"apple\"} 1",
+        "vestibule_provider_revocations_parked{provider=\"apple\"} 0",
+        "vestibule_provider_revocations_total{provider=\"apple\",outcome=\"revoked\"} 0",
+        "vestibule_provider_code_exchanges_total{provider=\"apple\",outcome=\"stored\"} 1",
+    ] {
+        assert!(metrics.contains(line), "no {line}: {metrics}");
+    }
+}

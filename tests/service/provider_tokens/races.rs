@@ -1,0 +1,136 @@
+//! An exchange that stores its token while the identity is deleted, or moved: whoever comes first, no token is left that
+//! nobody revokes, and none of a living identity is revoked.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+use vestibule::provider_tokens::store::{self, Owner, State};
+
+use crate::support::cluster::Database;
+
+const ROUNDS: usize = 1000;
+
+async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
+    let (user, identity) = (Uuid::now_v7(), Uuid::now_v7());
+    sqlx::query(
+        "WITH person AS (INSERT INTO users (id) VALUES ($1) RETURNING id)
+         INSERT INTO identities (id, user_id, provider, subject) SELECT $2, id, 'apple', $3 FROM person",
+    )
+    .bind(user)
+    .bind(identity)
+    .bind(subject)
+    .execute(pool)
+    .await
+    .unwrap();
+    (user, identity)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let mut first = 0;
+    for round in 0..ROUNDS {
+        let subject = format!("subject-{round}");
+        let (user, _) = person(pool, &subject).await;
+        let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
+        let id = Uuid::now_v7();
+        store::keep_code(pool, id, &owner, b"code").await.unwrap();
+        let stored = async {
+            pause(round % 7).await;
+            store::keep_token(pool, id, &owner, b"token").await.unwrap()
+        };
+        let deleted = async {
+            pause(round % 5).await;
+            // One way by the cascade, the other one as unlinking does it.
+            let sql = if round % 2 == 0 {
+                "DELETE FROM users WHERE id = $1"
+            } else {
+                "DELETE FROM identities WHERE user_id = $1"
+            };
+            sqlx::query(sql).bind(user).execute(pool).await.unwrap();
+        };
+        let (kept, ()) = tokio::join!(stored, deleted);
+        first += usize::from(kept);
+    }
+    assert!((50..ROUNDS - 50).contains(&first), "either came first: {first}");
+    let due =
+        "SELECT count(*) FROM provider_tokens WHERE state = 'due' AND sealed = 'token' AND due_at IS NOT NULL
+               AND next_attempt_at <= now()";
+    assert_eq!(database.count(due).await, i64::try_from(ROUNDS).unwrap());
+    let mut claimed = 0;
+    while claimed < ROUNDS {
+        let rows = store::claim(pool, "apple", 100, 60).await.unwrap();
+        assert!(rows.iter().all(|row| row.state == State::Due));
+        claimed += rows.len();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_exchanges_that_meet_a_move_keep_their_token() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    for round in 0..ROUNDS {
+        let subject = format!("subject-{round}");
+        let (_, identity) = person(pool, &subject).await;
+        let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
+        let id = Uuid::now_v7();
+        store::keep_code(pool, id, &owner, b"code").await.unwrap();
+        let stored = async {
+            pause(round % 7).await;
+            store::keep_token(pool, id, &owner, b"token").await.unwrap();
+        };
+        let moved = async {
+            pause(round % 5).await;
+            sqlx::query(
+                "WITH taken AS (DELETE FROM identities WHERE id = $1 RETURNING user_id, provider, subject)
+                 INSERT INTO identities (id, user_id, provider, subject) SELECT $2, * FROM taken",
+            )
+            .bind(identity)
+            .bind(Uuid::now_v7())
+            .execute(pool)
+            .await
+            .unwrap();
+        };
+        tokio::join!(stored, moved);
+    }
+    loop {
+        let rows = store::claim(pool, "apple", 100, 60).await.unwrap();
+        assert!(rows.iter().all(|row| row.state == State::Kept), "none is to be revoked");
+        if rows.is_empty() {
+            break;
+        }
+    }
+    let kept = "SELECT count(*) FROM provider_tokens WHERE state = 'kept'";
+    assert_eq!(database.count(kept).await, i64::try_from(ROUNDS).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    for round in 0..ROUNDS {
+        let subject = format!("subject-{round}");
+        let owner = Owner { provider: "apple".into(), subject: subject.clone(), client_id: "app".into() };
+        // It is due, and then its identity is linked again.
+        let id = Uuid::now_v7();
+        assert!(!store::keep_token(pool, id, &owner, b"token").await.unwrap());
+        let (user, _) = person(pool, &subject).await;
+        let claimed = async {
+            pause(round % 7).await;
+            store::claim(pool, "apple", 100, 0).await.unwrap();
+        };
+        let deleted = async {
+            pause(round % 5).await;
+            sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(pool).await.unwrap();
+        };
+        tokio::join!(claimed, deleted);
+    }
+    assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE state <> 'due'").await, 0);
+}
+
+/// Lets the other side of a race go first for a while.
+async fn pause(turns: usize) {
+    for _ in 0..turns * 3 {
+        tokio::task::yield_now().await;
+    }
+}

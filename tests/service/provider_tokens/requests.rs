@@ -1,0 +1,154 @@
+//! Codes in requests: which are taken, and what becomes of those that are not good.
+
+use serde_json::{Value, json};
+
+use super::{APP, apple, posted, revoked, sign_in, states, until, with_apple};
+use crate::support::app::App;
+use crate::support::process::eventually;
+use crate::support::provider::Behaviour;
+use crate::support::provider::apple::{id_token, other_key};
+use crate::support::token::claims;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_ignored_where_nothing_can_be_revoked() {
+    let app = with_apple().await;
+    let token = app.token(&claims("subject", "ada@example.com"));
+    let body = json!({ "id_token": token, "authorization_code": "code" });
+    assert_eq!(app.post("idp", &body).await.outcome(), "created");
+    assert_eq!(states(&app.database.pool).await, [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_sign_in_keeps_no_code() {
+    let app = with_apple().await;
+    let mut body = posted(&app.provider, "ada");
+    body["create"] = false.into();
+    assert_eq!(app.post("apple", &body).await.error(), "user_not_found");
+    assert_eq!(states(&app.database.pool).await, [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_sent_again_has_its_code_exchanged_once() {
+    let app = with_apple().await;
+    let body = posted(&app.provider, "ada");
+    for outcome in ["created", "signed_in", "signed_in"] {
+        assert_eq!(app.post("apple", &body).await.outcome(), outcome);
+    }
+    until(&app.database.pool, &["kept"]).await;
+    assert_eq!(app.post("apple", &body).await.outcome(), "signed_in");
+    until(&app.database.pool, &["kept"]).await;
+    assert_eq!((app.provider.apple_tokens().len(), app.provider.apple_errors().len()), (1, 0));
+}
+
+/// What the metrics say of the exchanges.
+async fn counted(app: &App, outcome: &str) -> bool {
+    let text = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    text.contains(&format!(
+        "vestibule_provider_code_exchanges_total{{provider=\"apple\",outcome=\"{outcome}\"}} 1"
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
+    let app = with_apple().await;
+    let of = |code: String| -> Value {
+        json!({ "id_token": id_token("ada", "ada@example.com", APP), "authorization_code": code })
+    };
+    let provider = &app.provider;
+    for code in [
+        "made-up".to_owned(),
+        provider.apple_code("ada", "com.example.other", None),
+        provider.apple_code("ada", APP, Some("https://example.com/back")),
+        provider.apple_code("grace", APP, None),
+    ] {
+        let answer = app.post("apple", &of(code.clone())).await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+        until(&app.database.pool, &[]).await;
+    }
+    assert_eq!(provider.apple_errors(), ["invalid_grant"; 3]);
+    assert_eq!(revoked(provider).0, [] as [&str; 0], "another user's authorization is theirs");
+    assert!(!counted(&app, "stored").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_old() {
+    let app = with_apple().await;
+    sign_in(&app, "grace").await;
+    let pool = &app.database.pool;
+    until(pool, &["kept"]).await;
+    app.provider.behave(Behaviour::status(500));
+    let asked = app.provider.calls();
+    sign_in(&app, "ada").await;
+    app.provider.until(|counts| counts.calls > asked + 1).await;
+    app.provider.behave(Behaviour::Usual);
+    until(pool, &["kept", "kept"]).await;
+
+    app.provider.behave(Behaviour::ResetBeforeAnswer);
+    sign_in(&app, "linus").await;
+    eventually("the exchange fails", async || {
+        let sql = "SELECT failure FROM provider_tokens WHERE state = 'code'";
+        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
+        failure.filter(|failure| failure.contains("connection"))
+    })
+    .await;
+    super::pass(pool, 300).await;
+    until(pool, &["kept", "kept"]).await;
+    assert!(counted(&app, "expired").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
+    let app =
+        App::start_with(|figment| apple(figment).merge(("providers.apple.private_key", other_key()))).await;
+    sign_in(&app, "ada").await;
+    let failure = eventually("Apple rejects the client secret", async || {
+        let sql = "SELECT failure FROM provider_tokens";
+        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(&app.database.pool).await.unwrap();
+        failure
+    })
+    .await;
+    for words in ["invalid_client", "providers.apple.team_id", "key_id", "private_key"] {
+        assert!(failure.contains(words), "{failure}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_the_standards_say() {
+    let app = App::start_with(|figment| {
+        let url = super::provider_url(&figment);
+        figment
+            .merge(("idp.client_secret", "hush-hush"))
+            .merge(("idp.token_url", format!("{url}/token")))
+            .merge(("idp.revocation_url", format!("{url}/revoke")))
+    })
+    .await;
+    let provider = &app.provider;
+    let token = app.token(&claims("subject", "ada@example.com"));
+    let body =
+        json!({ "id_token": token, "authorization_code": "4/code", "redirect_uri": "https://example.com/" });
+    let gate = provider.hold();
+    let request = app.post("idp", &body);
+    let (answer, ()) = tokio::join!(request, async {
+        gate.arrived(1).await;
+        provider.behave(Behaviour::Json(json!({ "access_token": "a", "refresh_token": "r" })));
+        gate.release();
+    });
+    assert_eq!(answer.outcome(), "created", "{}", answer.text);
+    until(&app.database.pool, &["kept"]).await;
+    provider.behave(Behaviour::status(200));
+    assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    until(&app.database.pool, &[]).await;
+    let [_, exchange, revocation]: [_; 3] = provider.requests().try_into().unwrap();
+    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let fields = [
+        text("grant_type", "authorization_code"),
+        text("code", "4/code"),
+        text("redirect_uri", "https://example.com/"),
+    ];
+    assert_eq!((exchange.path.as_str(), exchange.parameters()), ("/token", fields.to_vec()));
+    let fields = [text("token", "r"), text("token_type_hint", "refresh_token")];
+    assert_eq!((revocation.path.as_str(), revocation.parameters()), ("/revoke", fields.to_vec()));
+    for request in [exchange, revocation] {
+        assert!(request.header("authorization").unwrap().starts_with("Basic "));
+    }
+}

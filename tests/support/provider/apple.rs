@@ -1,0 +1,235 @@
+//! The endpoints of Sign in with Apple: its keys, codes that become tokens, and their revocation. Our client secret is
+//! verified as Apple's documentation states ("Creating a client secret").
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::recorded::Recorded;
+
+/// `iss` of Apple's tokens.
+pub const APPLE: &str = "https://appleid.apple.com";
+/// The team of our client secrets.
+pub const TEAM_ID: &str = "TEAM000001";
+/// The id of the key that signs them.
+pub const KEY_ID: &str = "KEY0000001";
+/// The longest life of a client secret: six months.
+const LONGEST: i64 = 15_777_000;
+
+/// A token that Apple has issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// The user.
+    pub subject: String,
+    /// The client it was issued to.
+    pub client_id: String,
+    /// The token.
+    pub token: String,
+    /// Whether it was revoked.
+    pub revoked: bool,
+}
+
+struct Code {
+    subject: String,
+    client_id: String,
+    redirect_uri: Option<String>,
+}
+
+#[derive(Default)]
+struct Books {
+    codes: HashMap<String, Code>,
+    issued: Vec<Issued>,
+    rejected: Vec<String>,
+}
+
+/// What Apple knows.
+#[derive(Default)]
+pub(super) struct Apple(Mutex<Books>);
+
+struct Keys {
+    apple: EcdsaKeyPair,
+    /// The team's key, as Apple offers it for download.
+    ours: EcdsaKeyPair,
+    pem: String,
+}
+
+fn keys() -> &'static Keys {
+    static KEYS: OnceLock<Keys> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let pem = other_key();
+        let der =
+            STANDARD.decode(pem.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap();
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        Keys {
+            apple: EcdsaKeyPair::generate(algorithm).unwrap(),
+            ours: EcdsaKeyPair::from_pkcs8(algorithm, &der).unwrap(),
+            pem,
+        }
+    })
+}
+
+/// The team's private key: a `.p8` file.
+#[must_use]
+pub fn private_key() -> &'static str {
+    &keys().pem
+}
+
+/// A private key of the same form that Apple does not know.
+#[must_use]
+pub fn other_key() -> String {
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(key))
+}
+
+/// An `id_token` of Apple's for that client.
+#[must_use]
+pub fn id_token(subject: &str, email: &str, client_id: &str) -> String {
+    let now = now();
+    let claims = json!({
+        "iss": APPLE, "aud": client_id, "sub": subject, "email": email, "email_verified": "true",
+        "iat": now, "exp": now + 86_400,
+    });
+    signed(&claims)
+}
+
+fn signed(claims: &Value) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let message = format!("{}.{}", part(&json!({ "alg": "ES256", "kid": "apple" })), part(claims));
+    let signature = keys().apple.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
+}
+
+impl Apple {
+    fn books(&self) -> std::sync::MutexGuard<'_, Books> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn code(&self, subject: &str, client_id: &str, redirect_uri: Option<&str>) -> String {
+        let mut random = [0; 12];
+        aws_lc_rs::rand::fill(&mut random).unwrap();
+        let code = format!("c{}.0.rrsvq", URL_SAFE_NO_PAD.encode(random));
+        let known = Code {
+            subject: subject.to_owned(),
+            client_id: client_id.to_owned(),
+            redirect_uri: redirect_uri.map(str::to_owned),
+        };
+        self.books().codes.insert(code.clone(), known);
+        code
+    }
+
+    pub(super) fn issued(&self) -> Vec<Issued> {
+        self.books().issued.clone()
+    }
+
+    pub(super) fn rejected(&self) -> Vec<String> {
+        self.books().rejected.clone()
+    }
+
+    /// The answer of one of Apple's endpoints, with what it does.
+    pub(super) fn answer(&self, request: &Recorded) -> Option<Answer> {
+        let json = |code, value: &Value| {
+            Answer::new(code, "application/json;charset=ISO-8859-1", value.to_string().into_bytes())
+        };
+        let done = match request.path.as_str() {
+            "/auth/keys" => Ok(jwks()),
+            "/auth/token" => self.token(request),
+            "/auth/revoke" => self.revoke(request).map(|()| Value::Null),
+            _ => return None,
+        };
+        Some(match done {
+            Ok(Value::Null) => Answer { code: 200, headers: Vec::new(), body: Vec::new() },
+            Ok(value) => json(200, &value),
+            Err(error) => {
+                self.books().rejected.push(error.to_owned());
+                json(400, &json!({ "error": error }))
+            }
+        })
+    }
+
+    fn token(&self, request: &Recorded) -> Result<Value, &'static str> {
+        let client_id = client(request)?;
+        if field(request, "grant_type").as_deref() != Some("authorization_code") {
+            return Err("unsupported_grant_type");
+        }
+        let code = field(request, "code").ok_or("invalid_request")?;
+        let mut books = self.books();
+        // A code is valid once.
+        let known = books.codes.remove(&code).ok_or("invalid_grant")?;
+        if known.client_id != client_id || known.redirect_uri != field(request, "redirect_uri") {
+            return Err("invalid_grant");
+        }
+        let token = format!("r{code}");
+        let claims = json!({ "iss": APPLE, "aud": client_id, "sub": known.subject, "iat": now(), "exp": now() + 86_400 });
+        let answer = json!({
+            "access_token": format!("a{code}"), "token_type": "Bearer", "expires_in": 3600, "refresh_token": token,
+            "id_token": signed(&claims),
+        });
+        books.issued.push(Issued { subject: known.subject, client_id, token, revoked: false });
+        Ok(answer)
+    }
+
+    fn revoke(&self, request: &Recorded) -> Result<(), &'static str> {
+        let client_id = client(request)?;
+        let token = field(request, "token").ok_or("invalid_request")?;
+        // A token that Apple does not know is revoked.
+        for issued in &mut self.books().issued {
+            issued.revoked |= issued.token == token && issued.client_id == client_id;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Apple {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Apple").finish_non_exhaustive()
+    }
+}
+
+fn field(request: &Recorded, name: &str) -> Option<String> {
+    request.parameters().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+/// The client of a request whose client secret is sound.
+fn client(request: &Recorded) -> Result<String, &'static str> {
+    let client_id = field(request, "client_id").ok_or("invalid_client")?;
+    let secret = field(request, "client_secret").unwrap_or_default();
+    is_sound(&secret, &client_id).filter(|sound| *sound).map(|_| client_id).ok_or("invalid_client")
+}
+
+fn is_sound(secret: &str, client_id: &str) -> Option<bool> {
+    let (message, signature) = secret.rsplit_once('.')?;
+    let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, keys().ours.public_key().as_ref());
+    public.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
+    let part = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
+    let (header, claims) = message.split_once('.')?;
+    let (header, claims) = (part(header)?, part(claims)?);
+    let (from, until) = (claims["iat"].as_i64()?, claims["exp"].as_i64()?);
+    Some(
+        header == json!({ "alg": "ES256", "kid": KEY_ID })
+            && claims["iss"] == TEAM_ID
+            && claims["aud"] == APPLE
+            && claims["sub"] == client_id
+            && from <= now() + 60
+            && until > now()
+            && until - from <= LONGEST,
+    )
+}
+
+fn jwks() -> Value {
+    let public = keys().apple.public_key().as_ref();
+    let (x, y) = (URL_SAFE_NO_PAD.encode(&public[1..33]), URL_SAFE_NO_PAD.encode(&public[33..]));
+    json!({ "keys": [{ "kty": "EC", "crv": "P-256", "kid": "apple", "use": "sig", "alg": "ES256", "x": x, "y": y }] })
+}
