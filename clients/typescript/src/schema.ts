@@ -837,11 +837,15 @@ export interface components {
         };
         /** @description An identity to link. */
         LinkRequest: {
+            /** @description The authorization code that the provider's SDK returned with the token, as in a sign-in. */
+            authorization_code?: string | null;
             /** @description The token as the provider's SDK returned it. */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
             reauthentication?: components["schemas"]["ReauthenticationRequest"] | null;
+            /** @description The redirect URI of the authorization request, if it had one. */
+            redirect_uri?: string | null;
         };
         /** @description A user with identities. */
         Me: components["schemas"]["User"] & {
@@ -1140,6 +1144,11 @@ export interface components {
         /** @description A sign-in with an identity provider's token. */
         SignInRequest: {
             /**
+             * @description The authorization code that the provider's SDK returned with the token. With it, the provider's tokens can be
+             *     revoked when the user is deleted or the identity unlinked, which Apple demands.
+             */
+            authorization_code?: string | null;
+            /**
              * @description `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
              *     identity to one by e-mail address. The default is `true`.
              */
@@ -1157,6 +1166,8 @@ export interface components {
              *     lower-case hex if the provider's `nonce_form` is `sha256`.
              */
             nonce?: string | null;
+            /** @description The redirect URI of the authorization request, if it had one: on the web, not in native apps. */
+            redirect_uri?: string | null;
         };
         /** @description A sign-out by refresh token. */
         SignOutRequest: {

@@ -119,6 +119,8 @@ internal class Body(
     val device: Device? = null,
     val reauthentication: Reauthentication? = null,
     val refreshToken: String? = null,
+    val authorizationCode: String? = null,
+    val redirectUri: String? = null,
 )
 
 @Serializable

@@ -116,6 +116,8 @@ public class Vestibule(
      * @param create `false` refuses an identity that has never signed in, with `user_not_found`.
      * @param name The name that the app was told; Apple tells it once, and only to the app.
      * @param device The description of this device in the user's list of sessions.
+     * @param authorizationCode The code that came with the token: with it, the provider's tokens can be revoked (Apple).
+     * @param redirectUri The redirect URI of the request that led to the code, if it had one.
      */
     public suspend fun signIn(
         provider: String,
@@ -124,11 +126,16 @@ public class Vestibule(
         create: Boolean? = null,
         name: String? = null,
         device: Device? = null,
+        authorizationCode: String? = null,
+        redirectUri: String? = null,
     ): SignedIn = own {
         val mine = ++attempts
         restore()
         val since = clock()
-        val text = post(url("auth/oauth", provider), Body(idToken, nonce, create, name, device))
+        val body = Body(
+            idToken, nonce, create, name, device, authorizationCode = authorizationCode, redirectUri = redirectUri,
+        )
+        val text = post(url("auth/oauth", provider), body)
         val answer = read { json.decodeFromString<SignedIn>(text) }
         val credential = read { json.decodeFromString<Credential>(text) }
         val next = Kept(UUID.randomUUID().toString(), credential.refreshToken, answer.user)
@@ -243,8 +250,16 @@ public class Vestibule(
         idToken: String,
         nonce: String? = null,
         reauthentication: Reauthentication? = null,
+        authorizationCode: String? = null,
+        redirectUri: String? = null,
     ): Identity = own {
-        val body = Body(idToken, nonce, reauthentication = reauthentication)
+        val body = Body(
+            idToken,
+            nonce,
+            reauthentication = reauthentication,
+            authorizationCode = authorizationCode,
+            redirectUri = redirectUri,
+        )
         val text = call("POST", url("me/identities", provider), body)
         read { json.decodeFromString<Identity>(text) }
     }
