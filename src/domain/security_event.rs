@@ -102,11 +102,19 @@ pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
 /// It is missing, too old, or in the future.
 pub fn issued_at(claims: &Object, now: i64) -> Result<i64, Refused> {
     let iat = claims.get("iat").and_then(seconds).ok_or(Refused::malformed("`iat` must be a time"))?;
+    check_time(iat, now)
+}
+
+/// Returns the time of a message, unless its id may be forgotten by now.
+///
+/// # Errors
+/// It is too long ago, or in the future.
+pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
     if iat > now.saturating_add(MAX_SKEW) {
-        return Err(Refused::malformed("`iat` is in the future; compare the clocks"));
+        return Err(Refused::malformed("the message is from the future; compare the clocks"));
     }
     if iat < now.saturating_sub(MAX_AGE) {
-        return Err(Refused::malformed("`iat` is more than 30 days ago"));
+        return Err(Refused::malformed("the message is more than 30 days old"));
     }
     Ok(iat)
 }

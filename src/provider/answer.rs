@@ -35,6 +35,8 @@ pub(super) enum Class {
     ErrorIn200,
     MalformedToken,
     Metadata,
+    /// The provider signs its messages with the client secret, which is not set.
+    NoClientSecret,
     NoClientSecretAccepted,
     NoDocument,
     NoEndpoint,

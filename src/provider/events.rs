@@ -18,6 +18,7 @@ use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::{Transmitter, transmitter_address};
 use crate::domain::refusal::Refusal;
 use crate::domain::security_event::{self, Fault, Refused};
+use crate::secret::Secret;
 
 /// The reason why a message was not verified.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -94,6 +95,17 @@ impl Provider {
                 Error::Refused(refusal) => failed(refusal).into(),
             },
             refused @ EventError::Refused(_) => refused,
+        })
+    }
+
+    /// Returns the secret that the provider signs its requests to us with.
+    ///
+    /// # Errors
+    /// It is not set.
+    pub fn app_secret(&self) -> Result<&Secret<String>, Unavailable> {
+        self.settings.client_secret.as_ref().ok_or_else(|| Unavailable {
+            check: vec![self.settings.setting("client_secret").into()],
+            ..Unavailable::new(Class::NoClientSecret)
         })
     }
 

@@ -4,7 +4,9 @@
 //! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
 //! [`effect::Effect`] decides what an event does.
 
+mod apple;
 pub mod effect;
+pub mod facebook;
 pub mod report;
 mod security_event;
 mod store;
@@ -72,9 +74,8 @@ impl From<EventError> for Error {
 pub async fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Result<Report, Error> {
     match Sender::of(provider.settings.kind) {
         Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
-        Sender::Apple | Sender::Facebook => {
-            Err(Refused::malformed("this provider's messages cannot be read yet").into())
-        }
+        Sender::Apple => apple::read(provider, body, now).await,
+        Sender::Facebook => Ok(facebook::read(provider, media_type, body, now)?.deauthorization()),
     }
 }
 

@@ -1,0 +1,245 @@
+//! Apple's server-to-server notifications (developer.apple.com, "Processing changes for Sign in with Apple accounts").
+//!
+//! The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its `event_time` is in
+//! milliseconds. The documentation says `account-deleted` and Apple sends `account-delete`. `exp` is a day after `iat`
+//! and is not checked: a notification that comes late is still true, and none is applied twice.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::Error;
+use super::report::{Event, EventKind, Report, Subject};
+use crate::domain::claims::is_subject;
+use crate::domain::email::Email;
+use crate::domain::id_token::IdToken;
+use crate::domain::json::Object;
+use crate::domain::security_event::{Refused, issued_at, message_id};
+use crate::provider::Provider;
+
+/// The number of events in one notification. Apple sends one.
+const MAX_EVENTS: usize = 16;
+
+/// Verifies a notification and returns what it says.
+pub(super) async fn read(provider: &Provider, body: &[u8], now: i64) -> Result<Report, Error> {
+    let claims = provider.verify_event(&payload(body)?, now).await?;
+    Ok(report(&claims, now)?)
+}
+
+/// Returns the signed notification in a body.
+fn payload(body: &[u8]) -> Result<IdToken, Refused> {
+    let body = Object::parse(body).ok();
+    let token = body.and_then(|body| IdToken::message(body.str("payload")?));
+    token.ok_or(Refused::malformed("the body must be a JSON object whose `payload` is a JWT"))
+}
+
+/// Reads a notification from claims that Apple has signed for one of our client ids. An event of an unknown type is left
+/// out: nobody could act on it, and Apple would send it again and again.
+fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
+    let issued = issued_at(claims, now)?;
+    let id = message_id(claims)?.to_owned();
+    let (mut at, mut events) = (i64::MIN, Vec::new());
+    for told in told(claims)?.iter() {
+        let time = told.get("event_time").and_then(Value::as_i64);
+        at = at.max(time.map_or(issued, |milliseconds| milliseconds.div_euclid(1000)));
+        events.extend(event(told)?);
+    }
+    // What Apple tells of has happened before.
+    Ok(Report { id, at: at.min(issued), events })
+}
+
+/// Returns the objects in `events`: one or several, in a string or, for the day on which Apple corrects that, without.
+fn told(claims: &Object) -> Result<Vec<Object>, Refused> {
+    const MALFORMED: Refused = Refused::malformed("`events` must be a JSON object in a string");
+    let value = match claims.get("events") {
+        Some(Value::String(text)) => {
+            // The wrapper refuses members that occur twice, at any depth.
+            let wrapped =
+                Object::parse(format!(r#"{{"events":{text}}}"#).as_bytes()).map_err(|_| MALFORMED)?;
+            let alone = wrapped.get("events").filter(|_| wrapped.members().count() == 1);
+            Cow::Owned(alone.cloned().ok_or(MALFORMED)?)
+        }
+        Some(value) => Cow::Borrowed(value),
+        None => return Err(MALFORMED),
+    };
+    let several = match value.into_owned() {
+        Value::Array(several) if (1..=MAX_EVENTS).contains(&several.len()) => several,
+        one @ Value::Object(_) => vec![one],
+        _ => return Err(MALFORMED),
+    };
+    several
+        .into_iter()
+        .map(|one| match one {
+            Value::Object(members) => Ok(members.into()),
+            _ => Err(MALFORMED),
+        })
+        .collect()
+}
+
+fn event(told: &Object) -> Result<Option<Event>, Refused> {
+    const UNTYPED: Refused = Refused::malformed("`type` of an event must be a string");
+    const NOBODY: Refused = Refused::malformed("`sub` of an event must be 1 to 255 visible ASCII characters");
+    let kind = match told.str("type").ok_or(UNTYPED)? {
+        "email-disabled" => EventKind::EmailDisabled,
+        "email-enabled" => EventKind::EmailEnabled,
+        "consent-revoked" => EventKind::ConsentRevoked,
+        "account-delete" | "account-deleted" => EventKind::AccountDeleted,
+        _ => return Ok(None),
+    };
+    let subject = told.str("sub").filter(|sub| is_subject(sub));
+    let subject = subject.ok_or(NOBODY)?;
+    Ok(Some(Event {
+        kind,
+        subject: Some(Subject::Subject(subject.to_owned())),
+        reason: None,
+        email: told.str("email").and_then(Email::parse).map(|email| email.as_given().to_owned()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: i64 = 2_000_000_000;
+
+    fn object(value: &Value) -> Object {
+        Object::parse(value.to_string().as_bytes()).unwrap()
+    }
+
+    /// The claims of a notification with these events.
+    fn claims(events: &Value) -> Value {
+        json!({
+            "iss": "https://appleid.apple.com", "aud": "com.example.app", "exp": NOW + 86_400, "iat": NOW,
+            "jti": "abede67e-7b1b-4d4c-b7a2-5a2a1d6f0c1e", "events": events,
+        })
+    }
+
+    fn told(kind: &str) -> Value {
+        json!({ "type": kind, "sub": "000001.aa.0001", "event_time": (NOW - 20) * 1000 + 999 })
+    }
+
+    fn told_by(claims: &Value) -> Result<Report, Refused> {
+        report(&object(claims), NOW)
+    }
+
+    #[test]
+    fn each_event_is_read_from_a_string_an_object_and_a_list() {
+        for (name, kind) in [
+            ("email-disabled", EventKind::EmailDisabled),
+            ("email-enabled", EventKind::EmailEnabled),
+            ("consent-revoked", EventKind::ConsentRevoked),
+            ("account-delete", EventKind::AccountDeleted),
+            ("account-deleted", EventKind::AccountDeleted),
+        ] {
+            let subject = Some(Subject::Subject("000001.aa.0001".into()));
+            let event = Event { kind, subject, reason: None, email: None };
+            let id = "abede67e-7b1b-4d4c-b7a2-5a2a1d6f0c1e".to_owned();
+            let expected = Report { id, at: NOW - 20, events: vec![event] };
+            let told = told(name);
+            for events in
+                [json!(told.to_string()), told.clone(), json!([told]), json!(json!([told]).to_string())]
+            {
+                assert_eq!(told_by(&claims(&events)).as_ref(), Ok(&expected), "{events}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_e_mail_address_is_kept_whatever_is_private_email_is() {
+        for private in [json!("true"), json!("false"), json!(true), json!(null), json!(1)] {
+            let mut told = told("email-disabled");
+            told["email"] = "Relay@privaterelay.appleid.com".into();
+            told["is_private_email"] = private;
+            let report = told_by(&claims(&json!(told.to_string()))).unwrap();
+            assert_eq!(report.events[0].email.as_deref(), Some("Relay@privaterelay.appleid.com"));
+        }
+        for odd in [json!("not an address"), json!(1), json!(["a@x"]), json!(null)] {
+            let mut told = told("email-enabled");
+            told["email"] = odd;
+            assert_eq!(told_by(&claims(&json!(told.to_string()))).unwrap().events[0].email, None);
+        }
+    }
+
+    #[test]
+    fn an_unknown_event_is_no_event_and_no_mistake() {
+        let report = told_by(&claims(&json!(told("account-paused").to_string()))).unwrap();
+        assert_eq!((report.at, report.events), (NOW - 20, vec![]));
+        // It need not even have a subject.
+        assert!(told_by(&claims(&json!(r#"{"type":"new"}"#))).unwrap().events.is_empty());
+    }
+
+    #[test]
+    fn the_time_is_the_latest_of_the_events_and_never_later_than_the_notification() {
+        let at = |times: &[Value]| {
+            let events = times.iter().map(|time| {
+                let mut told = told("consent-revoked");
+                told["event_time"] = time.clone();
+                told
+            });
+            told_by(&claims(&json!(events.collect::<Value>().to_string()))).unwrap().at
+        };
+        assert_eq!(at(&[json!((NOW - 90) * 1000), json!((NOW - 30) * 1000)]), NOW - 30);
+        assert_eq!(at(&[json!((NOW + 90) * 1000)]), NOW);
+        for odd in [json!(null), json!("1"), json!(1.5), json!(u64::MAX)] {
+            assert_eq!(at(&[odd]), NOW);
+        }
+        assert_eq!(at(&[json!(-1)]), -1);
+    }
+
+    #[test]
+    fn what_is_not_a_notification_is_refused() {
+        let with = |name: &str, value: Value| {
+            let mut claims = claims(&json!(told("consent-revoked").to_string()));
+            claims[name] = value;
+            claims
+        };
+        let of = |name: &str, value: Value| {
+            let mut told = told("consent-revoked");
+            told[name] = value;
+            claims(&json!(told.to_string()))
+        };
+        assert!(told_by(&with("iat", json!(NOW + 300))).is_ok());
+        let many = vec![told("consent-revoked"); MAX_EVENTS + 1];
+        for odd in [
+            with("jti", json!(null)),
+            with("jti", json!("")),
+            with("jti", json!("j".repeat(256))),
+            with("jti", json!(1)),
+            with("iat", json!(null)),
+            with("iat", json!("now")),
+            with("iat", json!(NOW + 301)),
+            with("iat", json!(NOW * 1000)),
+            with("events", json!(null)),
+            with("events", json!("")),
+            with("events", json!("{")),
+            with("events", json!("{},\"x\":{}")),
+            with("events", json!(r#"{"type":"consent-revoked","sub":"a","sub":"b"}"#)),
+            with("events", json!([])),
+            with("events", json!(["consent-revoked"])),
+            with("events", json!(many)),
+            with("events", json!(1)),
+            of("type", json!(null)),
+            of("type", json!(1)),
+            of("sub", json!(null)),
+            of("sub", json!("")),
+            of("sub", json!("a b")),
+            of("sub", json!("s".repeat(256))),
+        ] {
+            assert!(told_by(&odd).is_err(), "{:.200}", odd.to_string());
+        }
+    }
+
+    #[test]
+    fn the_payload_is_a_member_of_one_object() {
+        let body = |payload: &str| format!(r#"{{"payload":{payload},"more":1}}"#);
+        assert_eq!(payload(body(r#""e30.e30.c2ln""#).as_bytes()).unwrap().expose(), "e30.e30.c2ln");
+        let twice = r#"{"payload":"e30.e30.c2ln","payload":"e30.e30.c2ln"}"#.to_owned();
+        let bare = ["", "e30.e30.c2ln", "{}", r#"["e30.e30.c2ln"]"#].map(str::to_owned);
+        let odd = ["1", r#""""#, r#""e30.e30""#, r#""a.b.c""#, r#""bnVsbA.e30.c2ln""#].map(body);
+        for odd in bare.into_iter().chain(odd).chain([twice]) {
+            assert!(payload(odd.as_bytes()).is_err(), "{odd}");
+        }
+    }
+}
