@@ -51,7 +51,7 @@ use crate::web::http::starting::{self, Stage};
 use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
-use crate::web::{api, openapi, ops, problem, well_known};
+use crate::web::{api, data_deletion, openapi, ops, problem, well_known};
 use crate::webhooks::{self, Webhooks};
 
 /// The section of the database's settings.
@@ -307,6 +307,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/.well-known", deadline::routes(starting::routes(well_known::routes())))
         .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())
+        .mount("/providers", deadline::routes(starting::routes(data_deletion::routes())))
         .mount("/problems", problem::pages::routes())
         .register("/", catcher::catchers());
     #[cfg(feature = "otlp")]

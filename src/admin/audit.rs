@@ -19,6 +19,7 @@ use super::fields::{Choice, NothingMatches, read, tidy};
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
+use crate::domain::actor::Actor;
 use crate::domain::api_key::KeyName;
 use crate::domain::email::Email;
 use crate::store::Error;
@@ -120,7 +121,8 @@ impl Asked {
             email: read(&self.email, address)?,
             user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
             actor: read(&self.actor, |text| {
-                address(text).or_else(|| KeyName::is_actor(text).then(|| text.to_owned()))
+                let named = || KeyName::is_actor(text) || Actor::is_provider(text);
+                address(text).or_else(|| named().then(|| text.to_owned()))
             })?,
             reason: read(&self.reason, |text| Some(text.to_owned()))?,
             request: read(&self.request, |text| Some(text.to_owned()))?,

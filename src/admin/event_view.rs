@@ -10,6 +10,7 @@ use super::advice::Advice;
 use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
+use crate::domain::actor::Actor;
 use crate::domain::api_key::KeyName;
 use crate::web::http::rfc3339::rfc3339;
 
@@ -170,6 +171,7 @@ pub(super) fn what(event: &EventRow) -> &str {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
     let by_key = event.actor.as_deref().is_some_and(KeyName::is_actor);
+    let by_provider = event.actor.as_deref().is_some_and(Actor::is_provider);
     match event.kind.as_str() {
         "user_created" if reason == Some("email_proven") => {
             "Signed in for the first time, and took over an e-mail address that another user had not verified"
@@ -179,6 +181,9 @@ pub(super) fn what(event: &EventRow) -> &str {
         "signed_in" => "Signed in",
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
         "identity_linked" => "Identity linked",
+        "identity_unlinked" if by_provider => {
+            "Identity unlinked because the user asked the provider to have the data deleted"
+        }
         "identity_unlinked" => "Identity unlinked",
         "user_updated" if event.provider.is_none() => "The user changed the name to be shown",
         "user_updated" => "Updated from the provider",
@@ -194,6 +199,12 @@ pub(super) fn what(event: &EventRow) -> &str {
         }
         "email_lost" => "Lost an unverified e-mail address to a new user who has verified it",
         "signed_out" => "Signed out",
+        "user_deleted" if by_provider => {
+            "Deleted because the user asked the provider to have the data deleted"
+        }
+        "data_deletion_kept" => {
+            "The user asked the provider to have the data deleted. It was kept because the user is disabled: decide about it"
+        }
         "user_deleted" if by_key => "Deleted by an API key",
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",

@@ -33,6 +33,8 @@ pub enum Actor<'a> {
     ApiKey(&'a str),
     /// An operator at the command line, by name.
     Operator(&'a str),
+    /// An identity provider that reports a wish of the user's, by its name among actors: `provider:<name>`.
+    Provider(&'a str),
 }
 
 impl<'a> Actor<'a> {
@@ -43,16 +45,22 @@ impl<'a> Actor<'a> {
     #[must_use]
     pub const fn name(self) -> &'a str {
         match self {
-            Self::Staff(name) | Self::ApiKey(name) | Self::Operator(name) => name,
+            Self::Staff(name) | Self::ApiKey(name) | Self::Operator(name) | Self::Provider(name) => name,
         }
     }
 
-    /// Returns the role that the statement has to check, or `None` for an operator or an API key.
+    /// Returns true for the name of a provider among actors.
+    #[must_use]
+    pub fn is_provider(name: &str) -> bool {
+        name.starts_with("provider:")
+    }
+
+    /// Returns the role that the statement has to check, or `None` for all others.
     #[must_use]
     pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
             Self::Staff(_) => Some(role.into()),
-            Self::ApiKey(_) | Self::Operator(_) => None,
+            Self::ApiKey(_) | Self::Operator(_) | Self::Provider(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! [`effect::Effect`] decides what an event does.
 
 mod apple;
+pub mod data_deletion;
 pub mod effect;
 pub mod facebook;
 pub mod report;

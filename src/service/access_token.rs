@@ -61,6 +61,12 @@ impl Issuer {
         Self { keys, name, ttl }
     }
 
+    /// Returns the name, which is the service's public URL.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims.
     ///
     /// # Errors

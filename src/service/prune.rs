@@ -63,7 +63,8 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         events: all(|| prune::events(pool, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
-        provider_events: all(|| prune::provider_events(pool, BATCH)).await?,
+        provider_events: all(|| prune::provider_events(pool, BATCH)).await?
+            + all(|| prune::deletion_requests(pool, BATCH)).await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
 }

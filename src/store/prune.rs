@@ -113,6 +113,23 @@ pub async fn provider_events(pool: &PgPool, batch: i64) -> Result<usize, Error> 
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
+/// Deletes requests of providers to delete data that arrived 90 days ago, and returns their number.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deletion_requests(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM deletion_requests WHERE code IN (
+             SELECT code FROM deletion_requests WHERE received_at <= now() - interval '90 days'
+             ORDER BY received_at LIMIT $1 FOR UPDATE SKIP LOCKED
+         )",
+        batch,
+    )
+    .execute(pool)
+    .await?;
+    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+}
+
 /// Deletes events older than that many days, and returns their number.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! `service` verb; nothing here decides.
 
 pub mod api;
+pub mod data_deletion;
 pub mod database;
 pub mod guard;
 pub mod http;

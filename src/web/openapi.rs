@@ -77,6 +77,7 @@ pub fn description(features: OpenApi) -> OpenApi {
     );
     whole.merge(super::well_known::description());
     whole.merge(super::ops::description());
+    whole.merge(super::data_deletion::description());
     whole.merge(super::problem::pages::description());
     whole.paths.paths.values_mut().flat_map(operations).for_each(complete);
     whole
@@ -92,12 +93,13 @@ fn info() -> Info {
         .build()
 }
 
-fn tags() -> [Tag; 6] {
+fn tags() -> [Tag; 7] {
     let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
     [
         tag("Session", "Sign in, stay signed in, sign out."),
         tag("Account", "Read or delete the signed-in user."),
         tag("Identities", "List, link and unlink the user's accounts at identity providers."),
+        tag("Providers", "For identity providers, which report changes of their accounts."),
         tag("Verification", "For services that verify access tokens."),
         tag("Operation", "For operators and monitoring: liveness, readiness and metrics."),
         tag("Description", "The API description and its error pages."),

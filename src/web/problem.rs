@@ -22,7 +22,7 @@ use crate::domain::id_token::Malformed;
 use crate::domain::refusal::Refusal;
 use crate::domain::session::EndReason;
 use crate::store::sessions::NotRefreshed;
-use crate::{causes, provider, service, store};
+use crate::{causes, provider, provider_events, service, store};
 
 /// An error on its way to the client and the log.
 #[derive(Debug, Clone)]
@@ -197,6 +197,18 @@ impl From<provider::Error> for Problem {
                 )
                 .logged(unavailable.to_string())
             },
+        }
+    }
+}
+
+impl From<provider_events::Error> for Problem {
+    fn from(error: provider_events::Error) -> Self {
+        use provider_events::Error;
+        match error {
+            Error::Refused(refused) => {
+                Self { log: refused.log, ..Self::new(ErrorCode::InvalidRequest, refused.detail) }
+            }
+            Error::Unavailable(unavailable) => provider::Error::from(unavailable).into(),
         }
     }
 }

@@ -78,7 +78,8 @@ struct EventRecord {
     /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
     #[schema(required = true)]
     email: Option<String>,
-    /// The member of staff, the operator or the API key (`key:…`) that caused the event; `null` for the user.
+    /// The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
+    /// for the user.
     #[schema(required = true)]
     actor: Option<String>,
     /// The IP address of the request.

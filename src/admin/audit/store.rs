@@ -119,6 +119,7 @@ impl EventCategory {
                 "user_updated",
                 "signed_out",
                 "user_deleted",
+                "data_deletion_kept",
             ],
             Self::Security => &[
                 "refresh_token_replayed",

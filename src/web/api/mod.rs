@@ -1,6 +1,7 @@
 //! The JSON API under `/api/v1`, with one file for each resource.
 
 mod account;
+mod data_deletion;
 mod identities;
 mod oauth;
 mod provider_events;
@@ -25,6 +26,7 @@ use super::openapi;
 pub fn routes() -> Vec<Route> {
     let resources = [
         account::routes(),
+        data_deletion::routes(),
         identities::routes(),
         oauth::routes(),
         openapi::routes(),
@@ -42,6 +44,7 @@ pub fn routes() -> Vec<Route> {
 #[must_use]
 pub fn description() -> OpenApi {
     account::ApiDoc::openapi()
+        .merge_from(data_deletion::ApiDoc::openapi())
         .merge_from(identities::ApiDoc::openapi())
         .merge_from(oauth::ApiDoc::openapi())
         .merge_from(provider_events::ApiDoc::openapi())

@@ -35,9 +35,9 @@ pub(super) struct ApiDoc;
 /// - **Fails** otherwise, with a [`Problem`].
 /// - **Forwards** never.
 #[derive(Debug)]
-struct Message {
-    media_type: String,
-    body: Vec<u8>,
+pub(super) struct Message {
+    pub media_type: String,
+    pub body: Vec<u8>,
 }
 
 #[rocket::async_trait]
@@ -134,7 +134,7 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
     post,
     path = "/providers/{provider}/events",
     operation_id = "receiveProviderEvents",
-    tag = "Session",
+    tag = "Providers",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),
     request_body(content = String, content_type = "application/secevent+jwt",

@@ -31,6 +31,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/staff", include_str!("../../../templates/admin/staff.html.tera")),
     ("admin/audit", include_str!("../../../templates/admin/audit.html.tera")),
     ("admin/events", include_str!("../../../templates/admin/events.html.tera")),
+    ("data_deletion", include_str!("../../../templates/data_deletion.html.tera")),
     ("problems", include_str!("../../../templates/problems.html.tera")),
 ];
 

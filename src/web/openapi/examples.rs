@@ -86,6 +86,20 @@ pub fn event_error() -> Value {
     json!({ "err": "invalid_audience", "description": "`aud` is not a client id that is configured for this provider" })
 }
 
+/// Returns a request to delete data, as Facebook signs it.
+#[must_use]
+pub fn signed_request() -> Value {
+    json!({ "signed_request": "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0" })
+}
+
+/// Returns the receipt of such a request.
+#[must_use]
+pub fn deletion_receipt() -> Value {
+    let code = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b";
+    let url = format!("https://id.example.com/providers/facebook/data-deletion/{code}");
+    json!({ "url": url, "confirmation_code": code })
+}
+
 /// Returns an error in the form of RFC 6749.
 #[must_use]
 pub fn oauth_error() -> Value {

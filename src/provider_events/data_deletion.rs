@@ -1,0 +1,92 @@
+//! Requests to delete what came from an account at a provider, as Facebook sends them. They are carried out at once.
+//!
+//! A user who signs in with this account alone is deleted, as by `DELETE /api/v1/me`. A user with other identities loses
+//! this one, and what they had from it. A disabled user is kept, or deleting the account at the provider would be the way
+//! back in: staff see the request, and decide.
+
+mod store;
+
+use serde::Serialize;
+use sqlx::PgPool;
+use strum::{EnumString, IntoStaticStr};
+use uuid::Uuid;
+
+use self::store::{Account, Registered};
+pub use self::store::{Status, status};
+use super::facebook::SignedRequest;
+use crate::domain::actor::{Actor, By, Origin};
+use crate::service::erasure;
+use crate::store::Error;
+use crate::store::error::retrying;
+use crate::store::users::{self, DeletedBy, Deletion};
+
+/// The reason in the events of a request.
+const REASON: &str = "The user asked the provider to have the data deleted.";
+
+/// The outcome of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing of the account is left: its user was deleted, or there was none.
+    Deleted,
+    /// The identity was unlinked from a user who has others.
+    Unlinked,
+    /// The user is disabled, and was kept.
+    Kept,
+}
+
+/// Carries out a request, unless that has been done before. Returns its code.
+///
+/// # Errors
+/// See [`Error`]. The request is not to be acknowledged; the same one, sent again, goes on where this one ended.
+pub async fn carry_out(
+    pool: &PgPool,
+    provider: &str,
+    request: &SignedRequest,
+    origin: &Origin,
+) -> Result<Uuid, Error> {
+    retrying!(once(pool, provider, request, origin))
+}
+
+async fn once(
+    pool: &PgPool,
+    provider: &str,
+    request: &SignedRequest,
+    origin: &Origin,
+) -> Result<Uuid, Error> {
+    let Registered { code, outcome, account } =
+        store::register(pool, provider, &request.id, &request.subject, request.at).await?;
+    match account {
+        _ if outcome.is_some() => {}
+        None => store::settle_deleted(pool, code).await?,
+        Some(account) if account.disabled => {
+            store::settle_kept(pool, code, provider, &account, &origin.request_id).await?;
+        }
+        Some(account) => remove(pool, provider, code, &account, origin).await?,
+    }
+    Ok(code)
+}
+
+async fn remove(
+    pool: &PgPool,
+    provider: &str,
+    code: Uuid,
+    account: &Account,
+    origin: &Origin,
+) -> Result<(), Error> {
+    let actor = format!("provider:{provider}");
+    if account.others {
+        let done = store::unlink(pool, code, account, &actor, REASON, &origin.request_id).await?;
+        return if done { Ok(()) } else { Err(Error::Raced(None)) };
+    }
+    // The address is the provider's, not the user's.
+    let origin = Origin { ip: None, user_agent: None, request_id: origin.request_id.clone() };
+    let by = By { actor: Actor::Provider(&actor), reason: Some(REASON), origin: &origin };
+    match users::delete(pool, account.user, DeletedBy::Staff(by, account.updated_at)).await? {
+        Deletion::Done(traces) => erasure::begin(pool, &traces).await,
+        // The user has changed since the request was registered.
+        Deletion::NotFound | Deletion::NotPermitted => return Err(Error::Raced(None)),
+    }
+    store::settle_deleted(pool, code).await
+}

@@ -1,0 +1,16 @@
+-- Registers a request to delete what came from an account at a provider, or finds the same request. Returns its code, and
+-- the identity and the user that it is about, if there are any. An identity that was linked after the request is not meant:
+-- its owner has come back since. Clocks may differ by a minute.
+--
+--   $1 code for a new request  $2 provider  $3 id of the request  $4 subject  $5 time of the request
+WITH registered AS (
+    INSERT INTO deletion_requests AS r (code, provider, message_id) VALUES ($1, $2, $3)
+    ON CONFLICT ON CONSTRAINT deletion_requests_provider_message_id_key DO UPDATE SET provider = r.provider
+    RETURNING code, outcome
+)
+SELECT r.code AS "code!", r.outcome, i.id AS "identity?", u.id AS "user?", u.updated_at AS "updated_at?",
+       u.disabled_at IS NOT NULL AS "disabled!",
+       EXISTS (SELECT FROM identities o WHERE o.user_id = u.id AND o.id <> i.id) AS "others!"
+FROM registered r
+LEFT JOIN identities i ON i.provider = $2 AND i.subject = $4 AND i.created_at <= $5::timestamptz + interval '1 minute'
+LEFT JOIN users u ON u.id = i.user_id

@@ -1,0 +1,144 @@
+//! The statements of requests to delete data.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Outcome;
+use crate::store::Error;
+
+/// A registered request, and whom it is about.
+#[derive(Debug)]
+pub(super) struct Registered {
+    /// The code under which its owner sees what became of it.
+    pub code: Uuid,
+    /// The outcome, if there is one already.
+    pub outcome: Option<Outcome>,
+    /// The account, if it is known.
+    pub account: Option<Account>,
+}
+
+/// An identity and its user.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub identity: Uuid,
+    pub user: Uuid,
+    pub updated_at: OffsetDateTime,
+    pub disabled: bool,
+    /// True if the user has other identities.
+    pub others: bool,
+}
+
+/// Registers a request, or finds it; see `register.sql`.
+pub(super) async fn register(
+    pool: &PgPool,
+    provider: &str,
+    id: &str,
+    subject: &str,
+    at: i64,
+) -> Result<Registered, Error> {
+    let row = sqlx::query_file!(
+        "src/provider_events/data_deletion/register.sql",
+        // Random, where ids grow with time: nobody can guess one.
+        Uuid::new_v4(),
+        provider,
+        id,
+        subject,
+        OffsetDateTime::from_unix_timestamp(at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
+    );
+    let row = row.fetch_one(pool).await?;
+    let (disabled, others) = (row.disabled, row.others);
+    let account = row
+        .identity
+        .zip(row.user)
+        .zip(row.updated_at)
+        .map(|((identity, user), updated_at)| Account { identity, user, updated_at, disabled, others });
+    Ok(Registered { code: row.code, outcome: read(row.outcome.as_deref())?, account })
+}
+
+/// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes nothing, if the user has
+/// changed since the request was registered.
+pub(super) async fn unlink(
+    pool: &PgPool,
+    code: Uuid,
+    account: &Account,
+    actor: &str,
+    reason: &str,
+    request_id: &str,
+) -> Result<bool, Error> {
+    let done = sqlx::query_file_scalar!(
+        "src/provider_events/data_deletion/unlink.sql",
+        code,
+        account.identity,
+        account.user,
+        account.updated_at,
+        Uuid::now_v7(),
+        actor,
+        reason,
+        request_id,
+    );
+    Ok(done.fetch_one(pool).await?)
+}
+
+/// Settles a request whose user is deleted, or was never known.
+pub(super) async fn settle_deleted(pool: &PgPool, code: Uuid) -> Result<(), Error> {
+    let settled = sqlx::query!(
+        "UPDATE deletion_requests SET outcome = 'deleted' WHERE code = $1 AND outcome IS NULL",
+        code,
+    );
+    settled.execute(pool).await?;
+    Ok(())
+}
+
+/// Settles a request that is not carried out, and records that for staff.
+pub(super) async fn settle_kept(
+    pool: &PgPool,
+    code: Uuid,
+    provider: &str,
+    account: &Account,
+    request_id: &str,
+) -> Result<(), Error> {
+    let settled = sqlx::query!(
+        "WITH settled AS (
+             UPDATE deletion_requests SET outcome = 'kept' WHERE code = $1 AND outcome IS NULL RETURNING code
+         )
+         INSERT INTO events (id, kind, provider, user_id, request_id, detail)
+         SELECT $2, 'data_deletion_kept', $3, $4, $5, jsonb_build_object('identity_id', $6::uuid)
+         FROM settled",
+        code,
+        Uuid::now_v7(),
+        provider,
+        account.user,
+        request_id,
+        account.identity,
+    );
+    settled.execute(pool).await?;
+    Ok(())
+}
+
+/// What became of a request.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// The time of the request.
+    pub received_at: OffsetDateTime,
+    /// `None` if it was not carried out yet.
+    pub outcome: Option<Outcome>,
+}
+
+/// Returns what became of a provider's request with this code.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<Status>, Error> {
+    let row = sqlx::query!(
+        "SELECT received_at, outcome FROM deletion_requests WHERE code = $1 AND provider = $2",
+        code,
+        provider,
+    );
+    let Some(row) = row.fetch_optional(pool).await? else { return Ok(None) };
+    Ok(Some(Status { received_at: row.received_at, outcome: read(row.outcome.as_deref())? }))
+}
+
+fn read(outcome: Option<&str>) -> Result<Option<Outcome>, Error> {
+    outcome.map(|name| name.parse().map_err(|_| Error::unexpected(name))).transpose()
+}

@@ -1,0 +1,44 @@
+-- Unlinks an identity, with its sessions, as its provider has asked, and settles the request. Its user has other identities,
+-- and is as the request found them. What the user had from this identity alone goes with it: the e-mail address, unless the
+-- product brought the user in, and name and picture, in whose place come those of another identity.
+--
+--   $1 code of the request  $2 identity  $3 user  $4 their updated_at
+--   $5 event id  $6 actor  $7 reason  $8 request id
+WITH unchanged AS MATERIALIZED (
+    SELECT id, email, name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
+),
+others AS MATERIALIZED (
+    SELECT array_agg(o.name ORDER BY o.updated_at DESC) FILTER (WHERE o.name IS NOT NULL) AS names,
+           array_agg(o.picture ORDER BY o.updated_at DESC) FILTER (WHERE o.picture IS NOT NULL) AS pictures,
+           array_agg(lower(o.email COLLATE "C")) FILTER (WHERE o.email IS NOT NULL) AS emails
+    FROM identities o JOIN unchanged u ON u.id = o.user_id WHERE o.id <> $2
+),
+unlinked AS (
+    DELETE FROM identities i USING unchanged u WHERE i.id = $2 AND i.user_id = u.id
+    RETURNING i.user_id, i.provider, i.email, i.name, i.picture
+),
+kept AS MATERIALIZED (
+    SELECT u.id,
+           CASE WHEN u.name = i.name AND (u.name = ANY(o.names)) IS NOT TRUE THEN o.names[1] ELSE u.name END AS name,
+           CASE WHEN u.picture = i.picture AND (u.picture = ANY(o.pictures)) IS NOT TRUE THEN o.pictures[1]
+                ELSE u.picture END AS picture,
+           CASE WHEN u.imported_at IS NULL AND u.email = lower(i.email COLLATE "C")
+                     AND (u.email = ANY(o.emails)) IS NOT TRUE THEN NULL ELSE u.email END AS email
+    FROM unchanged u JOIN unlinked i ON i.user_id = u.id CROSS JOIN others o
+),
+profile AS (
+    UPDATE users u
+    SET name = k.name, picture = k.picture, email = k.email, updated_at = now(),
+        email_verified = u.email_verified AND k.email IS NOT NULL
+    FROM kept k WHERE u.id = k.id
+),
+recorded AS (
+    INSERT INTO events (id, kind, provider, user_id, actor, detail, request_id)
+    SELECT $5, 'identity_unlinked', provider, user_id, $6,
+           jsonb_build_object('reason', $7::text, 'identity_id', $2), $8
+    FROM unlinked
+),
+settled AS (
+    UPDATE deletion_requests SET outcome = 'unlinked' WHERE code = $1 AND EXISTS (SELECT FROM unlinked)
+)
+SELECT EXISTS (SELECT FROM unlinked) AS "done!"

@@ -1,0 +1,107 @@
+//! `POST /api/v1/providers/<name>/data-deletion`: Facebook's data deletion request callback.
+
+use rocket::http::Status;
+use rocket::{Route, State, post, routes};
+use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
+
+use super::provider_events::Message;
+use super::view::Json;
+use crate::clock;
+use crate::provider::Providers;
+use crate::provider_events::data_deletion::carry_out;
+use crate::provider_events::{Sender, facebook};
+use crate::service::Issuer;
+use crate::web::database::Db;
+use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::{ClientOrigin, RateLimited};
+use crate::web::openapi::examples;
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![request]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(request))]
+pub(super) struct ApiDoc;
+
+/// A form with a signed request.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `facebook::read` reads by hand")]
+struct DeletionRequest {
+    /// The signature and the payload, each in base64url, separated by a dot.
+    signed_request: String,
+}
+
+/// The place where its owner sees what became of a request.
+#[derive(Serialize, ToSchema)]
+struct DeletionReceipt {
+    /// The address of a page for people.
+    #[schema(format = "uri")]
+    url: String,
+    /// The code in that address. It says nothing of anybody.
+    confirmation_code: String,
+}
+
+/// The errors of a request.
+enum DeletionErrors {}
+
+impl ErrorResponses for DeletionErrors {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [
+            ErrorCode::InvalidRequest,
+            ErrorCode::ProviderNotFound,
+            ErrorCode::NotFound,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+            ErrorCode::ProviderUnavailable,
+        ]
+        .into_iter()
+    }
+}
+
+/// Receive a request to delete data
+///
+/// Facebook's data deletion request callback: the owner of a Facebook account has asked Facebook to have this app delete
+/// what came from it. The identity is unlinked, and a user who has no other one is deleted. It is done before the answer.
+/// A repeat does nothing and gets the same answer.
+#[utoipa::path(
+    post,
+    path = "/providers/{provider}/data-deletion",
+    operation_id = "requestDataDeletion",
+    tag = "Providers",
+    params(("provider" = String, Path, description = "The configured name of a provider with the preset `facebook`.",
+            example = "facebook")),
+    request_body(content = DeletionRequest, content_type = "application/x-www-form-urlencoded",
+                 description = "The request, signed with the app secret.", example = json!(examples::signed_request())),
+    responses(
+        (status = 200, description = "The request was carried out.", body = DeletionReceipt,
+         example = json!(examples::deletion_receipt())),
+        Problems<(RateLimited<SignIn>, DeletionErrors, Db)>,
+    ),
+)]
+#[post("/providers/<name>/data-deletion", data = "<message>")]
+async fn request(
+    _limit: RateLimited<SignIn>,
+    name: &str,
+    message: Result<Message, Problem>,
+    db: &Db,
+    providers: &State<Providers>,
+    issuer: &State<Issuer>,
+    origin: ClientOrigin,
+) -> Result<Json<DeletionReceipt>, Problem> {
+    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
+    let provider = providers.get(name).ok_or_else(missing)?;
+    if Sender::of(provider.settings.kind) != Sender::Facebook {
+        return Err(Problem::new(ErrorCode::NotFound, "this provider sends no requests to delete data"));
+    }
+    let Message { media_type, body } = message?;
+    let request = facebook::read(provider, &media_type, &body, clock::now());
+    let request = request.map_err(|error| Problem::from(error).about(name))?;
+    let code = carry_out(db.pool(), name, &request, &origin.0).await?;
+    let confirmation_code = code.simple().to_string();
+    let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name());
+    Ok(Json(Status::Ok, DeletionReceipt { url, confirmation_code }))
+}

@@ -1,0 +1,83 @@
+//! `/providers/<name>/data-deletion/<code>`: what became of a request to delete data, for the person who made it.
+
+use rocket::http::{Header, Status};
+use rocket::{Route, State, get, routes};
+use serde::Serialize;
+use utoipa::OpenApi;
+use uuid::Uuid;
+
+use super::database::Db;
+use super::guard::RateLimited;
+use super::guard::rate_limited::Refresh;
+use super::http::rfc3339::rfc3339;
+use super::http::templates::{Html, html};
+use super::openapi::problems::Problems;
+use super::problem::Problem;
+use crate::provider::Providers;
+use crate::provider_events::data_deletion::{self, Outcome};
+
+/// Returns the routes of the page, to be mounted at `/providers`.
+#[must_use]
+pub fn routes() -> Vec<Route> {
+    routes![status]
+}
+
+/// Returns the description of the page.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    ApiDoc::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(status))]
+struct ApiDoc;
+
+/// The request, or nothing if the code is unknown.
+#[derive(Serialize, Default)]
+struct Context {
+    code: Option<String>,
+    received_at: Option<String>,
+    outcome: Option<Outcome>,
+}
+
+/// A page that must not be cached.
+#[derive(rocket::Responder)]
+struct Page((Status, Html), Header<'static>);
+
+/// See what became of a request to delete data
+///
+/// Returns an HTML page for the person who made the request. It tells nothing of anybody.
+#[utoipa::path(
+    get,
+    path = "/providers/{provider}/data-deletion/{code}",
+    operation_id = "dataDeletionStatus",
+    tag = "Providers",
+    params(("provider" = String, Path, description = "The provider that sent the request.", example = "facebook"),
+           ("code" = String, Path, description = "The confirmation code.", example = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b")),
+    responses(
+        (status = 200, description = "The page.", body = String, content_type = "text/html", example = "<!doctype html>…"),
+        (status = 404, description = "The same page: no request of the last 90 days has this code.", body = String,
+         content_type = "text/html", example = "<!doctype html>…"),
+        Problems<(RateLimited<Refresh>, Db)>,
+    ),
+)]
+#[get("/<name>/data-deletion/<code>")]
+async fn status(
+    _limit: RateLimited<Refresh>,
+    name: &str,
+    code: &str,
+    db: &Db,
+    providers: &State<Providers>,
+) -> Result<Page, Problem> {
+    let page = |status, context| {
+        Page((status, html("data_deletion", context)), Header::new("Cache-Control", "no-store"))
+    };
+    let known = Uuid::try_parse(code).ok().filter(|_| providers.get(name).is_some());
+    let Some(code) = known else { return Ok(page(Status::NotFound, Context::default())) };
+    let Some(found) = data_deletion::status(db.pool(), name, code).await? else {
+        return Ok(page(Status::NotFound, Context::default()));
+    };
+    let code = Some(code.simple().to_string());
+    let received_at = Some(rfc3339(found.received_at));
+    Ok(page(Status::Ok, Context { code, received_at, outcome: found.outcome }))
+}
