@@ -91,7 +91,8 @@ ended_staff_sessions AS (
 -- The address and the program that the message came from are the provider's, so they say nothing about the person.
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, email, user_id, request_id, detail)
-    SELECT t.event_id, 'provider_event', t.kind, $1, t.email, f.user_id, $12,
+    -- Nobody could have the address of somebody who is no user erased.
+    SELECT t.event_id, 'provider_event', t.kind, $1, CASE WHEN f.user_id IS NOT NULL THEN t.email END, f.user_id, $12,
            jsonb_strip_nulls(jsonb_build_object(
                'at', to_char($3::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
                'cause', t.cause,
