@@ -4,6 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
+use uuid::Uuid;
 
 use super::app::{Answer, App};
 use super::desk::{Browser, Desk};
@@ -87,7 +88,18 @@ pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
     let mut pages = admin(people);
     let authorize = Browser::new(&desk.app.url).begin().await;
     let query = authorize.query().unwrap();
+    let code = Uuid::from_u128(1).simple();
+    sqlx::query(
+        "INSERT INTO deletion_requests (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(code.as_uuid())
+    .execute(&desk.app.database.pool)
+    .await
+    .unwrap();
     pages.extend([
+        Address::page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
+        Address::page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),
         Address::page("problems", Viewer::Anyone, "/problems"),
         Address::page("problem", Viewer::Anyone, "/problems/audience_mismatch"),
         Address::page("authorize", Viewer::Anyone, format!("/dev/idp/authorize?{query}")),

@@ -6,6 +6,7 @@ mod linking;
 mod me;
 mod name;
 mod oauth;
+mod provider_callbacks;
 mod providers;
 mod reauthentication;
 mod refresh;

@@ -1,0 +1,493 @@
+//! What Apple and Facebook report, and Facebook's requests to delete data. The messages are signed with keys of the tests.
+
+use std::collections::BTreeSet;
+
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use reqwest::Method;
+use rocket::futures::future::join_all;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vestibule::service::prune::{Limits, Pruned, prune};
+
+use self::signer::{Signer, base64, jwks};
+use crate::support::app::{Answer, App};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::{claims, now, with};
+
+#[allow(dead_code, reason = "the tests of providers use all of it")]
+#[path = "../../provider/verify/signer.rs"]
+mod signer;
+
+const APPLE_APP: &str = "com.example.app";
+const FACEBOOK_APP: &str = "1234567890";
+const APP_SECRET: &str = "the app secret of the tests";
+const FORM: &str = "application/x-www-form-urlencoded";
+const DELETION: &str = "/api/v1/providers/facebook/data-deletion";
+/// More than any message.
+const TOO_LARGE: usize = 64 * 1024 + 1;
+
+/// A service with Apple and Facebook, and their published keys.
+async fn house() -> (App, Provider) {
+    let keys = Provider::start().await;
+    keys.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
+    let url = format!("{}/keys", keys.url());
+    let app = App::start_with(|figment| {
+        figment
+            .merge((
+                "providers.apple",
+                json!({ "preset": "apple", "client_id": "com.example.web", "additional_client_ids": [APPLE_APP],
+                        "jwks_url": url }),
+            ))
+            .merge((
+                "providers.facebook",
+                json!({ "preset": "facebook", "client_id": FACEBOOK_APP, "client_secret": APP_SECRET, "jwks_url": url }),
+            ))
+    });
+    (app.await, keys)
+}
+
+/// Signs in with that subject's token.
+async fn sign_in(app: &App, provider: &str, subject: &str) -> Answer {
+    let (issuer, client) = match provider {
+        "apple" => ("https://appleid.apple.com", APPLE_APP),
+        _ => ("https://www.facebook.com", FACEBOOK_APP),
+    };
+    let claims = json!({
+        "iss": issuer, "aud": client, "sub": subject, "iat": now(), "exp": now() + 600,
+        "email": format!("{subject}@facebook.example"), "name": format!("{subject} of Facebook"),
+        "picture": "https://facebook.example/picture",
+    });
+    app.post(provider, &json!({ "id_token": Signer::Rsa.token(&claims) })).await
+}
+
+/// An identity after a message: its open sessions, whether it is suspended, and its events by reason.
+async fn state(app: &App, subject: &str) -> (i64, bool, Vec<String>) {
+    let (sessions, suspended) = sqlx::query_as(
+        "SELECT count(s.id) FILTER (WHERE s.ended_at IS NULL), bool_or(i.suspended_at IS NOT NULL)
+         FROM identities i JOIN sessions s ON s.identity_id = i.id WHERE i.subject = $1",
+    )
+    .bind(subject)
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    let events = sqlx::query_scalar(
+        "SELECT e.reason FROM events e JOIN identities i ON i.user_id = e.user_id
+         WHERE i.subject = $1 AND e.kind = 'provider_event' AND e.provider = i.provider
+               AND e.detail->>'identity_id' = i.id::text ORDER BY e.id",
+    );
+    let events = events.bind(subject).fetch_all(&app.database.pool).await.unwrap();
+    (sessions, suspended, events)
+}
+
+/// Apple's claims about an event that happened so many seconds ago.
+fn told(kind: &str, subject: &str, ago: i64) -> Value {
+    let event = json!({
+        "type": kind, "sub": subject, "event_time": (now() - ago) * 1000,
+        "email": "relay@privaterelay.appleid.com", "is_private_email": "true",
+    });
+    json!({
+        "iss": "https://appleid.apple.com", "aud": APPLE_APP, "iat": now(), "exp": now() + 86_400,
+        "jti": Uuid::new_v4(), "events": event.to_string(),
+    })
+}
+
+async fn notify(app: &App, payload: &str) -> u16 {
+    let body = json!({ "payload": payload }).to_string();
+    let answer = app.send(Method::POST, "/api/v1/providers/apple/events", Some("application/json"), body).await;
+    if answer.status == 200 {
+        assert_eq!(answer.text, "");
+    }
+    answer.status.as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new() {
+    let (app, _keys) = house().await;
+    let kinds = [
+        ("email-disabled", "email_disabled", false, false),
+        ("email-enabled", "email_enabled", false, false),
+        ("consent-revoked", "consent_revoked", true, false),
+        ("account-delete", "account_deleted", true, true),
+        ("account-deleted", "account_deleted", true, true),
+    ];
+    for (users, (kind, reason, ends, suspends)) in (1_i64..).zip(kinds) {
+        let subject = format!("00000{users}.apple");
+        let opened = sign_in(&app, "apple", &subject).await;
+        assert_eq!(opened.outcome(), "created", "{}", opened.text);
+        let untouched = (1, false, vec![]);
+        let changed = |name: &str, value: Value| {
+            let mut claims = told(kind, &subject, 0);
+            claims[name] = value;
+            claims
+        };
+        let genuine = told(kind, &subject, 0);
+        for (what, payload) in [
+            ("forged", Signer::OtherRsa.token_with(&Signer::Rsa.header(), &genuine)),
+            ("unsigned", Signer::Rsa.token_with(&json!({ "alg": "none" }), &genuine)),
+            ("for another audience", Signer::Rsa.token(&changed("aud", json!("com.example.other")))),
+            ("of another issuer", Signer::Rsa.token(&changed("iss", json!("https://www.facebook.com")))),
+            ("from the future", Signer::Rsa.token(&changed("iat", json!(now() + 3600)))),
+            ("too old", Signer::Rsa.token(&changed("iat", json!(now() - 31 * 86_400)))),
+            ("without an id", Signer::Rsa.token(&changed("jti", json!(null)))),
+            ("an id_token", Signer::Rsa.token(&changed("events", json!(null)))),
+        ] {
+            assert_eq!(notify(&app, &payload).await, 400, "{kind} {what}");
+            assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
+        }
+        let padding = "p".repeat(TOO_LARGE * 3 / 4);
+        assert_eq!(notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await, 413, "{kind}");
+        // A session that was opened after it stays, however late it comes, unless the account is gone.
+        let late = Signer::Rsa.token(&told(kind, &subject, 3600));
+        if !suspends {
+            assert_eq!(notify(&app, &late).await, 200, "{kind}");
+            assert_eq!(state(&app, &subject).await, (1, false, vec![reason.to_owned()]), "{kind} late");
+        }
+        let before = state(&app, &subject).await.2.len();
+
+        let payload = Signer::Rsa.token(&genuine);
+        assert_eq!(notify(&app, &payload).await, 200, "{kind}");
+        let (sessions, suspended, events) = state(&app, &subject).await;
+        assert_eq!((sessions, suspended), (i64::from(!ends), suspends), "{kind}");
+        assert_eq!(events[before..], [reason], "{kind}");
+        let refreshed = app.refresh(&opened.refresh_token()).await;
+        assert_eq!(refreshed.status.is_success(), !ends, "{kind}");
+
+        // The owner comes back: whoever took the app away gives new consent, and whoever is gone cannot.
+        let again = sign_in(&app, "apple", &subject).await;
+        if suspends {
+            assert_eq!((again.status.as_u16(), again.error().as_str()), (403, "identity_suspended"), "{kind}");
+        } else {
+            assert_eq!(again.outcome(), "signed_in", "{kind}: {}", again.text);
+        }
+        let after = state(&app, &subject).await;
+        assert_eq!(notify(&app, &payload).await, 200, "{kind} replayed");
+        assert_eq!(state(&app, &subject).await, after, "{kind} replayed");
+        assert_eq!(app.database.count("SELECT count(*) FROM users").await, users, "{kind}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
+    let (app, keys) = house().await;
+    sign_in(&app, "apple", "000001.apple").await;
+    let ids = || app.database.count("SELECT count(*) FROM provider_events");
+    let kinds = [("consent-revoked", "000002.apple"), ("account-paused", "000001.apple")];
+    for (number, (kind, subject)) in (1_i64..).zip(kinds) {
+        let payload = Signer::Rsa.token(&told(kind, subject, 0));
+        for _ in 0..2 {
+            assert_eq!(notify(&app, &payload).await, 200, "{kind}");
+            assert_eq!(ids().await, number, "{kind}");
+            let recorded = "SELECT count(*) FROM events WHERE kind = 'provider_event' AND user_id IS NULL";
+            assert_eq!(app.database.count(recorded).await, 1, "{kind}");
+        }
+    }
+    assert_eq!(state(&app, "000001.apple").await, (1, false, vec![]));
+    // The address that Apple tells is never stored for somebody whom nobody can delete here.
+    assert_eq!(app.database.count("SELECT count(*) FROM events WHERE email LIKE '%privaterelay%'").await, 0);
+    assert_eq!(keys.calls(), 1, "the keys are fetched once");
+    for body in ["", "{}", "[]", r#"{"payload":"a.b.c"}"#, r#"{"payload":7}"#] {
+        let path = "/api/v1/providers/apple/events";
+        let answer = app.send(Method::POST, path, Some("application/json"), body).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be_had() {
+    let (app, keys) = house().await;
+    keys.behave(Behaviour::Status { code: 500, headers: Vec::new(), body: Vec::new() });
+    let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
+    assert_eq!(notify(&app, &payload).await, 503);
+    let (app, _keys) = house().await;
+    sqlx::query("ALTER TABLE provider_events RENAME TO gone").execute(&app.database.pool).await.unwrap();
+    assert!(notify(&app, &payload).await >= 500);
+    let request = signed(APP_SECRET, &wish("1", 0));
+    let answer = send(&app, "/api/v1/providers/facebook/events", &request).await;
+    assert!(answer.status.is_server_error(), "{}", answer.text);
+    sqlx::query("ALTER TABLE deletion_requests RENAME TO gone_too").execute(&app.database.pool).await.unwrap();
+    assert!(send(&app, DELETION, &request).await.status.is_server_error());
+}
+
+/// The payload of a request that a Facebook user caused so many seconds ago.
+fn wish(subject: &str, ago: i64) -> Value {
+    json!({ "user_id": subject, "algorithm": "HMAC-SHA256", "issued_at": now() - ago })
+}
+
+fn signed(secret: &str, payload: &Value) -> String {
+    let payload = base64(payload.to_string());
+    let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), payload.as_bytes());
+    format!("{}.{payload}", base64(signature))
+}
+
+async fn send(app: &App, path: &str, request: &str) -> Answer {
+    app.send(Method::POST, path, Some(FORM), format!("signed_request={request}")).await
+}
+
+/// Requests that are not Facebook's, or not to be taken.
+fn not_genuine(subject: &str) -> Vec<(&'static str, String)> {
+    let genuine = signed(APP_SECRET, &wish(subject, 0));
+    let (signature, _) = genuine.split_once('.').unwrap();
+    let mut unsigned = wish(subject, 0);
+    unsigned["algorithm"] = "none".into();
+    vec![
+        ("forged", format!("{signature}.{}", base64(wish("another", 0).to_string()))),
+        ("without a signature", format!(".{}", base64(unsigned.to_string()))),
+        ("of another app", signed("another app's secret", &wish(subject, 0))),
+        ("of another algorithm", signed(APP_SECRET, &unsigned)),
+        ("from the future", signed(APP_SECRET, &wish(subject, -3600))),
+        ("too old", signed(APP_SECRET, &wish(subject, 31 * 86_400))),
+        ("about no user", signed(APP_SECRET, &json!({ "algorithm": "HMAC-SHA256", "issued_at": now() }))),
+        ("empty", String::new()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_removes_the_app_at_facebook_is_signed_out_and_may_come_back() {
+    let (app, _keys) = house().await;
+    let path = "/api/v1/providers/facebook/events";
+    let opened = sign_in(&app, "facebook", "218471").await;
+    assert_eq!(opened.outcome(), "created", "{}", opened.text);
+    for (what, request) in not_genuine("218471") {
+        let answer = send(&app, path, &request).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{what}");
+        assert_eq!(state(&app, "218471").await, (1, false, vec![]), "{what}");
+    }
+    assert_eq!(send(&app, path, &"a".repeat(TOO_LARGE)).await.status, 413);
+    let genuine = signed(APP_SECRET, &wish("218471", 0));
+    for (content_type, body) in [
+        (Some("application/json"), format!("signed_request={genuine}")),
+        (None, format!("signed_request={genuine}")),
+        (Some(FORM), format!("signed_request={genuine}&signed_request={genuine}")),
+        (Some(FORM), "signed=1".to_owned()),
+    ] {
+        assert_eq!(app.send(Method::POST, path, content_type, body).await.status, 400, "{content_type:?}");
+    }
+    let unknown = send(&app, path, &signed(APP_SECRET, &wish("another", 0))).await;
+    assert_eq!((unknown.status.as_u16(), unknown.text.as_str()), (200, ""));
+    let late = send(&app, path, &signed(APP_SECRET, &wish("218471", 3600))).await;
+    assert_eq!(late.status, 200);
+    let one = vec!["deauthorized".to_owned()];
+    assert_eq!(state(&app, "218471").await, (1, false, one.clone()), "the session is younger");
+
+    assert_eq!(send(&app, path, &genuine).await.status, 200);
+    let two = [one.clone(), one].concat();
+    assert_eq!(state(&app, "218471").await, (0, false, two.clone()));
+    assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
+    assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "signed_in");
+    assert_eq!(send(&app, path, &genuine).await.status, 200, "replayed");
+    assert_eq!(state(&app, "218471").await, (1, false, two));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
+    let app = App::start_with(|figment| {
+        figment.merge(("providers.facebook", json!({ "preset": "facebook", "client_id": FACEBOOK_APP })))
+    });
+    let app = app.await;
+    for path in ["/api/v1/providers/facebook/events", DELETION] {
+        // An empty secret would be one that anybody knows.
+        let answer = send(&app, path, &signed("", &wish("1", 0))).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (503, "provider_unavailable"), "{path}");
+    }
+    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
+}
+
+/// The receipt of a request: its code and the text of its page.
+async fn receipt(app: &App, answer: &Answer) -> (String, String) {
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let body = answer.json();
+    let code = body["confirmation_code"].as_str().unwrap().to_owned();
+    assert!(code.len() == 32 && code.bytes().all(|b| b.is_ascii_alphanumeric()), "{code}");
+    let path = format!("/providers/facebook/data-deletion/{code}");
+    assert_eq!(body["url"], format!("http://127.0.0.1:8000{path}"));
+    let page = app.send(Method::GET, &path, None, "").await;
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    (code, page.text)
+}
+
+/// The events of a user: kind, actor and reason.
+async fn events(app: &App, user: &str) -> Vec<(String, Option<String>, Option<String>)> {
+    sqlx::query_as("SELECT kind, actor, detail->>'reason' FROM events WHERE user_id = $1::uuid ORDER BY id")
+        .bind(user)
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
+    let (app, _keys) = house().await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    for (what, request) in not_genuine("218471") {
+        let answer = send(&app, DELETION, &request).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{what}");
+    }
+    assert_eq!(send(&app, DELETION, &"a".repeat(TOO_LARGE)).await.status, 413);
+    assert_eq!(state(&app, "218471").await.0, 1);
+    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
+
+    // Both callbacks may get the very same request.
+    let request = signed(APP_SECRET, &wish("218471", 0));
+    assert_eq!(send(&app, "/api/v1/providers/facebook/events", &request).await.status, 200);
+    let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
+    assert!(page.contains("was carried out") && page.contains(&code), "{page}");
+    for personal in ["218471", "of Facebook", "@", &opened.user_id()] {
+        assert!(!page.contains(personal), "{personal}: {page}");
+    }
+    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0);
+    let audit = events(&app, &opened.user_id()).await;
+    let (kind, actor, reason) = audit.last().unwrap();
+    assert_eq!((kind.as_str(), actor.as_deref()), ("user_deleted", Some("provider:facebook")));
+    assert!(reason.as_deref().unwrap().contains("asked the provider"), "{reason:?}");
+    let me = app.get(&opened.access_token(), "/api/v1/me").await;
+    assert_eq!((me.status.as_u16(), &me.json()["reason"]), (401, &json!("user_deleted")));
+
+    // The person comes back. The old request is over.
+    assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "created");
+    assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
+    assert_eq!(state(&app, "218471").await.0, 1);
+    // Nor does a request that comes late mean the new user.
+    let (late, _) = receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 3600))).await).await;
+    assert_ne!(late, code);
+    assert_eq!(state(&app, "218471").await.0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
+    let (app, _keys) = house().await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    let mut google = claims("ada", "ada@example.com");
+    google["email_verified"] = "false".into();
+    let body = json!({ "id_token": app.token(&google) });
+    let link = Method::POST;
+    let linked = app.as_user(&opened.access_token(), link, "/api/v1/me/identities/idp", Some(&body)).await;
+    assert_eq!(linked.status, 201, "{}", linked.text);
+    let user = &opened.json()["user"];
+    assert_eq!((&user["email"], &user["name"]), (&json!("218471@facebook.example"), &json!("218471 of Facebook")));
+    let google = app.sign_in(&google).await;
+    assert_eq!(google.user_id(), opened.user_id());
+
+    let (code, page) = receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await).await;
+    assert!(page.contains("account here remains") && page.contains(&code), "{page}");
+    assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
+    let me = app.get(&google.access_token(), "/api/v1/me").await.json();
+    assert_eq!(me["id"], opened.user_id());
+    assert_eq!((&me["email"], &me["email_verified"]), (&json!(null), &json!(false)));
+    assert_eq!((&me["name"], &me["picture"]), (&json!("Ada Lovelace"), &json!("https://pictures.example/ada")));
+    assert_eq!(me["identities"].as_array().unwrap().len(), 1);
+    let audit = events(&app, &opened.user_id()).await;
+    let (kind, actor, _) = audit.last().unwrap();
+    assert_eq!((kind.as_str(), actor.as_deref()), ("identity_unlinked", Some("provider:facebook")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_identity_or_the_product_says_of_a_user_stays() {
+    let (app, _keys) = house().await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    let same = with(
+        claims("ada", "218471@facebook.example"),
+        &json!({ "name": "218471 of Facebook", "picture": "https://facebook.example/picture" }),
+    );
+    let body = json!({ "id_token": app.token(&same) });
+    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
+    send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await;
+    let user: (Option<String>, Option<String>, Option<String>, bool) =
+        sqlx::query_as("SELECT email, name, picture, email_verified FROM users")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let kept = (text("218471@facebook.example"), text("218471 of Facebook"), text("https://facebook.example/picture"));
+    assert_eq!(user, (kept.0, kept.1, kept.2, true));
+
+    let opened = sign_in(&app, "facebook", "imported").await;
+    let other = json!({ "id_token": app.token(&claims("grace", "grace@example.com")) });
+    sqlx::query("UPDATE users SET imported_at = now(), email_verified = true WHERE id = $1::uuid")
+        .bind(opened.user_id())
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
+    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&other)).await;
+    send(&app, DELETION, &signed(APP_SECRET, &wish("imported", 0))).await;
+    let email: Option<String> = sqlx::query_scalar("SELECT email FROM users WHERE id = $1::uuid")
+        .bind(opened.user_id())
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(email.as_deref(), Some("imported@facebook.example"));
+    assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE provider = 'facebook'").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_user_does_not_get_back_in_by_a_request_to_delete() {
+    let (app, _keys) = house().await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    let request = signed(APP_SECRET, &wish("218471", 0));
+    let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
+    assert!(page.contains("was not carried out") && page.contains(&code), "{page}");
+    assert_eq!(sign_in(&app, "facebook", "218471").await.error(), "user_disabled");
+    receipt(&app, &send(&app, DELETION, &request).await).await;
+    let kept: Vec<_> = events(&app, &opened.user_id()).await.into_iter().map(|(kind, ..)| kind).collect();
+    assert_eq!(kept.iter().filter(|kind| *kind == "data_deletion_kept").count(), 1, "{kept:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
+    let (app, _keys) = house().await;
+    let request = signed(APP_SECRET, &wish("nobody", 0));
+    let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
+    assert!(page.contains("holds nothing"), "{page}");
+    // As if the program had ended after the deletion.
+    sqlx::query("UPDATE deletion_requests SET outcome = NULL").execute(&app.database.pool).await.unwrap();
+    let pending = app.send(Method::GET, &format!("/providers/facebook/data-deletion/{code}"), None, "").await;
+    assert!(pending.text.contains("has arrived"), "{}", pending.text);
+    assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
+
+    for path in [
+        "/providers/facebook/data-deletion/0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b".to_owned(),
+        "/providers/facebook/data-deletion/x".into(),
+        format!("/providers/idp/data-deletion/{code}"),
+        format!("/providers/unknown/data-deletion/{code}"),
+    ] {
+        let page = app.send(Method::GET, &path, None, "").await;
+        assert_eq!(page.status, 404, "{path}");
+        assert!(page.text.contains("No request with this code"), "{path}: {}", page.text);
+    }
+    for (provider, error) in [("idp", "not_found"), ("apple", "not_found"), ("unknown", "provider_not_found")] {
+        let path = format!("/api/v1/providers/{provider}/data-deletion");
+        let answer = send(&app, &path, &request).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (404, error), "{provider}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_come_at_once_delete_once_and_get_one_code() {
+    let (app, _keys) = house().await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    let request = signed(APP_SECRET, &wish("218471", 0));
+    let all = join_all((0..16).map(|_| send(&app, DELETION, &request))).await;
+    let codes: BTreeSet<_> = all.iter().map(|answer| answer.json()["confirmation_code"].to_string()).collect();
+    assert!(all.iter().all(|answer| answer.status == 200), "{all:?}");
+    assert_eq!(codes.len(), 1, "{codes:?}");
+    let deleted = events(&app, &opened.user_id()).await.into_iter().filter(|(kind, ..)| kind == "user_deleted");
+    assert_eq!(deleted.count(), 1);
+    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_known_for_ninety_days() {
+    let (app, _keys) = house().await;
+    for subject in ["young", "old"] {
+        send(&app, DELETION, &signed(APP_SECRET, &wish(subject, 0))).await;
+    }
+    let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
+                FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";
+    sqlx::query(aged).execute(&app.database.pool).await.unwrap();
+    let pruned = prune(&app.database.pool, Limits { event_days: 400, sessions_per_identity: 100 }).await.unwrap();
+    assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
+    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
+}
