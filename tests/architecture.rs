@@ -17,10 +17,10 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("store", &["clock", "domain", "secret"]),
     ("import", &["clock", "domain", "store", "telemetry"]),
     ("keys", &["clock", "config", "secret", "store"]),
-    ("provider_events", &["config", "domain", "provider", "secret", "service", "store"]),
     ("provider_tokens", &["clock", "config", "domain", "keys", "provider", "secret", "store"]),
     ("webhooks", &["causes", "clock", "config", "domain", "secret", "store", "telemetry"]),
     ("service", &["clock", "config", "domain", "keys", "provider_tokens", "secret", "store", "webhooks"]),
+    ("provider_events", &["config", "domain", "provider", "secret", "service", "store"]),
     (
         "web",
         &[
