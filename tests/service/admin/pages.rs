@@ -43,7 +43,8 @@ async fn every_route_that_shows_something_is_in_the_list_of_pages() {
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
-    let shown = |route: &str| ["/admin", "/problems", "/providers"].iter().any(|shown| route.starts_with(shown));
+    let shown =
+        |route: &str| ["/admin", "/problems", "/providers"].iter().any(|shown| route.starts_with(shown));
     let routes = desk.app.routes.iter().filter(|(method, route)| *method == Method::Get && shown(route));
     let routes: Vec<_> = routes.map(|(_, route)| route).collect();
     assert!(routes.len() > 5, "{routes:?}");

@@ -93,7 +93,8 @@ fn told(kind: &str, subject: &str, ago: i64) -> Value {
 
 async fn notify(app: &App, payload: &str) -> u16 {
     let body = json!({ "payload": payload }).to_string();
-    let answer = app.send(Method::POST, "/api/v1/providers/apple/events", Some("application/json"), body).await;
+    let answer =
+        app.send(Method::POST, "/api/v1/providers/apple/events", Some("application/json"), body).await;
     if answer.status == 200 {
         assert_eq!(answer.text, "");
     }
@@ -135,7 +136,11 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
             assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
         }
         let padding = "p".repeat(TOO_LARGE * 3 / 4);
-        assert_eq!(notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await, 413, "{kind}");
+        assert_eq!(
+            notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await,
+            413,
+            "{kind}"
+        );
         // A session that was opened after it stays, however late it comes, unless the account is gone.
         let late = Signer::Rsa.token(&told(kind, &subject, 3600));
         if !suspends {
@@ -155,7 +160,11 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         // The owner comes back: whoever took the app away gives new consent, and whoever is gone cannot.
         let again = sign_in(&app, "apple", &subject).await;
         if suspends {
-            assert_eq!((again.status.as_u16(), again.error().as_str()), (403, "identity_suspended"), "{kind}");
+            assert_eq!(
+                (again.status.as_u16(), again.error().as_str()),
+                (403, "identity_suspended"),
+                "{kind}"
+            );
         } else {
             assert_eq!(again.outcome(), "signed_in", "{kind}: {}", again.text);
         }
@@ -204,7 +213,10 @@ async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be
     let request = signed(APP_SECRET, &wish("1", 0));
     let answer = send(&app, "/api/v1/providers/facebook/events", &request).await;
     assert!(answer.status.is_server_error(), "{}", answer.text);
-    sqlx::query("ALTER TABLE deletion_requests RENAME TO gone_too").execute(&app.database.pool).await.unwrap();
+    sqlx::query("ALTER TABLE deletion_requests RENAME TO gone_too")
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
     assert!(send(&app, DELETION, &request).await.status.is_server_error());
 }
 
@@ -287,7 +299,11 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     for path in ["/api/v1/providers/facebook/events", DELETION] {
         // An empty secret would be one that anybody knows.
         let answer = send(&app, path, &signed("", &wish("1", 0))).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (503, "provider_unavailable"), "{path}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.error().as_str()),
+            (503, "provider_unavailable"),
+            "{path}"
+        );
     }
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
 }
@@ -350,7 +366,8 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
     assert_eq!(state(&app, "218471").await.0, 1);
     // Nor does a request that comes late mean the new user.
-    let (late, _) = receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 3600))).await).await;
+    let (late, _) =
+        receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 3600))).await).await;
     assert_ne!(late, code);
     assert_eq!(state(&app, "218471").await.0, 1);
 }
@@ -366,17 +383,24 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let linked = app.as_user(&opened.access_token(), link, "/api/v1/me/identities/idp", Some(&body)).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     let user = &opened.json()["user"];
-    assert_eq!((&user["email"], &user["name"]), (&json!("218471@facebook.example"), &json!("218471 of Facebook")));
+    assert_eq!(
+        (&user["email"], &user["name"]),
+        (&json!("218471@facebook.example"), &json!("218471 of Facebook"))
+    );
     let google = app.sign_in(&google).await;
     assert_eq!(google.user_id(), opened.user_id());
 
-    let (code, page) = receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await).await;
+    let (code, page) =
+        receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await).await;
     assert!(page.contains("account here remains") && page.contains(&code), "{page}");
     assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
     let me = app.get(&google.access_token(), "/api/v1/me").await.json();
     assert_eq!(me["id"], opened.user_id());
     assert_eq!((&me["email"], &me["email_verified"]), (&json!(null), &json!(false)));
-    assert_eq!((&me["name"], &me["picture"]), (&json!("Ada Lovelace"), &json!("https://pictures.example/ada")));
+    assert_eq!(
+        (&me["name"], &me["picture"]),
+        (&json!("Ada Lovelace"), &json!("https://pictures.example/ada"))
+    );
     assert_eq!(me["identities"].as_array().unwrap().len(), 1);
     let audit = events(&app, &opened.user_id()).await;
     let (kind, actor, _) = audit.last().unwrap();
@@ -400,7 +424,11 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
             .await
             .unwrap();
     let text = |text: &str| Some(text.to_owned());
-    let kept = (text("218471@facebook.example"), text("218471 of Facebook"), text("https://facebook.example/picture"));
+    let kept = (
+        text("218471@facebook.example"),
+        text("218471 of Facebook"),
+        text("https://facebook.example/picture"),
+    );
     assert_eq!(user, (kept.0, kept.1, kept.2, true));
 
     let opened = sign_in(&app, "facebook", "imported").await;
@@ -457,7 +485,8 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
         assert_eq!(page.status, 404, "{path}");
         assert!(page.text.contains("No request with this code"), "{path}: {}", page.text);
     }
-    for (provider, error) in [("idp", "not_found"), ("apple", "not_found"), ("unknown", "provider_not_found")] {
+    for (provider, error) in [("idp", "not_found"), ("apple", "not_found"), ("unknown", "provider_not_found")]
+    {
         let path = format!("/api/v1/providers/{provider}/data-deletion");
         let answer = send(&app, &path, &request).await;
         assert_eq!((answer.status.as_u16(), answer.error().as_str()), (404, error), "{provider}");
@@ -470,10 +499,12 @@ async fn requests_that_come_at_once_delete_once_and_get_one_code() {
     let opened = sign_in(&app, "facebook", "218471").await;
     let request = signed(APP_SECRET, &wish("218471", 0));
     let all = join_all((0..16).map(|_| send(&app, DELETION, &request))).await;
-    let codes: BTreeSet<_> = all.iter().map(|answer| answer.json()["confirmation_code"].to_string()).collect();
+    let codes: BTreeSet<_> =
+        all.iter().map(|answer| answer.json()["confirmation_code"].to_string()).collect();
     assert!(all.iter().all(|answer| answer.status == 200), "{all:?}");
     assert_eq!(codes.len(), 1, "{codes:?}");
-    let deleted = events(&app, &opened.user_id()).await.into_iter().filter(|(kind, ..)| kind == "user_deleted");
+    let deleted =
+        events(&app, &opened.user_id()).await.into_iter().filter(|(kind, ..)| kind == "user_deleted");
     assert_eq!(deleted.count(), 1);
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
 }
@@ -487,7 +518,8 @@ async fn a_code_is_known_for_ninety_days() {
     let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";
     sqlx::query(aged).execute(&app.database.pool).await.unwrap();
-    let pruned = prune(&app.database.pool, Limits { event_days: 400, sessions_per_identity: 100 }).await.unwrap();
+    let pruned =
+        prune(&app.database.pool, Limits { event_days: 400, sessions_per_identity: 100 }).await.unwrap();
     assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
 }
