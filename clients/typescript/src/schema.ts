@@ -1037,12 +1037,19 @@ export interface components {
         };
         /** @description A new token of one of the user's identities, for a session that was opened too long ago. */
         ReauthenticationRequest: {
+            /**
+             * @description The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
+             *     without one can so have the provider's tokens revoked.
+             */
+            authorization_code?: string | null;
             /** @description The token that the provider's SDK has just returned. */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
             /** @description The configured name of the identity provider, in lower case. */
             provider: string;
+            /** @description The redirect URI of the authorization request, if it had one. */
+            redirect_uri?: string | null;
         };
         /** @description A refresh request. */
         RefreshRequest: {

@@ -11,11 +11,12 @@ use super::bearer::{self, SignedIn};
 use super::json_body::{self, JsonBody};
 use super::outcome;
 use super::rate_limited::{SignIn, admit_address};
-use super::verified_identity::{self, VerifiedIdentity, nonce, vouch};
+use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
+use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::store::reauthentication::{is_identity_of, opened_within};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
@@ -55,6 +56,13 @@ pub struct ReauthenticationRequest {
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
+    /// The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
+    /// without one can so have the provider's tokens revoked.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub authorization_code: Option<String>,
+    /// The redirect URI of the authorization request, if it had one.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub redirect_uri: Option<String>,
 }
 
 /// A request to unlink an identity or to delete the account.
@@ -141,7 +149,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         None => return Err(bearer::over(db, who.token).await),
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
-    let Some(Proof { provider, id_token, nonce }) = proof else {
+    let Some(Proof { provider, id_token, nonce, code }) = proof else {
         return required("the session was opened too long ago, and the request has no `reauthentication`");
     };
     admit_address::<SignIn>(request)?;
@@ -150,7 +158,13 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
     let claims = claims.map_err(Problem::beside_a_bearer)?;
     match is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
-        Some(true) => Ok(()),
+        Some(true) => {
+            if let Some(code) = code {
+                let tokens: &ProviderTokens = request.rocket().state().ok_or_else(Problem::internal)?;
+                tokens.keep(db.pool(), &provider.settings, &claims, &code).await?;
+            }
+            Ok(())
+        }
         Some(false) => required("the identity in `reauthentication` is not linked to this user"),
         None => {
             let kind = ErrorCode::Refused(Reason::IdentitySuspended);
@@ -164,6 +178,7 @@ struct Proof<'r> {
     provider: &'r Provider,
     id_token: IdToken,
     nonce: Option<String>,
+    code: Option<PostedCode>,
 }
 
 impl<'r> Proof<'r> {
@@ -179,6 +194,6 @@ impl<'r> Proof<'r> {
         })?;
         let id_token = json_body::required(&proof, "reauthentication.id_token")?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
-        Ok(Self { provider, id_token, nonce: nonce(&proof)? })
+        Ok(Self { provider, id_token, nonce: nonce(&proof)?, code: posted_code(&proof)? })
     }
 }

@@ -229,7 +229,7 @@ pub(in crate::web) fn name(body: &Object) -> Result<Option<&str>, Problem> {
 }
 
 /// Reads an authorization code, and the redirect URI that it was issued for.
-fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
+pub(super) fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
     let text = |name, malformed: &'static str| match body.get(name) {
         None => Ok(None),
         Some(Value::String(text))

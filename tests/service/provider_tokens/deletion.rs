@@ -137,7 +137,6 @@ async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoked() {
     let app = with_apple().await;
-    app.provider.behave_for("", Behaviour::Usual);
     let ada = sign_in(&app, "ada").await;
     let second = sign_in(&app, "ada").await;
     assert_eq!(second.outcome(), "signed_in");
@@ -146,6 +145,21 @@ async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoke
     until(&app.database.pool, &[]).await;
     let tokens = app.provider.apple_tokens();
     assert!(tokens.last().unwrap().revoked, "Apple revokes the whole authorization with it: {tokens:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_signed_in_without_a_code_can_send_one_with_the_deletion() {
+    let app = with_apple().await;
+    let signed_in = app.post("apple", &json!({ "id_token": id_token("ada", "ada@example.com", APP) })).await;
+    let sql = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
+    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+    let mut proof = posted(&app.provider, "ada");
+    proof["provider"] = "apple".into();
+    let body = json!({ "reauthentication": proof });
+    let deleted = app.as_user(&signed_in.access_token(), Method::DELETE, "/api/v1/me", Some(&body)).await;
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    eventually("the token is revoked", async || (revoked(&app.provider).0 == ["ada"]).then_some(())).await;
+    until(&app.database.pool, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

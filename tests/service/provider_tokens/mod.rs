@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
-use crate::support::provider::apple::{KEY_ID, TEAM_ID, id_token, private_key};
+use crate::support::provider::apple::{Issued, KEY_ID, TEAM_ID, id_token, private_key};
 
 /// The app's client id, and the web page's.
 const APP: &str = "com.example.app";
@@ -87,8 +87,10 @@ async fn pass(pool: &PgPool, seconds: i32) {
 fn revoked(provider: &Provider) -> (Vec<String>, Vec<String>) {
     let (revoked, valid): (Vec<_>, Vec<_>) =
         provider.apple_tokens().into_iter().partition(|token| token.revoked);
-    let subjects = |tokens: Vec<_>| {
-        tokens.into_iter().map(|token: crate::support::provider::apple::Issued| token.subject).collect()
+    let subjects = |tokens: Vec<Issued>| {
+        let mut subjects: Vec<_> = tokens.into_iter().map(|token| token.subject).collect();
+        subjects.sort_unstable();
+        subjects
     };
     (subjects(revoked), subjects(valid))
 }

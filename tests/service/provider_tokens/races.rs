@@ -5,7 +5,9 @@ use sqlx::PgPool;
 use uuid::Uuid;
 use vestibule::provider_tokens::store::{self, Owner, State};
 
+use super::states;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
 
 const ROUNDS: usize = 1000;
 
@@ -63,6 +65,31 @@ async fn a_thousand_exchanges_that_meet_the_deletion_leave_no_token_that_nobody_
         assert!(rows.iter().all(|row| row.state == State::Due));
         claimed += rows.len();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_the_end_of_that() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    for (subject, commits) in [("gone", true), ("there", false)] {
+        let (user, _) = person(pool, subject).await;
+        let owner = Owner { provider: "apple".into(), subject: subject.into(), client_id: "app".into() };
+        let mut deletion = pool.begin().await.unwrap();
+        sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(&mut *deletion).await.unwrap();
+        let stored = {
+            let pool = pool.clone();
+            tokio::spawn(async move { store::keep_token(&pool, Uuid::now_v7(), &owner, b"token").await })
+        };
+        eventually("it waits", async || (database.count(blocked).await == 1).then_some(())).await;
+        if commits {
+            deletion.commit().await.unwrap();
+        } else {
+            deletion.rollback().await.unwrap();
+        }
+        assert_eq!(stored.await.unwrap().unwrap(), !commits, "{subject}");
+    }
+    assert_eq!(states(pool).await, ["due", "kept"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -130,6 +130,10 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
         claims("first", "changed@example.com"),
     ];
     assert_eq!(statements(&app, &relay, &sign_ins).await, [2, 1, 3, 3, 3, 1]);
+    let body = json!({ "id_token": app.token(&sign_ins[5]), "authorization_code": "code" });
+    let before = relay.executed();
+    assert_eq!(app.post("idp", &body).await.outcome(), "signed_in");
+    assert_eq!(relay.executed() - before, 1, "a code for a provider that revokes nothing");
     let token = app.sign_in(&sign_ins[5]).await.refresh_token();
     let before = relay.executed();
     app.refresh(&token).await;

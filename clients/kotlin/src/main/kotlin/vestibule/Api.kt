@@ -107,7 +107,13 @@ public data class SignedIn(val outcome: String, val user: User, val identity: Id
 
 /** The proof that it is the user who asks: a sign-in at one of their providers, just now. */
 @Serializable
-public data class Reauthentication(val provider: String, val idToken: String, val nonce: String? = null)
+public data class Reauthentication(
+    val provider: String,
+    val idToken: String,
+    val nonce: String? = null,
+    val authorizationCode: String? = null,
+    val redirectUri: String? = null,
+)
 
 /** The body of every request; each has some of it. */
 @Serializable
