@@ -343,12 +343,17 @@ pub async fn launch(
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
     drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
     let end = async {
-        if let Some(webhooks) = webhooks {
-            webhooks.close().await;
-        }
-        if let Some(provider_tokens) = provider_tokens {
-            provider_tokens.close().await;
-        }
+        let messages = async {
+            if let Some(webhooks) = webhooks {
+                webhooks.close().await;
+            }
+        };
+        let tokens = async {
+            if let Some(provider_tokens) = provider_tokens {
+                provider_tokens.close().await;
+            }
+        };
+        tokio::join!(messages, tokens);
         if let Some(writer) = refusals {
             // A panic there is in the log already; the task has ended in any case.
             let _ = writer.await;
