@@ -59,8 +59,6 @@ pub(super) struct Defaults {
     pub token_url: Option<&'static str>,
     pub token_auth: Option<ClientAuthentication>,
     pub revocation_url: Option<&'static str>,
-    /// True if a key of the operator signs client secrets.
-    pub client_key: bool,
     pub issuers: Origin,
     pub format: Format,
     pub nonce: NoncePolicy,
@@ -95,7 +93,6 @@ impl Defaults {
         token_url: None,
         token_auth: None,
         revocation_url: None,
-        client_key: false,
         issuers: Origin::Listed(&[]),
         format: Format::Jwt,
         nonce: NoncePolicy { rule: NonceRule::Required, form: NonceForm::Raw },

@@ -22,7 +22,6 @@ pub(super) const APPLE: Defaults = Defaults {
     token_url: Some("https://appleid.apple.com/auth/token"),
     token_auth: Some(ClientAuthentication::ClientSecretPost),
     revocation_url: Some("https://appleid.apple.com/auth/revoke"),
-    client_key: true,
     issuers: Origin::Listed(&["https://appleid.apple.com", "https://account.apple.com"]),
     nonce: NoncePolicy { form: NonceForm::Sha256, ..Defaults::PLAIN.nonce },
     hosted_domains: false,

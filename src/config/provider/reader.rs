@@ -104,7 +104,7 @@ impl Reader<'_> {
             token_url: url("token_url", &raw.token_url, defaults.token_url)?,
             token_auth: self.token_auth(raw)?.or(defaults.token_auth),
             revocation_url: url("revocation_url", &raw.revocation_url, defaults.revocation_url)?,
-            client_key: self.client_key(raw, defaults)?,
+            client_key: self.client_key(raw, preset)?,
             issuers: match (tenant, discovery) {
                 (Some(tenant), _) if raw.issuers.is_empty() => Issuers::Tenants(tenant.tenants),
                 (_, Some((issuer, _))) if raw.issuers.is_empty() => Issuers::Listed(vec![issuer]),
@@ -333,7 +333,7 @@ impl Reader<'_> {
     }
 
     /// Reads the key that signs client secrets: it is there as a whole or not at all.
-    fn client_key(&self, raw: &Keys, defaults: &Defaults) -> Result<Option<Arc<ClientKey>>, Error> {
+    fn client_key(&self, raw: &Keys, preset: Option<Preset>) -> Result<Option<Arc<ClientKey>>, Error> {
         let key_field = if raw.private_key_file.is_some() { "private_key_file" } else { "private_key" };
         let set = [
             ("team_id", raw.team_id.is_some()),
@@ -341,7 +341,7 @@ impl Reader<'_> {
             (key_field, raw.private_key.is_some() || raw.private_key_file.is_some()),
         ];
         let Some((first, _)) = set.iter().find(|(_, set)| *set) else { return Ok(None) };
-        if !defaults.client_key {
+        if preset != Some(Preset::Apple) {
             let problem = "is for the preset `apple` only";
             return Err(self.error(first, problem, "remove it, or set `preset`"));
         }
