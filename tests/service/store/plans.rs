@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, Executor, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
 use strum::VariantArray;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -204,6 +204,43 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         }
     }
     assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
+}
+
+/// A provider has so many users that they are looked for among the next in the order. By e-mail, they come late.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_provider_with_many_users_are_in_order_and_miss_nobody() {
+    let database = Database::create().await;
+    let filled = "INSERT INTO users (id, email, name, last_seen_on)
+         SELECT lpad(to_hex(n), 32, '0')::uuid, CASE WHEN n % 11 = 0 THEN 'z' ELSE 'a' END || n || '@example.com',
+                CASE WHEN n % 11 = 0 AND n % 5 > 0 THEN 'Ada ' || n % 100 END,
+                CASE WHEN n % 3 > 0 THEN current_date - n % 500 END
+         FROM generate_series(1, 120000) n;
+         INSERT INTO identities (id, user_id, provider, subject) SELECT id, id, 'line', id FROM users WHERE email > 'z';
+         ANALYZE users, identities";
+    database.pool.execute(filled).await.unwrap();
+    let filters = Filters { provider: Some("line".into()), ..Filters::default() };
+    for (sort, order) in [
+        (Sort::LastSeen, "last_seen_on DESC NULLS LAST, id DESC"),
+        (Sort::Email, "email, id"),
+        (Sort::Name, "folded_name, id"),
+    ] {
+        let all = format!("SELECT id FROM users WHERE email > 'z' ORDER BY {order}");
+        let all: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(all)).fetch_all(&database.pool).await.unwrap();
+        let page = async |start: Option<&Cursor>, size| {
+            let page = listing::page(&database.pool, &filters, sort, start, size).await.unwrap();
+            let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
+            (ids, page.before, page.after)
+        };
+        let (first, _, after) = page(None, PAGE).await;
+        assert!(first == all[..PAGE], "{sort:?}");
+        let (second, before, after) = page(after.as_ref(), 10_000).await;
+        assert!(second == all[PAGE..PAGE + 10_000], "{sort:?}");
+        let (again, _, _) = page(before.as_ref(), PAGE).await;
+        assert!(again == first, "{sort:?}");
+        let (rest, _, end) = page(after.as_ref(), all.len()).await;
+        assert!(rest == all[PAGE + 10_000..], "{sort:?}");
+        assert_eq!(end, None);
+    }
 }
 
 /// What the product's backend reads and creates, beside what the pages show.

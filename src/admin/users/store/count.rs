@@ -18,10 +18,11 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     expected(pool, sql).await
 }
 
-/// Returns the estimated number of identities at a provider.
-pub(super) async fn of_provider(pool: &PgPool, provider: &str) -> Result<u64, Error> {
-    let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM identities WHERE provider = ");
+/// Returns the estimated number of identities at a provider whose users were created in the requested time.
+pub(super) async fn of_provider(pool: &PgPool, provider: &str, filters: &Filters) -> Result<u64, Error> {
+    let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM identities i WHERE i.provider = ");
     sql.push_bind(provider.to_owned());
+    filters.push_created(&mut sql, "i.user_id");
     expected(pool, sql).await
 }
 
