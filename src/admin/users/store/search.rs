@@ -165,6 +165,9 @@ impl Text {
     ) -> Result<QueryBuilder<Postgres>, Error> {
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS).push(", ").push(way.key().unwrap_or("NULL::text")).push(" AS key FROM ");
+        // The provider's users are read if so many users match that some of the newest do.
+        let few = way == Way::Parts && !filters.is_empty() && self.has_few_parts(pool).await?;
+        let walked = filters.provider.as_deref().filter(|_| way == Way::Parts && !few);
         // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
         if way == Way::Words {
             sql.push("(SELECT id FROM (");
@@ -173,13 +176,26 @@ impl Text {
                 ") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
             );
             sql.push(" OFFSET 0) AS u WHERE true");
-        } else if way == Way::Parts && !filters.is_empty() && self.has_few_parts(pool).await? {
+        } else if few {
             self.push(sql.push("(SELECT * FROM users u WHERE "), way);
             sql.push(" OFFSET 0) AS u WHERE true");
+        } else if let Some(provider) = walked {
+            sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
+            filters.push_created(sql.push_bind(provider.to_owned()), "i.user_id");
+            if let Some(Position(_, _, id)) = start {
+                sql.push(" AND i.user_id < ").push_bind(*id);
+            }
+            sql.push(
+                " ORDER BY i.user_id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
+            );
+            self.push(sql.push(" OFFSET 0) AS u WHERE "), way);
         } else {
             self.push(sql.push("users u WHERE "), way);
         }
-        filters.push(&mut sql);
+        if walked.is_none() {
+            filters.push_provider(&mut sql, |_| {});
+        }
+        filters.push_beside_provider(&mut sql);
         for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
             self.push(sql.push(" AND ("), better);
             sql.push(") IS NOT TRUE");
@@ -197,8 +213,8 @@ impl Text {
         match way {
             Way::Whole => sql.push("array_position(").push_bind(self.named.clone()).push(", u.id)"),
             Way::Email | Way::Name => sql.push(way.key().unwrap_or_default()).push(", u.id"),
-            Way::Words => sql.push("f.id DESC"),
-            Way::Parts => sql.push("u.id DESC"),
+            Way::Parts if walked.is_none() => sql.push("u.id DESC"),
+            Way::Words | Way::Parts => sql.push("f.id DESC"),
         };
         sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         Ok(sql)
