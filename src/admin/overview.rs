@@ -76,16 +76,16 @@ impl Now {
         let longest = BOUNDS[BOUNDS.len() - 1];
         let latency = match (stats.percentile(50), stats.percentile(95)) {
             (Some(half), Some(most)) if half == most => {
-                Some(format!("95\u{a0}% of the calls within {most} ms"))
+                Some(format!("95\u{a0}% of the calls within {most}\u{a0}ms"))
             }
             (Some(half), Some(most)) => {
-                Some(format!("half of the calls within {half} ms, 95\u{a0}% within {most} ms"))
+                Some(format!("half of the calls within {half}\u{a0}ms, 95\u{a0}% within {most}\u{a0}ms"))
             }
             (Some(half), None) => {
-                Some(format!("half of the calls within {half} ms, some above {longest} ms"))
+                Some(format!("half of the calls within {half}\u{a0}ms, some above {longest}\u{a0}ms"))
             }
             (None, _) if stats.latency.iter().any(|calls| *calls > 0) => {
-                Some(format!("most calls above {longest} ms"))
+                Some(format!("most calls above {longest}\u{a0}ms"))
             }
             (None, _) => None,
         };

@@ -55,7 +55,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
             row(&page, "reason=link%5Frequired")
         );
         let idp = row(&page, "data-label=\"Provider\">idp");
-        assert!(idp.starts_with("3 3 0 Healthy ") && idp.ends_with(" ms"), "{idp}");
+        assert!(idp.starts_with("3 3 0 Healthy ") && idp.ends_with("\u{a0}ms"), "{idp}");
         assert_eq!(row(&page, "data-label=\"Provider\">second"), "0 0 0 Healthy");
     }
 }

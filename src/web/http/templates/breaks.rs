@@ -1,6 +1,7 @@
 //! The `breaks` filter: lets a long address, path or name of parts break into lines between its parts.
 //!
-//! `{{ person.email | breaks }}` puts a `<wbr>` after each `@`, `.`, `-`, `_`, `/` and `:` of a text.
+//! `{{ person.email | breaks }}` puts a `<wbr>` after each `@`, `-`, `_`, `/` and `:` of a text, and before a
+//! `.` within a word: at the end of a line it would read as the end of a sentence.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,20 @@ impl Filter for Breaks {
     fn filter(&self, value: &Value, _: &HashMap<String, Value>) -> tera::Result<Value> {
         let text =
             value.as_str().ok_or_else(|| tera::Error::msg(format!("`breaks` takes a text, not {value}")))?;
-        let parts = text.split_inclusive(['@', '.', '-', '_', '/', ':']);
-        Ok(Value::String(parts.map(escape_html).collect::<Vec<_>>().join("<wbr>")))
+        let parts = text.split_inclusive(['@', '-', '_', '/', ':']).map(|part| {
+            let mut broken = String::new();
+            for (place, after) in part.split('.').enumerate() {
+                let within = !broken.is_empty() && after.starts_with(char::is_alphabetic);
+                broken += match place {
+                    0 => "",
+                    _ if within => "<wbr>.",
+                    _ => ".",
+                };
+                broken += &escape_html(after);
+            }
+            broken
+        });
+        Ok(Value::String(parts.collect::<Vec<_>>().join("<wbr>")))
     }
 
     fn is_safe(&self) -> bool {
@@ -27,12 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_breaks_after_its_signs_and_stays_text() {
+    fn a_text_breaks_at_its_signs_and_stays_text() {
         for (text, expected) in [
             ("", ""),
             ("Ada", "Ada"),
-            ("ada.l@example.com", "ada.<wbr>l@<wbr>example.<wbr>com"),
-            ("<b>.&amp;", "&lt;b&gt;.<wbr>&amp;amp;"),
+            ("ada.l@example.com", "ada<wbr>.l@<wbr>example<wbr>.com"),
+            ("<b>.&amp;", "&lt;b&gt;.&amp;amp;"),
+            (".a/.b.", ".a/<wbr>.b."),
+            ("It is a@b.org. From 10.0.0.1.", "It is a@<wbr>b<wbr>.org. From 10.0.0.1."),
             ("<wbr>", "&lt;wbr&gt;"),
         ] {
             assert_eq!(Breaks.filter(&text.into(), &HashMap::new()).unwrap(), expected);
