@@ -15,7 +15,7 @@ use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
 use super::failure::Failure;
-use super::fields::{Choice, NothingMatches, read, tidy};
+use super::fields::{Chip, Choice, NothingMatches, read, tidy};
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
@@ -150,15 +150,39 @@ impl Asked {
 
     /// Returns the fields that are filled in, as a URL's query.
     fn query(&self) -> String {
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(self.fields()).finish()
+        self.query_without(None)
+    }
+
+    fn query_without(&self, field: Option<&str>) -> String {
+        let fields = self.fields().into_iter().filter(|(name, _)| Some(*name) != field);
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+    }
+
+    /// Returns the filters in use, in the words of the form. The e-mail address stands in its own field.
+    fn chips(&self) -> Vec<Chip> {
+        let chip = |(name, value): (&str, &str)| {
+            let label = match name {
+                "what" => format!("Events: {}", label(category(value))),
+                "user" => format!("User: {value}"),
+                "actor" => format!("By: {value}"),
+                "reason" => format!("Reason: {}", Advice::about(value).map_or(value, |advice| advice.title)),
+                "request" => format!("Request ID or receipt number: {value}"),
+                "from" => format!("From: {value}"),
+                _ => format!("To: {value}"),
+            };
+            let query = self.query_without(Some(name));
+            let href = if query.is_empty() { "/admin/audit".into() } else { format!("/admin/audit?{query}") };
+            Chip { label, href }
+        };
+        self.fields().into_iter().filter(|(name, _)| *name != "email").map(chip).collect()
     }
 }
 
 #[derive(Serialize)]
 pub(super) struct Audit {
     asked: Asked,
-    /// True if a field beside the e-mail address is filled in.
-    filtered: bool,
+    /// The filters in use.
+    chips: Vec<Chip>,
     whats: Vec<Choice>,
     reasons: Vec<Choice>,
     events: Vec<EventView>,
@@ -175,9 +199,8 @@ impl Audit {
         let reasons =
             Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
         let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
-        let query = asked.query();
-        let filtered = asked.fields().iter().any(|(name, _)| *name != "email");
-        Self { asked, filtered, whats: whats.collect(), reasons: reasons.collect(), events, next, query }
+        let (query, chips) = (asked.query(), asked.chips());
+        Self { asked, chips, whats: whats.collect(), reasons: reasons.collect(), events, next, query }
     }
 }
 

@@ -30,3 +30,10 @@ pub(super) fn read<T>(
 ) -> Result<Option<T>, NothingMatches> {
     if field.is_empty() { Ok(None) } else { read(field).map(Some).ok_or(NothingMatches) }
 }
+
+/// A filter in use, with the URL of the same list without it.
+#[derive(Serialize)]
+pub(super) struct Chip {
+    pub label: String,
+    pub href: String,
+}

@@ -93,7 +93,7 @@ mod tests {
     use crate::web::http::templates::tests::{names, render};
 
     /// The templates that are parts of pages.
-    const PARTS: [&str; 3] = ["admin/layout", "admin/chart", "admin/events"];
+    const PARTS: [&str; 4] = ["admin/layout", "admin/chart", "admin/chips", "admin/events"];
 
     fn check<V: View>(rendered: &mut BTreeSet<&str>) {
         let samples = V::samples();

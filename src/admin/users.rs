@@ -14,7 +14,7 @@ use self::store::search::{Found, Position, search};
 use self::store::{Cursor, ListedUser, Sort, Status, count};
 use super::csv::Csv;
 use super::failure::Failure;
-use super::fields::{Choice, NothingMatches};
+use super::fields::{Chip, Choice, NothingMatches};
 use super::page::{Page, View};
 use super::person::Person;
 use crate::admin::access_log::{DataAccess, record};
@@ -65,8 +65,8 @@ struct Column {
 #[derive(Serialize)]
 pub(super) struct Users {
     asked: ListQuery,
-    /// True if a field beside the search and the order is filled in.
-    filtered: bool,
+    /// The filters in use.
+    chips: Vec<Chip>,
     providers: Vec<String>,
     statuses: Vec<Choice>,
     sorts: Vec<Choice>,
@@ -91,7 +91,7 @@ impl Users {
         let status = |status: &Status| Choice { value: status.into(), label: status_label(*status) };
         let sort = |sort: &Sort| Choice { value: sort.into(), label: sort_label(*sort) };
         Self {
-            filtered: asked.is_filtered(),
+            chips: chips(&asked),
             providers,
             statuses: Status::VARIANTS.iter().map(status).collect(),
             sorts: Sort::VARIANTS.iter().map(sort).collect(),
@@ -116,6 +116,27 @@ impl Users {
         (self.first, self.before, self.after) = (first, before, after);
         self
     }
+}
+
+/// Returns the filters in use, in the words of the form.
+fn chips(asked: &ListQuery) -> Vec<Chip> {
+    let chip = |(name, value): (&str, &str)| {
+        let label = match name {
+            "provider" => format!("Signs in with: {value}"),
+            "status" => {
+                format!(
+                    "Status: {}",
+                    value.parse().map_or_else(|_| value.to_owned(), |status| status_label(status).to_owned())
+                )
+            }
+            "created_from" => format!("Created from: {value}"),
+            "created_to" => format!("Created to: {value}"),
+            "seen_from" => format!("Last seen from: {value}"),
+            _ => format!("Last seen to: {value}"),
+        };
+        Chip { label, href: format!("/admin/users{}", asked.without(name)) }
+    };
+    asked.filled().map(chip).collect()
 }
 
 const fn status_label(status: Status) -> &'static str {

@@ -56,9 +56,9 @@ impl ListQuery {
         self.sort.parse().unwrap_or_default()
     }
 
-    /// Returns `true` if a field beside the search and the order is filled in.
-    pub fn is_filtered(&self) -> bool {
-        self.fields().iter().any(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
+    /// Returns the fields beside the search and the order that are filled in.
+    pub fn filled(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.fields().into_iter().filter(|(name, value)| !value.is_empty() && !["q", "sort"].contains(name))
     }
 
     pub fn filters(&self, zone: Option<&str>) -> Result<Filters, NothingMatches> {
@@ -75,10 +75,14 @@ impl ListQuery {
 
     /// Returns the end of the list's URL with these filters, in this order and from this cursor on.
     pub fn suffix(&self, sort: Sort, at: Option<&str>) -> String {
-        let mut query = self.fields_in(sort);
+        let mut query = self.fields_in(sort, None);
         query.extend_pairs(at.map(|at| ("at", at)));
-        let query = query.finish();
-        if query.is_empty() { query } else { format!("?{query}") }
+        suffix(query)
+    }
+
+    /// Returns the end of the list's URL without one of these filters.
+    pub fn without(&self, field: &str) -> String {
+        suffix(self.fields_in(self.sort(), Some(field)))
     }
 
     /// Returns the fields that are filled in, for the record of the access.
@@ -87,11 +91,11 @@ impl ListQuery {
         self.fields().into_iter().filter(|field| !field.1.is_empty() && *field != default).collect()
     }
 
-    fn fields_in(&self, sort: Sort) -> form_urlencoded::Serializer<'static, String> {
+    fn fields_in(&self, sort: Sort, without: Option<&str>) -> form_urlencoded::Serializer<'static, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.fields() {
             let value = if name == "sort" { sort.into() } else { value };
-            if !value.is_empty() && (name != "sort" || sort != Sort::default()) {
+            if !value.is_empty() && Some(name) != without && (name != "sort" || sort != Sort::default()) {
                 query.append_pair(name, value);
             }
         }
@@ -125,4 +129,9 @@ impl ListQuery {
             sort: Sort::Email.into(),
         }
     }
+}
+
+fn suffix(mut query: form_urlencoded::Serializer<'static, String>) -> String {
+    let query = query.finish();
+    if query.is_empty() { query } else { format!("?{query}") }
 }

@@ -20,6 +20,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/layout", include_str!("../../../templates/admin/layout.html.tera")),
     ("admin/overview", include_str!("../../../templates/admin/overview.html.tera")),
     ("admin/chart", include_str!("../../../templates/admin/chart.html.tera")),
+    ("admin/chips", include_str!("../../../templates/admin/chips.html.tera")),
     ("admin/error", include_str!("../../../templates/admin/error.html.tera")),
     ("admin/sign_in", include_str!("../../../templates/admin/sign_in.html.tera")),
     ("admin/users", include_str!("../../../templates/admin/users.html.tera")),
