@@ -7,6 +7,7 @@ use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
+use self::store::AlikeRow;
 use super::device;
 use super::event_view::{self, EventView};
 use super::failure::Failure;
@@ -29,6 +30,8 @@ use crate::web::http::rfc3339::rfc3339;
 const EVENTS: i64 = 100;
 /// The number of others' attempts on the page.
 const ATTEMPTS: i64 = 20;
+/// The number of possible duplicates on the page.
+const ALIKE: i64 = 5;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![show]
@@ -163,6 +166,29 @@ impl From<SessionRow> for Session {
     }
 }
 
+/// Another user who may be the same person.
+#[derive(Serialize)]
+struct Alike {
+    id: Uuid,
+    called: String,
+    /// What both have in common.
+    why: &'static str,
+    created_at: String,
+    last_seen_on: Option<String>,
+}
+
+impl From<AlikeRow> for Alike {
+    fn from(row: AlikeRow) -> Self {
+        Self {
+            id: row.id,
+            called: row.email.or(row.name).unwrap_or_else(|| row.id.to_string()),
+            why: if row.by_email { "same e-mail address" } else { "same name" },
+            created_at: rfc3339(row.created_at),
+            last_seen_on: row.last_seen_on.map(|day| day.to_string()),
+        }
+    }
+}
+
 /// The sign-ins of a user, as far as the page reads their events.
 #[derive(Serialize)]
 struct SignIns {
@@ -198,6 +224,8 @@ pub(super) struct PersonPage {
     /// True if one of them is suspended.
     is_suspended: bool,
     sessions: Vec<Session>,
+    /// Other users with the same e-mail address or name.
+    alike: Vec<Alike>,
     events: Vec<EventView>,
     /// Others' attempts with the user's e-mail address.
     attempts: Vec<EventView>,
@@ -220,6 +248,7 @@ impl View for PersonPage {
             identities: Vec::new(),
             is_suspended: false,
             sessions: Vec::new(),
+            alike: Vec::new(),
             events: Vec::new(),
             attempts: Vec::new(),
             done: None,
@@ -243,6 +272,13 @@ impl View for PersonPage {
             created_at: samples::TIME.into(),
             last_used_at: samples::TIME.into(),
         };
+        let alike = |seen: Option<&str>| Alike {
+            id: Uuid::max(),
+            called: samples::NASTY.into(),
+            why: "same name",
+            created_at: samples::TIME.into(),
+            last_seen_on: seen.map(Into::into),
+        };
         let full = |disabled: bool| Self {
             person: samples::person(disabled),
             own_name: disabled,
@@ -256,6 +292,7 @@ impl View for PersonPage {
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             is_suspended: true,
             sessions: vec![session(Some(samples::NASTY)), session(None)],
+            alike: vec![alike(Some("2026-07-01")), alike(None)],
             events: EventView::samples(),
             attempts: EventView::samples(),
             done: changes::done("disable", 900),
@@ -278,6 +315,7 @@ async fn show(
     let identities = identities::of_user(db.pool(), id).await?;
     let tokens = provider_tokens::of_user(db.pool(), id).await?;
     let sessions = sessions::of_user(db.pool(), id).await?;
+    let alike = store::alike(db.pool(), id, ALIKE).await?;
     let events = events::of_user(db.pool(), id, EVENTS).await?;
     let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
@@ -292,6 +330,7 @@ async fn show(
         is_suspended: identities.iter().any(|identity| identity.suspended_at.is_some()),
         identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
+        alike: alike.into_iter().map(Alike::from).collect(),
         events: history.into_iter().map(|event| event.on_the_page_of(id)).collect(),
         attempts: attempts.into_iter().map(EventView::from).collect(),
         done: done.and_then(|change| changes::done(change, settings.access_token_ttl)),

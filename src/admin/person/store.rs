@@ -1,6 +1,7 @@
 //! Single users, as staff see them.
 
 use sqlx::PgPool;
+use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::admin::users::store::ListedUser;
@@ -43,4 +44,53 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
         claims: row.claims,
         own_name: row.own_name,
     }))
+}
+
+/// Another user who may be the same person.
+#[derive(Debug, Clone)]
+pub struct AlikeRow {
+    /// Id of the user.
+    pub id: Uuid,
+    /// E-mail address.
+    pub email: Option<String>,
+    /// Display name.
+    pub name: Option<String>,
+    /// Time of the user's creation.
+    pub created_at: OffsetDateTime,
+    /// The day of the latest sign-in or refresh.
+    pub last_seen_on: Option<Date>,
+    /// True if both have one e-mail address, their own or that of an identity.
+    pub by_email: bool,
+}
+
+/// Returns up to `limit` other users with the same e-mail address, their own or that of an identity, and then with the
+/// same name without regard to accents and case.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
+    // The name comes from a subquery of its own, so that the index of names gives the newest and stops.
+    let rows = sqlx::query_as!(
+        AlikeRow,
+        r#"WITH addresses AS (
+               SELECT email AS address FROM users WHERE id = $1 AND email IS NOT NULL
+               UNION SELECT lower(email COLLATE "C") FROM identities WHERE user_id = $1 AND email IS NOT NULL
+           ), found (id, by_email) AS (
+               (SELECT i.user_id, true FROM addresses
+                JOIN identities i ON lower(i.email COLLATE "C") = address AND i.email IS NOT NULL
+                WHERE i.user_id <> $1 LIMIT $2)
+               UNION ALL
+               (SELECT u.id, true FROM addresses JOIN users u ON u.email = address WHERE u.id <> $1 LIMIT $2)
+               UNION ALL
+               (SELECT u.id, false FROM users u
+                WHERE u.folded_name = (SELECT folded_name FROM users WHERE id = $1) AND u.id <> $1
+                ORDER BY u.id DESC LIMIT $2)
+           )
+           SELECT u.id, u.email, u.name, u.created_at, u.last_seen_on, bool_or(by_email) AS "by_email!"
+           FROM found JOIN users u ON u.id = found.id
+           GROUP BY u.id ORDER BY bool_or(by_email) DESC, u.id DESC LIMIT $2"#,
+        id,
+        limit,
+    );
+    Ok(rows.fetch_all(pool).await?)
 }

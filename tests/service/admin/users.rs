@@ -95,6 +95,37 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace")]).await;
+    let twin = person(&desk, &[("email", "al@example.com"), ("name", "ÁDA  LOVELACE")]).await;
+    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "g"), ("name", "Grace")]).await;
+    let alone = person(&desk, &[("email", "alan@example.com"), ("name", "Alan Turing")]).await;
+    // Grace's account at the provider has an address that is another user's here.
+    person(&desk, &[("email", "ada@example.com"), ("sub", "g"), ("name", "Grace")]).await;
+    let [ada, twin, grace, alone] = [ada, twin, grace, alone].map(|answer| answer.user_id());
+    for (user, expected) in [
+        (
+            &ada,
+            &[(&grace, "grace@example.com", "same e-mail address"), (&twin, "al@example.com", "same name")][..],
+        ),
+        (&twin, &[(&ada, "ada@example.com", "same name")]),
+        (&grace, &[(&ada, "ada@example.com", "same e-mail address")]),
+        (&alone, &[]),
+    ] {
+        let page = browser.get(&format!("/admin/users/{user}")).await.text;
+        assert_eq!(page.contains("Possible duplicates"), !expected.is_empty(), "{user}");
+        assert_eq!(page.matches("Compare and merge</a>").count(), expected.len(), "{user}");
+        let mut rest = &*page;
+        for (other, called, why) in expected {
+            let line = format!("<li><a href=\"/admin/users/{other}\">{called}</a> · {why} · created ");
+            rest = rest.split_once(&line).unwrap_or_else(|| panic!("{line}: {page}")).1;
+            assert!(rest.contains(&format!("/admin/users/{other}/merge?into={user}\"")), "{line}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
