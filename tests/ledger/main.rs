@@ -62,6 +62,7 @@ fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
         ("identity_moved", None) => "identity.moved",
         ("signed_out" | "sessions_ended" | "session_ended", _) => "sessions.ended",
         ("refresh_token_replayed", _) => "security.refresh_token_replayed",
+        ("provider_event", _) => "security.provider_event",
         _ => return None,
     })
 }

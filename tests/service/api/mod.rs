@@ -7,6 +7,7 @@ mod me;
 mod name;
 mod oauth;
 mod provider_callbacks;
+mod provider_events;
 mod providers;
 mod reauthentication;
 mod refresh;

@@ -8,7 +8,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::{assert_problem, catalogue};
 
 /// Names and statuses that clients have been promised; none may change or go.
-const PROMISED: [(u16, &str); 23] = [
+const PROMISED: [(u16, &str); 24] = [
     (400, "invalid_request"),
     (401, "invalid_token"),
     (401, "token_expired"),
@@ -16,6 +16,7 @@ const PROMISED: [(u16, &str); 23] = [
     (401, "audience_mismatch"),
     (401, "nonce_mismatch"),
     (403, "user_disabled"),
+    (403, "identity_suspended"),
     (403, "domain_not_allowed"),
     (403, "provider_disabled"),
     (403, "reauthentication_required"),

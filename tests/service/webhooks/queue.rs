@@ -141,6 +141,26 @@ async fn each_change_queues_one_message_that_names_what_changed() {
             "security.refresh_token_replayed",
             json!({ "session_id": SESSION }),
         ),
+        (
+            "provider_event",
+            Some("account_disabled"),
+            json!({ "identity_id": identity, "cause": "hijacking", "at": "2026-01-31T09:26:53Z", "sessions": 2 }),
+            "security.provider_event",
+            json!({
+                "event": "account_disabled", "reason": "hijacking", "occurred_at": "2026-01-31T09:26:53Z",
+                "identity": linked_identity, "suspended": false, "sessions_ended": 2,
+            }),
+        ),
+        (
+            "provider_event",
+            Some("email_disabled"),
+            json!({ "identity_id": identity, "at": "2026-01-31T09:26:53Z" }),
+            "security.provider_event",
+            json!({
+                "event": "email_disabled", "reason": null, "occurred_at": "2026-01-31T09:26:53Z",
+                "identity": linked_identity, "suspended": false, "sessions_ended": 0,
+            }),
+        ),
     ] {
         let id = event(pool, kind, ada, reason, &detail).await;
         let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = sqlx::query_as(

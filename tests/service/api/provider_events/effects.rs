@@ -1,0 +1,288 @@
+//! Each event, genuine and otherwise, and what it does to sessions, identity, user and audit.
+
+use serde_json::{Value, json};
+
+use super::signer::Signer;
+use super::{CAEP, House, OAUTH, RISC, State, assert_refused, genuine, header, message};
+use crate::support::token::now;
+
+/// The end of an event's type, what more it says, and what it does.
+struct Case {
+    event: String,
+    more: Value,
+    /// As the audit names it.
+    kind: &'static str,
+    cause: Option<&'static str>,
+    ends: bool,
+    suspends: bool,
+}
+
+#[expect(clippy::too_many_lines, reason = "it is one table")]
+fn cases() -> Vec<Case> {
+    let case = |family: &str, name: &str, more: Value, kind, cause, ends, suspends| {
+        let event = format!("{family}/{name}");
+        Case { event, more, kind, cause, ends, suspends }
+    };
+    let none = || json!({});
+    vec![
+        case(RISC, "sessions-revoked", none(), "sessions_revoked", None, true, false),
+        case(OAUTH, "tokens-revoked", none(), "tokens_revoked", None, true, false),
+        case(
+            RISC,
+            "account-disabled",
+            json!({ "reason": "hijacking" }),
+            "account_disabled",
+            Some("hijacking"),
+            true,
+            true,
+        ),
+        case(RISC, "account-disabled", none(), "account_disabled", None, true, true),
+        case(
+            RISC,
+            "account-disabled",
+            json!({ "reason": "bulk-account" }),
+            "account_disabled",
+            Some("bulk-account"),
+            false,
+            false,
+        ),
+        case(RISC, "account-enabled", none(), "account_enabled", None, false, false),
+        case(RISC, "account-purged", none(), "account_purged", None, true, true),
+        case(
+            RISC,
+            "account-credential-change-required",
+            none(),
+            "credential_change",
+            Some("required"),
+            true,
+            false,
+        ),
+        case(
+            RISC,
+            "credential-compromise",
+            json!({ "credential_type": "password" }),
+            "credential_change",
+            Some("compromised"),
+            true,
+            false,
+        ),
+        case(
+            RISC,
+            "identifier-changed",
+            json!({ "new-value": "new@example.com" }),
+            "identifier_changed",
+            None,
+            false,
+            false,
+        ),
+        case(RISC, "identifier-recycled", none(), "identifier_changed", Some("recycled"), false, false),
+        case(
+            CAEP,
+            "session-revoked",
+            json!({ "initiating_entity": "policy" }),
+            "sessions_revoked",
+            Some("policy"),
+            true,
+            false,
+        ),
+        case(
+            CAEP,
+            "credential-change",
+            json!({ "credential_type": "password", "change_type": "update" }),
+            "credential_change",
+            Some("update"),
+            true,
+            false,
+        ),
+        case(
+            CAEP,
+            "credential-change",
+            json!({ "credential_type": "fido2-roaming", "change_type": "create" }),
+            "credential_change",
+            Some("create"),
+            false,
+            false,
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine() {
+    let house = House::open().await;
+    for (number, case) in cases().into_iter().enumerate() {
+        let (subject, what) = (format!("ada-{number}"), format!("{} {}", case.event, case.more));
+        let opened = house.sign_in(&subject).await;
+        let user: uuid::Uuid = opened.user_id().parse().unwrap();
+        let claims = message(&case.event, &subject, &case.more);
+        let before = (house.state(&subject).await, house.recorded().await.len(), house.known().await);
+        assert_eq!(before.0, State { sessions: 1, suspended: false, why: None }, "{what}");
+
+        // Another key, another issuer, another app, too early, too late, too large: nothing is done.
+        let with = |name: &str, value: Value| {
+            let mut claims = claims.clone();
+            claims[name] = value;
+            genuine(&claims)
+        };
+        let forged = Signer::OtherEc.token_with(&header(Signer::Ec), &claims);
+        for (err, token) in [
+            ("authentication_failed", forged),
+            ("invalid_issuer", with("iss", json!("https://evil.example/"))),
+            ("invalid_audience", with("aud", json!("another-app.example"))),
+            ("invalid_request", with("iat", json!(now() + 600))),
+            ("invalid_request", with("iat", json!(now() - 31 * 24 * 60 * 60))),
+            ("invalid_request", with("jti", json!(null))),
+        ] {
+            assert_refused(&house.send(&token).await, err);
+        }
+        let oversized = house.send(&with("filler", json!("x".repeat(64 * 1024)))).await;
+        assert_eq!((oversized.status.as_u16(), oversized.error().as_str()), (413, "payload_too_large"));
+        let after = (house.state(&subject).await, house.recorded().await.len(), house.known().await);
+        assert_eq!(after, before, "{what}");
+
+        // About somebody whom nobody knows: acknowledged, recorded, and nothing is done.
+        house.tell(&message(&case.event, "nobody", &case.more)).await;
+        let recorded = house.recorded().await;
+        let (kind, whose, detail) = recorded.last().unwrap();
+        assert_eq!((kind.as_str(), *whose, detail.get("identity_id")), (case.kind, None, None), "{what}");
+        assert_eq!(house.state(&subject).await, before.0, "{what}");
+
+        // Genuine, and then again.
+        for round in ["genuine", "replayed"] {
+            house.tell(&claims).await;
+            let expected = State {
+                sessions: i64::from(!case.ends),
+                suspended: case.suspends,
+                why: case.suspends.then(|| case.cause.unwrap_or(case.kind).to_owned()),
+            };
+            assert_eq!(house.state(&subject).await, expected, "{what} {round}");
+            let recorded = house.recorded().await;
+            assert_eq!(recorded.len(), before.1 + 2, "{what} {round}");
+            let (kind, whose, detail) = recorded.last().unwrap();
+            assert_eq!((kind.as_str(), *whose), (case.kind, Some(user)), "{what} {round}");
+            assert_eq!(detail["cause"], json!(case.cause), "{what} {round}");
+            assert_eq!(detail["identity_id"], opened.json()["identity"]["id"], "{what} {round}");
+            let sessions = if case.ends { json!(1) } else { json!(null) };
+            assert_eq!(
+                detail.get("sessions").filter(|count| **count != json!(0)).unwrap_or(&json!(null)),
+                &sessions,
+                "{what}"
+            );
+        }
+        // The user is who they were, and whether they may come back is the identity's matter.
+        assert_eq!(
+            house.app.refresh(&opened.refresh_token()).await.status.as_u16(),
+            if case.ends { 401 } else { 200 },
+            "{what}"
+        );
+        let again = house.sign_in(&subject).await;
+        if case.suspends {
+            assert_eq!(
+                (again.status.as_u16(), again.error().as_str()),
+                (403, "identity_suspended"),
+                "{what}"
+            );
+        } else {
+            assert_eq!(again.user_id(), opened.user_id(), "{what}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_and_an_unknown_event_are_acknowledged_and_do_nothing() {
+    let house = House::open().await;
+    house.sign_in("ada").await;
+    house.tell(&message(&format!("{RISC}/verification"), "ada", &json!({ "state": "a state" }))).await;
+    house
+        .tell(&message("https://schemas.openid.net/secevent/ssf/event-type/verification", "ada", &json!({})))
+        .await;
+    house.tell(&message(&format!("{CAEP}/device-compliance-change"), "ada", &json!({}))).await;
+    house.tell(&message("https://events.example/unheard-of", "ada", &json!({}))).await;
+    let recorded = house.recorded().await;
+    let kinds: Vec<_> = recorded.iter().map(|(kind, whose, _)| (kind.as_str(), *whose)).collect();
+    assert_eq!(kinds, [("verification", None), ("verification", None)]);
+    assert_eq!(house.state("ada").await, State { sessions: 1, suspended: false, why: None });
+    assert_eq!(house.known().await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
+    let house = House::open().await;
+    let old = house.sign_in("ada").await;
+    let age = "UPDATE sessions SET created_at = created_at - interval '2 hours'";
+    sqlx::query(age).execute(&house.app.database.pool).await.unwrap();
+    let new = house.sign_in("ada").await;
+    let told = |event: &str, ago: i64| {
+        let mut claims = message(&format!("{RISC}/{event}"), "ada", &json!({}));
+        claims["iat"] = json!(now() - ago);
+        claims
+    };
+    house.tell(&told("sessions-revoked", 3600)).await;
+    assert_eq!(house.app.refresh(&old.refresh_token()).await.status.as_u16(), 401);
+    let new = house.app.refresh(&new.refresh_token()).await;
+    assert_eq!(new.status.as_u16(), 200, "it was opened afterwards");
+
+    // The later word counts, in whatever order they arrive.
+    house.tell(&told("account-enabled", 60)).await;
+    assert_eq!(house.app.refresh(&new.refresh_token()).await.status.as_u16(), 200, "nothing was suspended");
+    house.tell(&told("account-disabled", 120)).await;
+    assert!(!house.state("ada").await.suspended, "it is enabled again since");
+    house.tell(&told("account-disabled", 30)).await;
+    assert!(house.state("ada").await.suspended);
+    house.tell(&told("account-enabled", 40)).await;
+    assert!(house.state("ada").await.suspended, "it is disabled again since");
+    assert_eq!(
+        house.state("ada").await.sessions,
+        0,
+        "no session of a hijacked account stays, not even a later one"
+    );
+    house.tell(&told("account-enabled", 20)).await;
+    assert_eq!(house.state("ada").await, State { sessions: 0, suspended: false, why: None });
+    assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
+    let house = House::open().await;
+    let opened = house.sign_in("ada").await;
+    let age = "UPDATE sessions SET created_at = created_at - interval '1 minute'";
+    sqlx::query(age).execute(&house.app.database.pool).await.unwrap();
+    let revoked = format!("{CAEP}/session-revoked");
+    let before = now() - 120;
+    for (more, toe) in [
+        (json!({ "event_timestamp": before }), json!(null)),
+        (json!({ "event_timestamp": before * 1000 }), json!(null)),
+        (json!({}), json!(before)),
+    ] {
+        let mut claims = message(&revoked, "ada", &more);
+        claims["toe"] = toe;
+        house.tell(&claims).await;
+        assert_eq!(house.state("ada").await.sessions, 1, "{claims}");
+    }
+    house.tell(&message(&revoked, "ada", &json!({ "event_timestamp": now() + 9_999 }))).await;
+    assert_eq!(house.app.refresh(&opened.refresh_token()).await.status.as_u16(), 401);
+    let later = house.sign_in("ada").await;
+    assert_eq!(house.app.refresh(&later.refresh_token()).await.status.as_u16(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_ends_the_sessions_of_its_identity_and_of_no_other() {
+    let house = House::open().await;
+    let app = &house.app;
+    let ada = house.sign_in("ada").await;
+    let body = json!({ "id_token": app.token(&crate::support::token::claims("ada-1", "ada@example.com")) });
+    let linked = app
+        .as_user(&ada.access_token(), reqwest::Method::POST, "/api/v1/me/identities/idp", Some(&body))
+        .await;
+    assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
+    let other = app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await;
+    let stranger = house.sign_in("grace").await;
+    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }))).await;
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 401);
+    for answer in [other, stranger] {
+        assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
+    }
+    assert_eq!(
+        app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await.user_id(),
+        ada.user_id()
+    );
+}

@@ -1,0 +1,241 @@
+//! Which messages are genuine, and how their senders name an account.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::signer::{Signer, base64, hs256, jwks, signed};
+use super::{EVENTS, House, ISSUER, MEDIA_TYPE, RISC, SENDER, assert_refused, genuine, header, message};
+use crate::support::app::App;
+use crate::support::problem::assert_problem;
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::{CLIENT_ID, now, with};
+
+fn revoked() -> String {
+    format!("{RISC}/sessions-revoked")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_named_in_any_of_the_documented_forms() {
+    let house = House::open().await;
+    let by_subject = |subject: Value| json!({ "events": { revoked(): { "subject": subject } } });
+    let named = |sub_id: Value| json!({ "sub_id": sub_id, "events": { revoked(): {} } });
+    let forms = [
+        // Google.
+        by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada" })),
+        by_subject(json!({ "subject_type": "iss_sub", "iss": ISSUER, "sub": "ada" })),
+        by_subject(
+            json!({ "subject_type": "id_token_claims", "iss": SENDER, "sub": "ada", "email": "other@example.com" }),
+        ),
+        by_subject(json!({ "subject_type": "id_token_claims", "email": "ADA@example.com" })),
+        // RFC 9493 and the Shared Signals Framework.
+        named(json!({ "format": "iss_sub", "iss": SENDER, "sub": "ada" })),
+        named(json!({ "format": "email", "email": "ada@example.com" })),
+        named(json!({ "format": "opaque", "id": "ada" })),
+        named(json!({ "format": "complex", "user": { "format": "iss_sub", "iss": ISSUER, "sub": "ada" },
+                      "session": { "format": "opaque", "id": "their-session" } })),
+        named(json!({ "format": "aliases", "identifiers": [
+            { "format": "phone_number", "phone_number": "+1" }, { "format": "email", "email": "grace@example.com" },
+            { "format": "iss_sub", "iss": ISSUER, "sub": "ada" } ] })),
+        json!({ "events": { revoked(): { "sub_id": { "format": "opaque", "id": "ada" } } } }),
+        json!({ "sub": "ada", "events": { revoked(): {} } }),
+        json!({ "events": { revoked(): { "subject": { "user": { "format": "email", "email": "ada@example.com" } } } } }),
+    ];
+    for form in forms {
+        house.sign_in("ada").await;
+        house.tell(&with(message(&revoked(), "x", &json!({})), &form)).await;
+        assert_eq!(house.state("ada").await.sessions, 0, "{form}");
+    }
+    // Nobody here is called by these. They are acknowledged, and do nothing.
+    house.sign_in("ada").await;
+    for form in [
+        named(json!({ "format": "phone_number", "phone_number": "+15550100" })),
+        named(json!({ "format": "complex", "session": { "format": "opaque", "id": "ada" } })),
+        named(json!({ "format": "aliases", "identifiers": [] })),
+        by_subject(json!({ "subject_type": "oauth_token", "token_type": "refresh_token",
+                           "token_identifier_alg": "hash_SHA512_double", "token": "ada" })),
+    ] {
+        house.tell(&with(message(&revoked(), "x", &json!({})), &form)).await;
+        assert_eq!(house.state("ada").await.sessions, 1, "{form}");
+    }
+    // What names nobody, or an account elsewhere, is a mistake.
+    for form in [
+        json!({ "events": { revoked(): {} } }),
+        by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER })),
+        by_subject(json!({ "subject_type": "iss-sub", "iss": "https://other.example", "sub": "ada" })),
+        by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "a".repeat(256) })),
+        by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada\u{0}" })),
+        named(json!({ "format": "email" })),
+    ] {
+        let token = genuine(&with(message(&revoked(), "x", &json!({})), &form));
+        assert_refused(&house.send(&token).await, "invalid_request");
+        assert_eq!(house.state("ada").await.sessions, 1, "{form}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_two_accounts_had_names_neither() {
+    let house = House::open().await;
+    house.sign_in("ada").await;
+    house
+        .app
+        .sign_in_at("second", &with(super::account("eve"), &json!({ "email": "ada@example.com" })))
+        .await;
+    let by_email =
+        json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
+    house.tell(&with(message(&revoked(), "x", &json!({})), &by_email)).await;
+    for subject in ["ada", "eve"] {
+        assert_eq!(house.state(subject).await.sessions, 1, "{subject}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
+    let house = House::open().await;
+    house.sign_in("ada").await;
+    let claims = message(&revoked(), "ada", &json!({}));
+    let text = claims.to_string();
+    let of = |header: Value| Signer::Ec.token_with(&header, &claims);
+    let unsigned = format!("{}.{}.", base64(r#"{"alg":"none"}"#), base64(&text));
+    let with_secret = signed(r#"{"alg":"HS256","kid":"rsa-1"}"#, &text, |message| {
+        hs256(&Signer::Rsa.public_der(), message)
+    });
+    for (err, token) in [
+        ("invalid_key", unsigned),
+        ("invalid_key", with_secret),
+        ("invalid_request", of(json!({ "alg": "ES256", "typ": "at+jwt", "kid": "ec-1" }))),
+        ("invalid_key", of(json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": "ec-1", "crit": ["b64"] }))),
+        ("authentication_failed", of(json!({ "alg": "RS256", "typ": "secevent+jwt", "kid": "ec-1" }))),
+        ("authentication_failed", of(json!({ "alg": "ES256", "typ": "secevent+jwt" }))),
+        ("authentication_failed", Signer::OtherEc.token_with(
+            &json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": "ec-1", "jwk": Signer::OtherEc.jwk() }), &claims)),
+        ("invalid_key", Signer::OtherEc.token_with(&header(Signer::OtherEc), &claims)),
+    ] {
+        assert_refused(&house.send(&token).await, err);
+    }
+    assert_eq!((house.state("ada").await.sessions, house.known().await), (1, 0));
+    // Each key of the provider, and each header that senders use.
+    for (signer, typ) in [
+        (Signer::Ec, json!("secevent+jwt")),
+        (Signer::Rsa, json!("application/secevent+jwt")),
+        (Signer::Rsa, json!("JWT")),
+        (Signer::Ec, json!(null)),
+    ] {
+        house.sign_in("ada").await;
+        let header = with(header(signer), &json!({ "typ": typ }));
+        let token = signer.token_with(&header, &message(&revoked(), "ada", &json!({})));
+        assert_eq!(house.send(&token).await.status.as_u16(), 202, "{header}");
+        assert_eq!(house.state("ada").await.sessions, 0, "{header}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
+    let house = House::open().await;
+    let sound = genuine(&message(&revoked(), "ada", &json!({})));
+    for body in ["", "x", "a.b.c", "e30.e30", "{}", &format!("{sound}.e30"), &sound.replace('.', " ")] {
+        assert_refused(&house.send(body).await, "invalid_request");
+    }
+    for media_type in [None, Some("application/json"), Some("application/jwt"), Some("text/plain")] {
+        let answer = house.app.send(Method::POST, EVENTS, media_type, sound.clone()).await;
+        assert_refused(&answer, "invalid_request");
+    }
+    let foreign = with(message(&revoked(), "ada", &json!({})), &json!({ "aud": "another-app.example" }));
+    assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
+    assert_eq!((house.keys.calls(), house.transmitter.calls()), (0, 0));
+    // An id_token that the same keys have signed is no message.
+    for changes in [
+        json!({ "events": null }),
+        json!({ "events": {} }),
+        json!({ "events": [] }),
+        json!({ "events": { revoked(): "x" } }),
+        json!({ "events": (0..17).map(|n| (format!("urn:{n}"), json!({}))).collect::<serde_json::Map<_, _>>() }),
+        json!({ "iat": null }),
+        json!({ "iat": "now" }),
+        json!({ "jti": "" }),
+        json!({ "jti": "x".repeat(256) }),
+        json!({ "jti": "a\u{0}b" }),
+    ] {
+        let token = genuine(&with(message(&revoked(), "ada", &json!({})), &changes));
+        assert_refused(&house.send(&token).await, "invalid_request");
+    }
+    assert_eq!(house.known().await, 0);
+    let parameters = Some("Application/SecEvent+JWT; charset=utf-8");
+    assert_eq!(house.app.send(Method::POST, EVENTS, parameters, sound).await.status.as_u16(), 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_unknown_or_publishes_no_keys_has_no_events() {
+    let house = House::open().await;
+    let token = genuine(&message(&revoked(), "ada", &json!({})));
+    for (name, error) in [("nobody", "provider_not_found"), ("third", "not_found")] {
+        let path = format!("/api/v1/providers/{name}/events");
+        let answer = house.app.send(Method::POST, &path, Some(MEDIA_TYPE), token.clone()).await;
+        assert_problem(&answer, 404, error);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
+    let house = House::open().await;
+    house.sign_in("ada").await;
+    let token = genuine(&message(&revoked(), "ada", &json!({})));
+    let sound =
+        Behaviour::Json(json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", house.keys.url()) }));
+    house.transmitter.behave(Behaviour::status(503));
+    assert_problem(&house.send(&token).await, 503, "provider_unavailable");
+    // The table is as good as gone.
+    house.transmitter.behave(sound);
+    let pool = &house.app.database.pool;
+    sqlx::query("ALTER TABLE provider_events RENAME TO gone").execute(pool).await.unwrap();
+    let mut answer = house.send(&token).await;
+    while answer.error() == "provider_unavailable" {
+        // The failure is remembered for some seconds.
+        tokio::task::yield_now().await;
+        answer = house.send(&token).await;
+    }
+    assert_eq!(answer.status.as_u16(), 500, "{}", answer.text);
+    assert_eq!(house.state("ada").await.sessions, 1);
+    sqlx::query("ALTER TABLE gone RENAME TO provider_events").execute(pool).await.unwrap();
+    assert_eq!(house.send(&token).await.status.as_u16(), 202);
+    assert_eq!(house.state("ada").await.sessions, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
+    let house = House::open().await;
+    house.tell(&message(&revoked(), "ada", &json!({}))).await;
+    house.keys.behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
+    let rotated =
+        Signer::OtherEc.token_with(&header(Signer::OtherEc), &message(&revoked(), "ada", &json!({})));
+    assert_eq!(house.send(&rotated).await.status.as_u16(), 202);
+    let calls = house.keys.calls();
+    for number in 0..20 {
+        let header = json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
+        let token = Signer::OtherEc.token_with(&header, &message(&revoked(), "ada", &json!({})));
+        assert_problem(&house.send(&token).await, 503, "provider_unavailable");
+    }
+    assert_eq!(house.keys.calls(), calls);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tokens() {
+    let (keys, metadata) = (Provider::start().await, Provider::start().await);
+    keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk()])));
+    let issuer = format!("{}/realms/people", metadata.url());
+    let jwks_uri = format!("{}/keys", keys.url());
+    metadata.behave(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": jwks_uri })));
+    metadata.behave_once(Behaviour::status(404));
+    let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
+    let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
+    let claims = json!({
+        "iss": issuer, "aud": [CLIENT_ID], "iat": now(), "jti": "one",
+        "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
+    });
+    let path = "/api/v1/providers/house/events";
+    let answer = app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
+    assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
+    let asked: Vec<_> = metadata.requests().iter().map(|request| request.path.clone()).collect();
+    let expected =
+        ["/.well-known/ssf-configuration/realms/people", "/realms/people/.well-known/openid-configuration"];
+    assert_eq!(asked, expected);
+}

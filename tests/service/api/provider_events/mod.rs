@@ -1,0 +1,157 @@
+//! What providers report about their accounts, and what it does here.
+
+mod effects;
+mod judgement;
+mod races;
+mod refusals;
+#[path = "../../../provider/verify/signer.rs"]
+#[allow(dead_code, reason = "the tests of the verification use all of it")]
+mod signer;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use self::signer::{Signer, jwks};
+use crate::support::app::{Answer, App};
+use crate::support::cluster::Database;
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::{CLIENT_ID, claims, now, with};
+
+/// The provider that sends messages, and the issuer of its tokens.
+const NAME: &str = "second";
+const ISSUER: &str = "https://second.example";
+/// The issuer of its messages, with a slash as Google's.
+const SENDER: &str = "https://second.example/";
+const EVENTS: &str = "/api/v1/providers/second/events";
+const MEDIA_TYPE: &str = "application/secevent+jwt";
+
+const RISC: &str = "https://schemas.openid.net/secevent/risc/event-type";
+const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type";
+const OAUTH: &str = "https://schemas.openid.net/secevent/oauth/event-type";
+
+/// A service, one of whose providers signs messages with keys of its own.
+struct House {
+    app: App,
+    /// Publishes the keys.
+    keys: Provider,
+    /// Publishes the issuer and where the keys are.
+    transmitter: Provider,
+}
+
+impl House {
+    async fn open() -> Self {
+        Self::open_on(Database::create().await).await
+    }
+
+    async fn open_on(database: Database) -> Self {
+        let (keys, transmitter) = transmitter().await;
+        let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
+        let app =
+            App::start_on(database, |figment| figment.merge(("providers.second.ssf_url", ssf_url))).await;
+        Self { app, keys, transmitter }
+    }
+
+    /// Signs in with an account of the provider.
+    async fn sign_in(&self, subject: &str) -> Answer {
+        self.app.sign_in_at(NAME, &account(subject)).await
+    }
+
+    /// Sends a message.
+    async fn send(&self, token: &str) -> Answer {
+        self.app.send(Method::POST, EVENTS, Some(MEDIA_TYPE), token.to_owned()).await
+    }
+
+    /// Sends a genuine message, which is accepted.
+    async fn tell(&self, claims: &Value) {
+        let answer = self.send(&genuine(claims)).await;
+        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (202, ""), "{claims}");
+    }
+
+    /// Everything that a message may change about an account.
+    async fn state(&self, subject: &str) -> State {
+        let row: (i64, bool, Option<String>) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM sessions s WHERE s.identity_id = i.id AND s.ended_at IS NULL),
+                    i.suspended_at IS NOT NULL, i.suspended_reason
+             FROM identities i WHERE i.provider = $1 AND i.subject = $2",
+        )
+        .bind(NAME)
+        .bind(subject)
+        .fetch_one(&self.app.database.pool)
+        .await
+        .unwrap();
+        State { sessions: row.0, suspended: row.1, why: row.2 }
+    }
+
+    /// The events that were recorded of messages, oldest first: kind, whose, detail.
+    async fn recorded(&self) -> Vec<(String, Option<uuid::Uuid>, Value)> {
+        sqlx::query_as("SELECT reason, user_id, detail FROM events WHERE kind = 'provider_event' ORDER BY id")
+            .fetch_all(&self.app.database.pool)
+            .await
+            .unwrap()
+    }
+
+    /// The number of messages that are known.
+    async fn known(&self) -> i64 {
+        self.app.database.count("SELECT count(*) FROM provider_events").await
+    }
+}
+
+/// The publisher of the keys, and that of the issuer and of where the keys are.
+async fn transmitter() -> (Provider, Provider) {
+    let (keys, transmitter) = (Provider::start().await, Provider::start().await);
+    keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk(), Signer::Rsa.jwk()])));
+    let jwks_uri = format!("{}/keys", keys.url());
+    transmitter.behave(Behaviour::Json(json!({ "issuer": SENDER, "jwks_uri": jwks_uri })));
+    (keys, transmitter)
+}
+
+/// An account as messages change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    sessions: i64,
+    suspended: bool,
+    why: Option<String>,
+}
+
+/// What the provider says of an account when somebody signs in.
+fn account(subject: &str) -> Value {
+    with(claims(subject, &format!("{subject}@example.com")), &json!({ "iss": ISSUER }))
+}
+
+/// The claims of a message with one event about an account.
+fn message(event: &str, subject: &str, more: &Value) -> Value {
+    let subject = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
+    let mut event_claims = json!({ "subject": subject });
+    for (name, value) in more.as_object().unwrap() {
+        event_claims[name] = value.clone();
+    }
+    json!({
+        "iss": SENDER, "aud": CLIENT_ID, "iat": now(), "jti": uuid::Uuid::now_v7().to_string(),
+        "events": { event: event_claims },
+    })
+}
+
+/// A message signed as the provider does.
+fn genuine(claims: &Value) -> String {
+    Signer::Ec.token_with(&header(Signer::Ec), claims)
+}
+
+fn header(signer: Signer) -> Value {
+    json!({ "alg": signer.alg(), "typ": "secevent+jwt", "kid": signer.kid() })
+}
+
+/// The message is refused with that error, in the form of RFC 8935.
+#[track_caller]
+fn assert_refused(answer: &Answer, err: &str) {
+    assert_eq!(answer.status.as_u16(), 400, "{err}: {}", answer.text);
+    assert_eq!(answer.header("Content-Type"), Some("application/json; charset=utf-8"), "{err}");
+    assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{err}");
+    let body = answer.json();
+    let mut members: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+    members.sort_unstable();
+    assert_eq!(
+        (members.as_slice(), &body["err"]),
+        (["description", "err"].as_slice(), &json!(err)),
+        "{body}"
+    );
+}

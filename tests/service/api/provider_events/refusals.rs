@@ -1,0 +1,137 @@
+//! What a suspended identity cannot do.
+
+use reqwest::Method;
+use serde_json::json;
+use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::admin::staff::store::{Changed, reset};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::staff::Role;
+use vestibule::service::prune::{Limits, Pruned, prune};
+
+use super::{House, MEDIA_TYPE, NAME, RISC, State, account, genuine, message, transmitter};
+use crate::support::desk::{Browser, Desk};
+use crate::support::problem::assert_problem;
+use crate::support::token::claims;
+
+const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
+
+async fn suspend(house: &House, subject: &str) {
+    house
+        .tell(&message(&format!("{RISC}/account-disabled"), subject, &json!({ "reason": "hijacking" })))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
+    let house = House::open().await;
+    let app = &house.app;
+    let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let linked = house.sign_in("ada").await;
+    assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", mine.user_id()));
+    suspend(&house, "ada").await;
+    // Known as it was, and with another name, which takes another statement.
+    let renamed = crate::support::token::with(account("ada"), &json!({ "name": "Eve" }));
+    for claims in [account("ada"), renamed] {
+        assert_problem(&app.sign_in_at(NAME, &claims).await, 403, "identity_suspended");
+    }
+    let events = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND reason = 'identity_suspended' AND user_id IS NOT NULL";
+    assert_eq!(app.database.count(events).await, 2);
+    assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE name = 'Eve'").await, 0);
+    assert_problem(&app.get(&linked.access_token(), "/api/v1/me").await, 401, "invalid_access_token");
+    // Beside the session of another identity.
+    let token = mine.access_token();
+    let body = json!({ "id_token": app.token(&account("ada")) });
+    let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
+    assert_problem(&link, 403, "identity_suspended");
+    let age = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
+    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    let proof = json!({ "provider": NAME, "id_token": app.token(&account("ada")) });
+    let delete = json!({ "reauthentication": proof });
+    let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&delete)).await;
+    assert_problem(&deleted, 403, "identity_suspended");
+    assert_eq!(app.get(&token, "/api/v1/me").await.status.as_u16(), 200);
+
+    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspension_goes_with_the_identity_to_another_user() {
+    let house = House::open().await;
+    let app = &house.app;
+    let (ada, grace) = (house.sign_in("ada").await.user_id(), house.sign_in("grace").await.user_id());
+    let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user_id();
+    let [ada, grace, linus] = [ada, grace, linus].map(|id| id.parse().unwrap());
+    suspend(&house, "ada").await;
+    let identity: uuid::Uuid = sqlx::query_scalar("SELECT id FROM identities WHERE subject = 'ada'")
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+    let suspended = State { sessions: 0, suspended: true, why: Some("hijacking".into()) };
+    for change in
+        [Change::Move { identity, from: ada, to: grace }, Change::Merge { from: grace, into: linus }]
+    {
+        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
+        let done = changes::apply(&app.database.pool, change, None, by).await.unwrap();
+        assert_eq!(done, Outcome::Done, "{change:?}");
+        assert_eq!(house.state("ada").await, suspended, "{change:?}");
+    }
+    assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
+    let house = House::open().await;
+    house.tell(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}))).await;
+    let pool = &house.app.database.pool;
+    let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
+    for (days, provider_events) in [(89, 0), (1, 1)] {
+        sqlx::query(age).bind(f64::from(days)).execute(pool).await.unwrap();
+        let pruned = prune(pool, LIMITS).await.unwrap();
+        assert_eq!(pruned, Pruned { provider_events, ..Pruned::default() }, "{days}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_reset() {
+    let (_keys, transmitter) = transmitter().await;
+    let url = transmitter.url();
+    let desk = Desk::open_altered(|figment| figment.merge(("idp.ssf_url", url))).await;
+    let pool = &desk.app.database.pool;
+    for member in ["ada@example.com", "grace@example.com"] {
+        desk.appoint(member, Role::Admin).await;
+    }
+    let mut grace = desk.signed_in("grace@example.com").await;
+    let told = async |event: &str| {
+        let subject: String = sqlx::query_scalar("SELECT subject FROM staff WHERE email = 'ada@example.com'")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+        let mut claims = message(&format!("{RISC}/{event}"), &subject, &json!({}));
+        // The development provider has the client id of the other providers.
+        claims["jti"] = json!(uuid::Uuid::now_v7().to_string());
+        let path = "/api/v1/providers/idp/events";
+        let answer = desk.app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
+        assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
+    };
+    for way_back in ["account-enabled", "reset"] {
+        let mut ada = desk.signed_in("ada@example.com").await;
+        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 200);
+        told("account-disabled").await;
+        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "her session has ended");
+        let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+        assert_eq!(refused.status.as_u16(), 403);
+        assert!(refused.text.contains("hijacked, disabled or deleted"), "{}", refused.text);
+        assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+        if way_back == "reset" {
+            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+            assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+        } else {
+            told(way_back).await;
+            assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it stays ended");
+        }
+    }
+    desk.signed_in("ada@example.com").await;
+    let events = "SELECT count(*) FROM events WHERE kind = 'staff_refused' AND reason = 'identity_suspended'";
+    assert_eq!(desk.app.database.count(events).await, 2);
+}
