@@ -56,7 +56,7 @@ impl Provider {
                 StatusCode::OK => {}
                 StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => {
                     return Err(match error(response).await {
-                        ErrorResponse::Code(name) if name == "invalid_grant" => refused(name),
+                        ErrorResponse::Code(name) if name == "invalid_grant" => refused(&name),
                         other => self.rejected(other).into(),
                     });
                 }
@@ -66,7 +66,7 @@ impl Provider {
             let id_token = answer.str("id_token").and_then(|text| IdToken::parse(text, Format::Jwt).ok());
             let claimed = id_token.as_ref().and_then(|token| token.unverified()?.claimed("sub"));
             if claimed.is_some_and(|subject| subject != code.subject) {
-                return Err(refused("it is another user's".into()));
+                return Err(refused("it is another user's"));
             }
             let found = HINTS.iter().find_map(|&hint| Some((hint, answer.str(hint)?)));
             let (hint, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
@@ -158,7 +158,7 @@ impl Provider {
     }
 }
 
-fn refused(why: String) -> Error {
+fn refused(why: &str) -> Error {
     let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
     Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()
 }

@@ -1,14 +1,13 @@
 //! `/api/v1/me/identities`: the identities with which a user signs in.
 
 use rocket::http::Status;
-use rocket::{Route, State, delete, get, post, routes};
+use rocket::{Route, delete, get, post, routes};
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
 use crate::domain::refusal::Reason;
-use crate::provider_tokens::ProviderTokens;
 use crate::service::account::{self, Linked, Unlinked};
 use crate::store::identities;
 use crate::web::database::Db;
@@ -107,15 +106,14 @@ async fn link(
     _limit: RateLimited<SignIn>,
     new: NewIdentity<'_>,
     db: &Db,
-    tokens: &State<ProviderTokens>,
     origin: ClientOrigin,
 ) -> Result<Json<Identity>, Problem> {
     let NewIdentity { signed_in, identity } = new;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     let linked =
         account::link(db.pool(), user, session, identity.provider, &identity.claims, &origin.0).await?;
-    if let (Linked::New(_) | Linked::Before(_), Some(code)) = (&linked, &identity.code) {
-        tokens.keep(db.pool(), identity.provider, &identity.claims, code).await?;
+    if let Linked::New(_) | Linked::Before(_) = linked {
+        identity.keep_code(db).await?;
     }
     match linked {
         Linked::New(row) => Ok(Json(Status::Created, Identity::new(row, signed_in.identity))),

@@ -6,7 +6,6 @@ use utoipa::OpenApi;
 use super::token_response::{SignInBody, TokenResponse};
 use crate::config;
 use crate::domain::refusal::Reason;
-use crate::provider_tokens::ProviderTokens;
 use crate::service::sign_in::{Attempt, sign_in as open_session};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
@@ -88,7 +87,6 @@ async fn sign_in(
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
-    tokens: &State<ProviderTokens>,
     origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
     let attempt = Attempt {
@@ -102,8 +100,6 @@ async fn sign_in(
         now: identity.now,
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
-    if let Some(code) = &identity.code {
-        tokens.keep(db.pool(), identity.provider, &identity.claims, code).await?;
-    }
+    identity.keep_code(db).await?;
     Ok(TokenResponse::signed_in(opened, **lifetimes, attempt.now))
 }

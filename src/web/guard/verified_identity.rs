@@ -19,10 +19,11 @@ use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
-use crate::provider_tokens::PostedCode;
+use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
 use crate::service::refusals::Refusals;
 use crate::store::events::RefusedSignIn;
+use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
@@ -56,7 +57,8 @@ pub struct VerifiedIdentity<'r> {
     /// True if an unknown identity may sign in.
     pub create: bool,
     /// The provider's authorization code, for a token that can be revoked.
-    pub code: Option<PostedCode>,
+    code: Option<PostedCode>,
+    tokens: &'r ProviderTokens,
     /// The device's name.
     pub device_name: Option<String>,
     /// The device's platform.
@@ -65,6 +67,19 @@ pub struct VerifiedIdentity<'r> {
     pub name: Option<String>,
     /// The time of the verification, in seconds since the epoch.
     pub now: i64,
+}
+
+impl VerifiedIdentity<'_> {
+    /// Stores the authorization code, once the identity is a user's.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn keep_code(&self, db: &Db) -> Result<(), Problem> {
+        if let Some(code) = &self.code {
+            self.tokens.keep(db.pool(), self.provider, &self.claims, code).await?;
+        }
+        Ok(())
+    }
 }
 
 impl ErrorResponses for VerifiedIdentity<'_> {
@@ -77,7 +92,9 @@ impl ErrorResponses for VerifiedIdentity<'_> {
 
 impl Sentinel for VerifiedIdentity<'_> {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
-        rocket.state::<Providers>().is_none() || rocket.state::<Refusals>().is_none()
+        rocket.state::<Providers>().is_none()
+            || rocket.state::<Refusals>().is_none()
+            || rocket.state::<ProviderTokens>().is_none()
     }
 }
 
@@ -111,9 +128,20 @@ pub(super) async fn verify<'r>(
     let settings = &provider.settings;
     let Body { id_token, nonce, create, code, device_name, device_platform, name } =
         Body::parse(body, settings)?;
+    let tokens = request.rocket().state().ok_or_else(Problem::internal)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
-    Ok(VerifiedIdentity { provider: settings, claims, create, code, device_name, device_platform, name, now })
+    Ok(VerifiedIdentity {
+        provider: settings,
+        claims,
+        create,
+        code,
+        tokens,
+        device_name,
+        device_platform,
+        name,
+        now,
+    })
 }
 
 /// Verifies a token with its provider, and records a refusal.
