@@ -240,8 +240,8 @@ struct Reading<'a> {
 impl Reading<'_> {
     async fn rows(&self, pool: &PgPool, limit: usize) -> Result<Vec<Row>, Error> {
         let mut query = self.statement(limit);
-        let query = query.build_query_as::<Row>().persistent(false);
-        Ok(query.fetch_all(&mut *unprepared(pool).await?).await?)
+        let query = query.build_query_as::<Row>();
+        Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
     }
 
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
