@@ -454,6 +454,22 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "security.provider_event": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveSecurityProviderEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "security.refresh_token_replayed": {
         parameters: {
             query?: never;
@@ -720,6 +736,16 @@ export interface components {
             /** @description The platform that the device runs. */
             platform?: string | null;
         };
+        /** @description A refused message (RFC 8935 §2.3). */
+        EventError: {
+            /** @description The check that failed, for developers. */
+            description: string;
+            /**
+             * @description The error's name (RFC 8935 §2.4).
+             * @example invalid_audience
+             */
+            err: string;
+        };
         /** @description A part of the feed. */
         EventFeed: {
             /** @description The events, oldest first. */
@@ -820,6 +846,12 @@ export interface components {
             provider: string;
             /** @description The account's `sub` at the provider. */
             subject: string;
+            /**
+             * Format: date-time
+             * @description The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
+             *     deleted; `null` if it may sign in.
+             */
+            suspended_at: string | null;
         };
         /** @description A public key as a JSON Web Key (RFC 7517 §4, RFC 7518 §6.2.1). */
         Jwk: {
@@ -989,7 +1021,7 @@ export interface components {
              * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
-            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
+            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
             /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**
@@ -2374,6 +2406,110 @@ export interface operations {
                     timestamp: string;
                     /** @enum {string} */
                     type: "identity.unlinked";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveSecurityProviderEvent: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description What has happened: `sessions_revoked`, `tokens_revoked`, `account_disabled`, `account_enabled`, `account_purged`, `account_deleted`, `credential_change`, `identifier_changed`, `email_disabled`, `email_enabled`, `consent_revoked` or `deauthorized`. There may be others. */
+                        event: string;
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        /**
+                         * Format: date-time
+                         * @description The time of the event at the provider.
+                         */
+                        occurred_at: string;
+                        /** @description The provider's reason, such as `hijacking`. */
+                        reason: string | null;
+                        /** @description The number of sessions that ended. */
+                        sessions_ended: number;
+                        /** @description True if nobody can sign in with the identity now. */
+                        suspended: boolean;
+                        /** @description The user as of the change; `null` if there is no such user any more. */
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "security.provider_event";
                 };
             };
         };
