@@ -5,7 +5,7 @@
 --   $1 code of the request  $2 identity  $3 user  $4 their updated_at
 --   $5 event id  $6 actor  $7 reason  $8 request id
 WITH unchanged AS MATERIALIZED (
-    SELECT id, email, name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
+    SELECT id, email, name, own_name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
 ),
 others AS MATERIALIZED (
     SELECT array_agg(o.name ORDER BY o.updated_at DESC) FILTER (WHERE o.name IS NOT NULL) AS names,
@@ -19,7 +19,8 @@ unlinked AS (
 ),
 kept AS MATERIALIZED (
     SELECT u.id,
-           CASE WHEN u.name = i.name AND (u.name = ANY(o.names)) IS NOT TRUE THEN o.names[1] ELSE u.name END AS name,
+           CASE WHEN NOT u.own_name AND u.name = i.name AND (u.name = ANY(o.names)) IS NOT TRUE THEN o.names[1]
+                ELSE u.name END AS name,
            CASE WHEN u.picture = i.picture AND (u.picture = ANY(o.pictures)) IS NOT TRUE THEN o.pictures[1]
                 ELSE u.picture END AS picture,
            CASE WHEN u.imported_at IS NULL AND u.email = lower(i.email COLLATE "C")

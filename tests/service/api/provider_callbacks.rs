@@ -446,6 +446,22 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
         .await
         .unwrap();
     assert_eq!(email.as_deref(), Some("imported@facebook.example"));
+
+    let opened = sign_in(&app, "facebook", "named").await;
+    let other = with(claims("mary", "mary@example.com"), &json!({ "name": null }));
+    let other = json!({ "id_token": app.token(&other) });
+    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&other)).await;
+    let own = json!({ "name": "named of Facebook" });
+    let named = app.as_user(&opened.access_token(), Method::PATCH, "/api/v1/me", Some(&own)).await;
+    assert_eq!(named.status, 200, "{}", named.text);
+    let deleted = send(&app, DELETION, &signed(APP_SECRET, &wish("named", 0))).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    let name: Option<String> = sqlx::query_scalar("SELECT name FROM users WHERE id = $1::uuid")
+        .bind(opened.user_id())
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(name.as_deref(), Some("named of Facebook"), "the user's own word");
     assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE provider = 'facebook'").await, 0);
 }
 
