@@ -9,14 +9,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::service::prune::{Limits, Pruned, prune};
 
-use self::signer::{Signer, base64, jwks};
+use super::provider_events::signer::{Signer, base64, jwks};
 use crate::support::app::{Answer, App};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::token::{claims, now, with};
-
-#[allow(dead_code, reason = "the tests of providers use all of it")]
-#[path = "../../provider/verify/signer.rs"]
-mod signer;
 
 const APPLE_APP: &str = "com.example.app";
 const FACEBOOK_APP: &str = "1234567890";

@@ -6,7 +6,7 @@ mod races;
 mod refusals;
 #[path = "../../../provider/verify/signer.rs"]
 #[allow(dead_code, reason = "the tests of the verification use all of it")]
-mod signer;
+pub(super) mod signer;
 
 use reqwest::Method;
 use serde_json::{Value, json};
