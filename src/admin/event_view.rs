@@ -209,6 +209,12 @@ pub(super) fn what(event: &EventRow) -> &str {
         "user_deleted" if by_staff => "Deleted by staff",
         "user_deleted" => "The user deleted the account",
         // The other user's id is forgotten when this one is deleted; the direction is not.
+        "users_merged" if !by_staff && reason == Some("to_another") => {
+            "The user, who has proven to have both accounts, merged this one into the other"
+        }
+        "users_merged" if !by_staff => {
+            "The user, who has proven to have both accounts, merged the other into this one"
+        }
         "users_merged" if reason == Some("to_another") => "Merged into another user",
         "users_merged" => "Another user was merged into this one",
         "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",

@@ -58,6 +58,7 @@ pub(super) fn user_without_data() -> UserState {
         email: None,
         email_verified: false,
         name: None,
+        own_name: false,
         picture: None,
         created_at: OffsetDateTime::UNIX_EPOCH,
         updated_at: OffsetDateTime::UNIX_EPOCH,

@@ -15,6 +15,8 @@ pub struct UserState {
     pub email_verified: bool,
     /// The display name.
     pub name: Option<String>,
+    /// True if the name is the user's own word.
+    pub own_name: bool,
     /// The URL of a picture.
     pub picture: Option<String>,
     /// The time at which the user was created.
@@ -70,6 +72,8 @@ pub struct Merged {
     pub email_verified: bool,
     /// The display name: the user's own, otherwise the other's.
     pub name: Option<String>,
+    /// True if whoever had the name chose it.
+    pub own_name: bool,
     /// The picture: the user's own, otherwise the other's.
     pub picture: Option<String>,
     /// The time since which the user is disabled. A merge enables no disabled user.
@@ -80,10 +84,12 @@ pub struct Merged {
 #[must_use]
 pub fn merged(from: &UserState, into: &UserState) -> Merged {
     let address = if into.email.is_some() { into } else { from };
+    let named = if into.name.is_some() { into } else { from };
     Merged {
         email: address.email.clone(),
         email_verified: address.email_verified,
-        name: into.name.clone().or_else(|| from.name.clone()),
+        name: named.name.clone(),
+        own_name: named.own_name,
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         disabled_at: into.disabled_at.or(from.disabled_at),
     }
@@ -99,6 +105,7 @@ mod tests {
             email: email.map(str::to_owned),
             email_verified,
             name: name.map(str::to_owned),
+            own_name: name == Some("Grace"),
             picture: None,
             created_at: OffsetDateTime::UNIX_EPOCH,
             updated_at: OffsetDateTime::UNIX_EPOCH,
@@ -122,8 +129,12 @@ mod tests {
         assert_eq!(address(merged(&grace, &nobody)), (Some("grace@example.com".into()), true));
         assert_eq!(address(merged(&ada, &nobody)), (Some("ada@example.com".into()), false));
         assert_eq!(address(merged(&nobody, &nobody)), (None, false));
-        assert_eq!(merged(&grace, &ada).name.as_deref(), Some("Grace"));
-        assert_eq!(merged(&ada, &grace).name.as_deref(), Some("Grace"));
+        let ida = user(None, false, Some("Ida"));
+        let name = |merged: Merged| (merged.name, merged.own_name);
+        assert_eq!(name(merged(&grace, &ada)), (Some("Grace".into()), true));
+        assert_eq!(name(merged(&ada, &grace)), (Some("Grace".into()), true));
+        assert_eq!(name(merged(&grace, &ida)), (Some("Ida".into()), false));
+        assert_eq!(name(merged(&ada, &nobody)), (None, false));
     }
 
     #[test]

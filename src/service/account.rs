@@ -1,4 +1,5 @@
-//! Changes that users make to their own account: they name themselves, link and unlink identities, or delete it.
+//! Changes that users make to their own account: they name themselves, link and unlink identities, merge another account
+//! into it, or delete it.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -7,9 +8,11 @@ use super::erasure;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
+use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::user::User;
 use crate::store::error::retrying;
 pub use crate::store::identities::{Linked, Unlinked};
+use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
 use crate::store::{Error, identities, users};
@@ -44,6 +47,104 @@ pub async fn link(
     let proves = provider.policy.proves(claims);
     let link = || identities::link(pool, user, session, &provider.name, claims, proves, origin);
     retrying!(in_turn(pool, user, link()))
+}
+
+/// A merge that a user asks for, who has proven to have both accounts.
+#[derive(Debug, Clone, Copy)]
+pub struct MergeRequest<'a> {
+    /// The user who asks, and remains.
+    pub user: Uuid,
+    /// The user's session.
+    pub session: Uuid,
+    /// The provider of an identity of the other user.
+    pub provider: &'a str,
+    /// `sub` at that provider.
+    pub subject: &'a str,
+    /// True if the merge is only shown.
+    pub dry_run: bool,
+    /// Origin of the request.
+    pub origin: &'a Origin,
+}
+
+/// A merge of two users, as they were before: made, or only shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merging {
+    /// The user who goes.
+    pub from: UserState,
+    /// The user who remains.
+    pub into: UserState,
+}
+
+/// The reason why users are not merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotMerged {
+    /// Nobody has the identity.
+    Unknown,
+    /// The identity is the user's own.
+    Own,
+    /// The other user is disabled.
+    Disabled,
+    /// The provider has reported the identity's account hijacked, disabled or deleted.
+    Suspended,
+    /// The session has ended, or its user is deleted, merged or disabled.
+    NoUser,
+}
+
+impl Merging {
+    /// Returns the remaining user after the merge.
+    #[must_use]
+    pub fn remaining(&self) -> User {
+        let merged = merged(&self.from, &self.into);
+        User {
+            id: self.into.id,
+            email: merged.email,
+            email_verified: merged.email_verified,
+            name: merged.name,
+            picture: merged.picture,
+            created_at: self.into.created_at,
+        }
+    }
+}
+
+/// Merges the user who has an identity into the user of a session, or shows what that would change.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
+    retrying!(in_turn(pool, request.user, merge_once(pool, request)))
+}
+
+/// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again.
+async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
+    let MergeRequest { user, session, provider, subject, dry_run, origin } = request;
+    let owner = identities::owner(pool, provider, subject).await?;
+    if owner == Some(user) {
+        return Ok(Err(NotMerged::Own));
+    }
+    let ids: Vec<_> = owner.into_iter().chain([user]).collect();
+    let mut users = merging::users(pool, &ids).await?;
+    let mut take = |id| users.iter().position(|user| user.id == id).map(|at| users.swap_remove(at));
+    let Some(into) = take(user).filter(|into| into.disabled_at.is_none()) else {
+        return Ok(Err(NotMerged::NoUser));
+    };
+    let Some(owner) = owner else { return Ok(Err(NotMerged::Unknown)) };
+    let proven = |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
+    let from = take(owner).ok_or(Error::Raced(None))?;
+    let suspended = from.identities.iter().find(proven).ok_or(Error::Raced(None))?.suspended;
+    if from.disabled_at.is_some() {
+        return Ok(Err(NotMerged::Disabled));
+    }
+    if suspended {
+        return Ok(Err(NotMerged::Suspended));
+    }
+    if dry_run {
+        return Ok(Ok(Merging { from, into }));
+    }
+    match merging::merge(pool, &from, &into, MergedBy::User(session, origin)).await? {
+        Merge::Done => Ok(Ok(Merging { from, into })),
+        Merge::Changed => Err(Error::Raced(None)),
+        Merge::NotPermitted => Ok(Err(NotMerged::NoUser)),
+    }
 }
 
 /// Unlinks an identity and ends its sessions, unless it is the user's last.

@@ -42,6 +42,19 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Erro
     Ok(rows.fetch_all(pool).await?)
 }
 
+/// Returns the user with that identity.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
+    let id = sqlx::query_scalar!(
+        "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
+        provider,
+        subject,
+    );
+    Ok(id.fetch_optional(pool).await?)
+}
+
 /// The result of linking an identity.
 #[derive(Debug, Clone)]
 pub enum Linked {

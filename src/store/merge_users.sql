@@ -5,7 +5,8 @@
 --   $5 from's identities, in order  $6 as many new ids
 --   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
 --   $12 event id  $13 another  $14 actor  $15 reason  $16 ip  $17 user agent  $18 request id
---   $19 the role that the actor needs
+--   $19 the role that the actor needs, or $20 the session of the remaining user, who asks for it
+--   $21 true if the remaining user's name is their own word
 --
 -- Whatever else changes a user or the set of their identities locks the user's row and sets
 -- updated_at, so that rows that are locked and have not changed have the identities of this
@@ -23,9 +24,17 @@ unchanged AS MATERIALIZED (
     ORDER BY u.id
     FOR UPDATE OF u
 ),
+-- The session may have ended while the provider was called.
+allowed AS MATERIALIZED (
+    SELECT ($19::text IS NULL OR EXISTS (SELECT FROM permitted))
+           AND ($20::uuid IS NULL OR EXISTS (
+               SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
+               WHERE s.id = $20 AND s.ended_at IS NULL AND i.user_id = $3
+           )) AS yes
+),
 decision AS MATERIALIZED (
     SELECT $1::uuid AS from_id, $3::uuid AS into_id
-    WHERE (SELECT count(*) FROM unchanged) = 2 AND ($19::text IS NULL OR EXISTS (SELECT FROM permitted))
+    WHERE (SELECT count(*) FROM unchanged) = 2 AND (SELECT yes FROM allowed)
           AND ARRAY(SELECT id FROM identities WHERE user_id = $1 ORDER BY id) = $5::uuid[]
 ),
 taken AS (
@@ -45,7 +54,7 @@ gone AS (
 ),
 kept AS (
     UPDATE users u
-    SET email = $7, email_verified = $8, name = $9, picture = $10, disabled_at = $11,
+    SET email = $7, email_verified = $8, name = $9, own_name = $21, picture = $10, disabled_at = $11,
         last_seen_on = greatest(u.last_seen_on, g.last_seen_on), updated_at = now()
     FROM gone g, decision d
     WHERE u.id = d.into_id
@@ -59,12 +68,12 @@ ended AS (
 -- By the address of whoever goes, which no user may have any more, the merge is still found. The direction is the
 -- event's reason, which outlives the users.
 recorded AS (
-    INSERT INTO events (id, kind, reason, email, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $14, e.detail, $16::inet, $17, $18
+    INSERT INTO events (id, kind, reason, email, user_id, session_id, actor, detail, ip, user_agent, request_id)
+    SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $20, $14, jsonb_strip_nulls(e.detail), $16::inet, $17, $18
     FROM decision d CROSS JOIN LATERAL (VALUES
         ($12::uuid, NULL, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
         ($13::uuid, 'to_another', (SELECT email FROM gone), d.from_id,
          jsonb_build_object('reason', $15::text, 'into', d.into_id))
     ) AS e (id, reason, email, user_id, detail)
 )
-SELECT EXISTS (SELECT FROM gone) AS "done!", $19::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"
+SELECT EXISTS (SELECT FROM gone) AS "done!", yes AS "allowed!" FROM allowed

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::actor::By;
+use crate::domain::actor::{By, Origin};
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::staff::Role;
 
@@ -22,6 +22,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 email: row.email,
                 email_verified: row.email_verified,
                 name: row.name,
+                own_name: row.own_name,
                 picture: row.picture,
                 created_at: row.created_at,
                 updated_at: row.updated_at,
@@ -39,6 +40,15 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
     Ok(users)
 }
 
+/// The author of a merge.
+#[derive(Debug, Clone, Copy)]
+pub enum MergedBy<'a> {
+    /// The remaining user, in this session.
+    User(Uuid, &'a Origin),
+    /// Staff.
+    Staff(By<'a>),
+}
+
 /// The result of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
@@ -46,7 +56,7 @@ pub enum Merge {
     Done,
     /// One of the users is no longer as they were looked at.
     Changed,
-    /// The actor lacks the role.
+    /// The actor lacks the role, or the session has ended.
     NotPermitted,
 }
 
@@ -54,7 +64,16 @@ pub enum Merge {
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn merge(pool: &PgPool, from: &UserState, into: &UserState, by: By<'_>) -> Result<Merge, Error> {
+pub async fn merge(
+    pool: &PgPool,
+    from: &UserState,
+    into: &UserState,
+    by: MergedBy<'_>,
+) -> Result<Merge, Error> {
+    let (staff, session, origin) = match by {
+        MergedBy::User(session, origin) => (None, Some(session), origin),
+        MergedBy::Staff(by) => (Some(by), None, by.origin),
+    };
     let merged = merged(from, into);
     let identities: Vec<_> = from.identities.iter().map(|identity| identity.id).collect();
     let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
@@ -73,17 +92,38 @@ pub async fn merge(pool: &PgPool, from: &UserState, into: &UserState, by: By<'_>
         merged.disabled_at,
         Uuid::now_v7(),
         Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
+        staff.map(|by| by.actor.name()),
+        staff.and_then(|by| by.reason),
+        origin.ip as _,
+        origin.user_agent,
+        origin.request_id,
+        staff.and_then(|by| by.actor.needs(Role::Admin)),
+        session,
+        merged.own_name,
     );
     let row = row.fetch_one(pool).await?;
-    Ok(match (row.done, row.permitted) {
+    Ok(match (row.done, row.allowed) {
         (true, _) => Merge::Done,
         (false, true) => Merge::Changed,
         (false, false) => Merge::NotPermitted,
     })
+}
+
+/// Returns the user who remains after the merge of one who is no more, or after several.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
+    let remains = sqlx::query_scalar!(
+        "WITH RECURSIVE merged AS (
+             SELECT $1::uuid AS id
+             UNION
+             SELECT (e.detail->>'into')::uuid
+             FROM merged m
+             JOIN events e ON e.user_id = m.id AND e.kind = 'users_merged' AND e.detail->>'into' IS NOT NULL
+         )
+         SELECT u.id FROM merged m JOIN users u ON u.id = m.id",
+        id,
+    );
+    Ok(remains.fetch_optional(pool).await?)
 }

@@ -1,7 +1,7 @@
 -- Users as of one moment, each once for every identity, or once without any.
 --
 --   $1 users
-SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
+SELECT u.id, u.email, u.email_verified, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
        u.claims::text AS claims,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        i.suspended_at IS NOT NULL AS "suspended!",

@@ -39,7 +39,7 @@ pub struct Problem {
     pub allow: Option<String>,
     /// The reason why the session is over, if a token proved that it was the caller's.
     pub reason: Option<EndReason>,
-    /// The user who remains after the merge of the one in the path, told to a backend.
+    /// The user who remains after the merge of the one in the path, told to a backend, or of the one whose session it was.
     pub merged_into: Option<Uuid>,
     /// The cause, for the log only.
     pub log: Option<String>,

@@ -77,19 +77,6 @@ pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Erro
     Ok(id.fetch_optional(pool).await?)
 }
 
-/// Returns the user with that identity.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn by_identity(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
-    let id = sqlx::query_scalar!(
-        "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
-        provider,
-        subject,
-    );
-    Ok(id.fetch_optional(pool).await?)
-}
-
 /// Returns true if there is such a user.
 ///
 /// # Errors
@@ -97,25 +84,6 @@ pub async fn by_identity(pool: &PgPool, provider: &str, subject: &str) -> Result
 pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#, id);
     Ok(found.fetch_one(pool).await?)
-}
-
-/// Returns the user who remains after the merge of one who is no more, or after several.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
-    let remains = sqlx::query_scalar!(
-        "WITH RECURSIVE merged AS (
-             SELECT $1::uuid AS id
-             UNION
-             SELECT (e.detail->>'into')::uuid
-             FROM merged m
-             JOIN events e ON e.user_id = m.id AND e.kind = 'users_merged' AND e.detail->>'into' IS NOT NULL
-         )
-         SELECT u.id FROM merged m JOIN users u ON u.id = m.id",
-        id,
-    );
-    Ok(remains.fetch_optional(pool).await?)
 }
 
 /// A user to create.

@@ -25,6 +25,7 @@ use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::provider::Providers;
 use crate::store::sessions::{self, SessionRow};
+use crate::store::{identities, merging};
 use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -370,7 +371,7 @@ async fn list(
     let (ids, next) = match wanted {
         Wanted::Email(email) => (Vec::from_iter(store::by_email(pool, &email).await?), None),
         Wanted::Identity(provider, subject) => {
-            (Vec::from_iter(store::by_identity(pool, &provider, &subject).await?), None)
+            (Vec::from_iter(identities::owner(pool, &provider, &subject).await?), None)
         }
         Wanted::Matching(text, filters, start) => {
             let providers = known(providers, db).await?;
@@ -482,7 +483,7 @@ async fn create(
 /// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
 pub(super) async fn missing(db: &Db, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
-    match store::merged_into(db.pool(), id).await {
+    match merging::merged_into(db.pool(), id).await {
         Ok(None) => unknown_user(),
         Ok(merged_into) => Problem { merged_into, ..Problem::new(ErrorCode::NoSuchUser, detail) },
         Err(error) => error.into(),

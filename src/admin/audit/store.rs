@@ -117,6 +117,7 @@ impl EventCategory {
                 "identity_linked",
                 "identity_unlinked",
                 "user_updated",
+                "users_merged",
                 "signed_out",
                 "user_deleted",
                 "data_deletion_kept",

@@ -19,7 +19,7 @@ use crate::domain::merging::{LinkedIdentity, UserState};
 use crate::domain::staff::Role;
 use crate::service::erasure;
 use crate::store::error::{Error, retrying};
-use crate::store::merging::{self, Merge};
+use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::users::{self, DeletedBy, Deletion};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
@@ -207,11 +207,13 @@ pub async fn make(
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
-        Change::Merge { from, into } => Ok(match retrying!(merging::merge(pool, from, into, by))? {
-            Merge::Done => Outcome::Done,
-            Merge::Changed => Outcome::Changed,
-            Merge::NotPermitted => Outcome::NotPermitted,
-        }),
+        Change::Merge { from, into } => {
+            Ok(match retrying!(merging::merge(pool, from, into, MergedBy::Staff(by)))? {
+                Merge::Done => Outcome::Done,
+                Merge::Changed => Outcome::Changed,
+                Merge::NotPermitted => Outcome::NotPermitted,
+            })
+        }
         Change::Move { identity, from, to } => {
             retrying!(store::move_identity(pool, identity.id, from, to, by))
         }

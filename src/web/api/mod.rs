@@ -3,6 +3,7 @@
 mod account;
 mod data_deletion;
 mod identities;
+mod merge;
 mod oauth;
 mod provider_events;
 mod providers;
@@ -28,6 +29,7 @@ pub fn routes() -> Vec<Route> {
         account::routes(),
         data_deletion::routes(),
         identities::routes(),
+        merge::routes(),
         oauth::routes(),
         openapi::routes(),
         provider_events::routes(),
@@ -46,6 +48,7 @@ pub fn description() -> OpenApi {
     account::ApiDoc::openapi()
         .merge_from(data_deletion::ApiDoc::openapi())
         .merge_from(identities::ApiDoc::openapi())
+        .merge_from(merge::ApiDoc::openapi())
         .merge_from(oauth::ApiDoc::openapi())
         .merge_from(provider_events::ApiDoc::openapi())
         .merge_from(providers::ApiDoc::openapi())

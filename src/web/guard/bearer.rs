@@ -7,9 +7,11 @@ use uuid::Uuid;
 use super::outcome;
 use super::rate_limited::admit_session;
 use crate::clock;
+use crate::domain::session::EndReason;
 use crate::domain::user::User;
 use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
+use crate::store::merging::merged_into;
 use crate::store::sessions::{user_of, why_over};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
@@ -90,6 +92,13 @@ pub struct SignedIn {
 /// Returns the answer to a request with a valid access token whose session is over.
 pub async fn over(db: &Db, token: AccessToken) -> Problem {
     match why_over(db.pool(), token.user).await {
+        Ok(Some(EndReason::UserMerged)) => match merged_into(db.pool(), token.user).await {
+            Ok(merged_into) => {
+                let problem = Problem::from(Challenge::Invalid).because(Some(EndReason::UserMerged));
+                Problem { merged_into, ..problem }
+            }
+            Err(error) => error.into(),
+        },
         Ok(reason) => Problem::from(Challenge::Invalid).because(reason),
         Err(error) => error.into(),
     }

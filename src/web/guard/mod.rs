@@ -19,7 +19,7 @@ pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;
 pub use self::rate_limited::RateLimited;
-pub use self::reauthenticated::{NewIdentity, Reauthenticated};
+pub use self::reauthenticated::{NewIdentity, OtherAccount, Reauthenticated};
 pub use self::sign_out_proof::SignOutProof;
 pub use self::verified_identity::VerifiedIdentity;
 use super::problem::Problem;

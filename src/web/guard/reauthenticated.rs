@@ -12,11 +12,12 @@ use super::json_body::{self, JsonBody};
 use super::outcome;
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
+use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
-use crate::provider_tokens::{PostedCode, ProviderTokens};
+use crate::provider_tokens::ProviderTokens;
 use crate::store::reauthentication::{is_identity_of, opened_within};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
@@ -43,6 +44,41 @@ pub struct NewIdentity<'r> {
     pub signed_in: SignedIn,
     /// The identity to link.
     pub identity: VerifiedIdentity<'r>,
+}
+
+/// Another account of a signed-in user who has just signed in, to merge with.
+///
+/// - **Succeeds** when [`Reauthenticated`] does, and then the provider that the body names vouches for its `id_token`,
+///   which is not older than `session.reauthentication_window`.
+/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct OtherAccount<'r> {
+    /// The signed-in user.
+    pub signed_in: SignedIn,
+    /// The provider of the other account.
+    pub provider: &'r config::Provider,
+    /// The claims that it vouches for.
+    pub claims: VerifiedClaims,
+    /// True if the merge is only to be shown.
+    pub dry_run: bool,
+}
+
+/// Another account of the user, to merge with.
+#[derive(Debug, ToSchema)]
+pub struct MergeMeRequest {
+    /// The configured name of the identity provider, in lower case.
+    pub provider: String,
+    /// The token that the provider's SDK has just returned for the other account, at most ten minutes old.
+    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    pub id_token: String,
+    /// The raw nonce, if the SDK used one; at most 512 bytes.
+    #[schema(min_length = 1, max_length = 512)]
+    pub nonce: Option<String>,
+    /// `true` changes nothing, and answers what the merge would change. The default is `false`.
+    pub dry_run: Option<bool>,
+    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    pub reauthentication: Option<ReauthenticationRequest>,
 }
 
 /// A new token of one of the user's identities, for a session that was opened too long ago.
@@ -91,6 +127,12 @@ impl ErrorResponses for NewIdentity<'_> {
     }
 }
 
+impl ErrorResponses for OtherAccount<'_> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        Reauthenticated::kinds()
+    }
+}
+
 impl Sentinel for Reauthenticated {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
         SignedIn::abort(rocket)
@@ -100,6 +142,12 @@ impl Sentinel for Reauthenticated {
 }
 
 impl Sentinel for NewIdentity<'_> {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        Reauthenticated::abort(rocket)
+    }
+}
+
+impl Sentinel for OtherAccount<'_> {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
         Reauthenticated::abort(rocket)
     }
@@ -137,11 +185,46 @@ impl<'r> FromData<'r> for NewIdentity<'r> {
     }
 }
 
+#[rocket::async_trait]
+impl<'r> FromData<'r> for OtherAccount<'r> {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
+        let verified = async {
+            let signed_in = SignedIn::of(request).await?;
+            let body = json_body::read(request, data).await?;
+            let proof = Proof::parse(request, &body, "")?;
+            let dry_run = match body.get("dry_run") {
+                None => false,
+                Some(Value::Bool(dry_run)) => *dry_run,
+                Some(_) => {
+                    let detail = "`dry_run` must be true or false";
+                    return Err(Problem::new(ErrorCode::InvalidRequest, detail));
+                }
+            };
+            reauthenticate(request, &signed_in, &body).await?;
+            let claims = proof.vouch(request).await?;
+            Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
+        };
+        outcome(verified.await, request)
+    }
+}
+
 async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) -> Result<(), Problem> {
     let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
     let config::Session { reauthentication_window: window, .. } =
         request.rocket().state().ok_or_else(Problem::internal)?;
-    let proof = body.get("reauthentication").map(|proof| Proof::parse(request, proof)).transpose()?;
+    let proof = match body.get("reauthentication") {
+        None => None,
+        Some(Value::Object(proof)) => {
+            let proof = Object::from(proof.clone());
+            Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?))
+        }
+        Some(_) => {
+            let detail = "`reauthentication` must be an object";
+            return Err(Problem::new(ErrorCode::InvalidRequest, detail));
+        }
+    };
     // The session may have ended since the guard succeeded.
     match opened_within(db.pool(), who.token.session, *window).await? {
         Some(true) => return Ok(()),
@@ -149,19 +232,17 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         None => return Err(bearer::over(db, who.token).await),
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
-    let Some(Proof { provider, id_token, nonce, code }) = proof else {
+    let Some((proof, code)) = proof else {
         return required("the session was opened too long ago, and the request has no `reauthentication`");
     };
     admit_address::<SignIn>(request)?;
-    // An older token does not count: a thief may have it, too.
-    let fresh = provider.with_max_age(*window);
-    let claims = vouch(request, &fresh, &id_token, nonce.as_deref(), clock::now()).await;
-    let claims = claims.map_err(Problem::beside_a_bearer)?;
-    match is_identity_of(db.pool(), who.user.id, &provider.settings.name, &claims).await? {
+    let claims = proof.vouch(request).await?;
+    let provider = &proof.provider.settings;
+    match is_identity_of(db.pool(), who.user.id, &provider.name, &claims).await? {
         Some(true) => {
             if let Some(code) = code {
                 let tokens: &ProviderTokens = request.rocket().state().ok_or_else(Problem::internal)?;
-                tokens.keep(db.pool(), &provider.settings, &claims, &code).await?;
+                tokens.keep(db.pool(), provider, &claims, &code).await?;
             }
             Ok(())
         }
@@ -178,22 +259,27 @@ struct Proof<'r> {
     provider: &'r Provider,
     id_token: IdToken,
     nonce: Option<String>,
-    code: Option<PostedCode>,
 }
 
 impl<'r> Proof<'r> {
-    fn parse(request: &'r Request<'_>, proof: &Value) -> Result<Self, Problem> {
-        let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
-        let Value::Object(proof) = proof else {
-            return Err(malformed("`reauthentication` must be an object"));
-        };
-        let proof = Object::from(proof.clone());
+    /// Parses a proof whose members have that prefix in the body.
+    fn parse(request: &'r Request<'_>, proof: &Object, prefix: &str) -> Result<Self, Problem> {
         let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
         let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
-            malformed("`reauthentication.provider` must be the name of a configured provider")
+            let detail = format!("`{prefix}provider` must be the name of a configured provider");
+            Problem::new(ErrorCode::InvalidRequest, detail)
         })?;
-        let id_token = json_body::required(&proof, "reauthentication.id_token")?;
+        let id_token = json_body::required(proof, &format!("{prefix}id_token"))?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
-        Ok(Self { provider, id_token, nonce: nonce(&proof)?, code: posted_code(&proof)? })
+        Ok(Self { provider, id_token, nonce: nonce(proof)? })
+    }
+
+    /// Verifies the token with its provider. An older one does not count: a thief may have it, too.
+    async fn vouch(&self, request: &Request<'_>) -> Result<VerifiedClaims, Problem> {
+        let config::Session { reauthentication_window: window, .. } =
+            request.rocket().state().ok_or_else(Problem::internal)?;
+        let fresh = self.provider.with_max_age(*window);
+        let claims = vouch(request, &fresh, &self.id_token, self.nonce.as_deref(), clock::now()).await;
+        claims.map_err(Problem::beside_a_bearer)
     }
 }

@@ -52,6 +52,22 @@ pub fn whole_sign_in() -> Value {
     })
 }
 
+/// Returns a request to merge another account, or to be shown what that changes.
+#[must_use]
+pub fn merge_me(dry_run: bool) -> Value {
+    json!({ "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "dry_run": dry_run })
+}
+
+/// Returns the merge of another account.
+#[must_use]
+pub fn merge_result(applied: bool) -> Value {
+    json!({
+        "applied": applied, "user": user(),
+        "identities": [{ "provider": "google", "subject": SUBJECT, "email": "a@example.com" }],
+        "ended_sessions": 1, "merged": { "user_id": OTHER_USER },
+    })
+}
+
 /// Returns a name to be shown.
 #[must_use]
 pub fn name() -> Value {

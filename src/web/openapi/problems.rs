@@ -69,9 +69,13 @@ impl<T: ErrorResponses> IntoResponses for Problems<T> {
                 entries.push(entry);
             }
         }
-        let may_be_merged = T::kinds().any(|kind| kind == ErrorCode::NoSuchUser);
+        let may_be_merged = |entry: &ErrorCode| match entry {
+            ErrorCode::NoSuchUser | ErrorCode::InvalidAccessToken => Some(entry.entry().status),
+            _ => None,
+        };
+        let merged: Vec<_> = T::kinds().filter_map(|kind| may_be_merged(&kind)).collect();
         let responses = statuses.into_iter().map(|(status, entries)| {
-            let response = response(status, &entries, may_be_merged && status == 404);
+            let response = response(status, &entries, merged.contains(&status));
             (status.to_string(), response.into())
         });
         responses.collect()
@@ -131,7 +135,8 @@ fn reason(names: Vec<&str>) -> Object {
 
 /// Returns the schema of `merged_into`.
 fn merged_into() -> Object {
-    let description = "The id of the user who remains, if the one in the path was merged into another.";
+    let description = "The id of the user who remains, if the one in the path, or the one whose session it was, was merged \
+                       into another.";
     ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))

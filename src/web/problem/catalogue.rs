@@ -162,7 +162,7 @@ impl ErrorCode {
                 401,
                 "invalid_access_token",
                 "The access token is missing or not valid",
-                "The `Authorization` header does not carry a valid access token: it is missing or expired, or its session has ended. If the token is genuine, `reason` says why: `user_deleted`, `user_merged`, `user_disabled` or `session_ended`.",
+                "The `Authorization` header does not carry a valid access token: it is missing or expired, or its session has ended. If the token is genuine, `reason` says why: `user_deleted`, `user_merged` (into the user whom `merged_into` names), `user_disabled` or `session_ended`.",
                 "Refresh, and send the new access token as `Authorization: Bearer …`. If the refresh is refused, sign in again. After `DELETE /api/v1/me`, `user_deleted` means that the user is deleted.",
             ),
             Self::InvalidRefreshToken => (
@@ -226,7 +226,7 @@ impl ErrorCode {
                 403,
                 "reauthentication_required",
                 "A recent sign-in is required",
-                "Linking an identity, unlinking one and deleting the account require a recent sign-in, because every service that verifies an access token also holds it. The session was opened too long ago, and the request's `reauthentication` is missing or belongs to another user.",
+                "Linking an identity, unlinking one, merging another account and deleting the account require a recent sign-in, because every service that verifies an access token also holds it. The session was opened too long ago, and the request's `reauthentication` is missing or belongs to another user.",
                 "Let the user sign in at the provider again. Then repeat the request with `\"reauthentication\": {\"provider\": …, \"id_token\": …}`, or with the access token of a new session. Operators set the time limit under `session.reauthentication_window`.",
             ),
             Self::ProviderDisabled => (
@@ -254,8 +254,8 @@ impl ErrorCode {
                 404,
                 "user_not_found",
                 "The user does not exist",
-                "A sign-in has `\"create\": false`, and no user has signed in with this identity before. In the admin API, no user has the id.",
-                "Let the user sign up, then repeat the sign-in without `create`. In the admin API, check the id: the user may be deleted, or merged into the one whom `merged_into` names.",
+                "A sign-in has `\"create\": false`, and no user has signed in with this identity before. In a merge, no user has the identity. In the admin API, no user has the id.",
+                "Let the user sign up, then repeat the sign-in without `create`. Instead of a merge, link the identity. In the admin API, check the id: the user may be deleted, or merged into the one whom `merged_into` names.",
             ),
             Self::NotFound => (
                 404,
@@ -274,9 +274,9 @@ impl ErrorCode {
             Self::IdentityAlreadyLinked => (
                 409,
                 "identity_already_linked",
-                "The identity belongs to another user",
-                "The identity is already linked to another user and stays linked to that user.",
-                "Sign in with the identity as that user and unlink it there first.",
+                "The identity is already linked",
+                "The identity is linked to another user and stays linked to that user. In a merge, it is the user's own.",
+                "If both users are one person, merge them with `POST /api/v1/me/merge`. Otherwise sign in with the identity as that user and unlink it there first. In a merge, send a token of the other account.",
             ),
             Self::LastIdentity => (
                 409,

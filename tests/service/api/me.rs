@@ -71,6 +71,7 @@ async fn every_bearer_route_refuses_as_rfc_6750_says() {
     let routes = [
         (Method::GET, "/api/v1/me".to_owned()),
         (Method::PATCH, "/api/v1/me".into()),
+        (Method::POST, "/api/v1/me/merge".into()),
         (Method::DELETE, "/api/v1/me".into()),
         (Method::GET, "/api/v1/me/identities".into()),
         (Method::POST, "/api/v1/me/identities/idp".into()),

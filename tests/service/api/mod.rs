@@ -4,6 +4,7 @@ mod admin;
 mod custom_claims;
 mod linking;
 mod me;
+mod merge;
 mod name;
 mod oauth;
 mod provider_callbacks;

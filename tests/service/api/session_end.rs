@@ -189,6 +189,8 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
             app.delete(&token, "/api/v1/me").await,
         ] {
             assert_eq!(answer.json()["reason"], Value::from(reason), "{change}: {}", answer.text);
+            let remains = (change == "merged").then(|| other.user_id());
+            assert_eq!(answer.json()["merged_into"].as_str(), remains.as_deref(), "{change}");
             assert_over(&answer, reason);
         }
     }

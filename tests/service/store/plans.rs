@@ -15,7 +15,7 @@ use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sor
 use vestibule::dev::seed::Seed;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
-use vestibule::store::{erasure, event_counts, identities, migrations, seed, sessions};
+use vestibule::store::{erasure, event_counts, identities, merging, migrations, seed, sessions};
 
 use crate::support::cluster::Database;
 
@@ -257,9 +257,9 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
         assert_eq!(backend::by_email(&pool, &address).await.unwrap(), Some(user));
         watched.check(format!("a user by address, execution {execution}")).await;
         let provider = &backend::users(&pool, &[user]).await.unwrap()[0].identities.0[0].provider;
-        assert_eq!(backend::by_identity(&pool, provider, subject).await.unwrap(), Some(user));
+        assert_eq!(identities::owner(&pool, provider, subject).await.unwrap(), Some(user));
         watched.check(format!("a user by identity, execution {execution}")).await;
-        backend::merged_into(&pool, Uuid::now_v7()).await.unwrap();
+        merging::merged_into(&pool, Uuid::now_v7()).await.unwrap();
         watched.check(format!("the user who remains, execution {execution}")).await;
         let identity = backend::NewIdentity {
             provider: "google".into(),

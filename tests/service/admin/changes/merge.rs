@@ -301,6 +301,6 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = everything(&app).await;
-    let _ = store::merge(pool, &from, &into, by()).await.unwrap();
+    let _ = store::merge(pool, &from, &into, store::MergedBy::Staff(by())).await.unwrap();
     assert_eq!(everything(&app).await, before);
 }

@@ -115,6 +115,23 @@ async fn real_answers_are_as_described() {
     let renamed = app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&json!({ "name": "Ada" }))).await;
     assert_eq!((renamed.status.as_u16(), &renamed.json()["name"]), (200, &json!("Ada")));
     document.assert_answers("updateMe", &renamed);
+    app.sign_in_at(
+        "third",
+        &with(claims("twin", "twin@example.com"), &json!({ "iss": "https://third.example" })),
+    )
+    .await;
+    for dry_run in [true, false] {
+        let twin = with(claims("twin", "twin@example.com"), &json!({ "iss": "https://third.example" }));
+        let body = json!({ "provider": "third", "id_token": app.token(&twin), "dry_run": dry_run });
+        let merge = app.as_user(&token, Method::POST, "/api/v1/me/merge", Some(&body)).await;
+        assert_eq!(
+            (merge.status.as_u16(), &merge.json()["applied"]),
+            (200, &json!(!dry_run)),
+            "{}",
+            merge.text
+        );
+        document.assert_answers("mergeMe", &merge);
+    }
     let body = json!({ "id_token": app.token(&second("ada-3")) });
     for status in [201, 200] {
         let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
@@ -203,6 +220,16 @@ async fn real_errors_are_as_described() {
         app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
     assert_eq!(taken.error(), "identity_already_linked");
     document.assert_answers("linkIdentity", &taken);
+    let body = json!({ "provider": "idp", "id_token": app.token(&claims("grace", "grace@example.com")) });
+    let own = app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    assert_eq!(own.error(), "identity_already_linked");
+    document.assert_answers("mergeMe", &own);
+    let body = json!({ "provider": "idp", "id_token": app.token(&claims("ada", "ada@example.com")) });
+    let merged = app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    assert_eq!(merged.status, 200, "{}", merged.text);
+    let over = app.get(&ada.access_token(), "/api/v1/me").await;
+    assert_eq!(over.json()["merged_into"], grace.user_id());
+    document.assert_answers("getMe", &over);
     let body = json!({ "id_token": app.token(&changed(json!({ "aud": "elsewhere", "azp": null }))) });
     let path = "/api/v1/me/identities/idp";
     let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;

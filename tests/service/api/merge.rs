@@ -1,0 +1,451 @@
+//! One person with two accounts proves both and makes them one.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+use uuid::Uuid;
+use vestibule::admin::changes::{Change, Outcome, apply};
+use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::token::{claims, now, with};
+
+const MERGE: &str = "/api/v1/me/merge";
+
+/// What one of the further providers says of somebody.
+fn at(provider: &str, subject: &str, changes: &Value) -> Value {
+    let issuer = json!({ "iss": format!("https://{provider}.example") });
+    with(with(claims(subject, &format!("{subject}@{provider}.example")), &issuer), changes)
+}
+
+fn ada() -> Value {
+    claims("ada", "ada@example.com")
+}
+
+fn other() -> Value {
+    at("second", "other", &json!({}))
+}
+
+async fn ask(app: &App, signed_in: &Answer, body: &Value) -> Answer {
+    app.as_user(&signed_in.access_token(), Method::POST, MERGE, Some(body)).await
+}
+
+/// Asks for a merge with whoever has that identity of the provider `second`.
+async fn merge(app: &App, signed_in: &Answer, claims: &Value, dry_run: bool) -> Answer {
+    let body = json!({ "provider": "second", "id_token": app.token(claims), "dry_run": dry_run });
+    ask(app, signed_in, &body).await
+}
+
+async fn link(app: &App, signed_in: &Answer, provider: &str, claims: &Value) {
+    let body = json!({ "id_token": app.token(claims) });
+    let path = format!("/api/v1/me/identities/{provider}");
+    assert_eq!(app.as_user(&signed_in.access_token(), Method::POST, &path, Some(&body)).await.status, 201);
+}
+
+/// All that is stored of people.
+async fn everything(app: &App) -> String {
+    sqlx::query_scalar(
+        "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
+                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
+                                WHERE kind <> 'sign_in_refused'))",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap()
+}
+
+/// Lets time pass since all sessions were opened.
+async fn age(app: &App, seconds: f64) {
+    let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'";
+    sqlx::query(older).bind(seconds).execute(&app.database.pool).await.unwrap();
+}
+
+async fn by_staff(app: &App, change: Change) -> Outcome {
+    let origin = Origin::default();
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
+    apply(&app.database.pool, change, None, by).await.unwrap()
+}
+
+fn user(answer: &Answer) -> Uuid {
+    answer.user_id().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_one() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')")
+        .execute(pool)
+        .await
+        .unwrap();
+    let mine = app.sign_in(&ada()).await;
+    let gone = app.sign_in_at("second", &other()).await;
+    let again = app.sign_in_at("second", &other()).await;
+    link(&app, &gone, "third", &at("third", "other-3", &json!({}))).await;
+
+    let before = everything(&app).await;
+    let shown = merge(&app, &mine, &other(), true).await;
+    assert_eq!(shown.status, 200, "{}", shown.text);
+    assert_eq!(everything(&app).await, before, "a dry run changes nothing");
+    let identity = |provider: &str, subject: &str| json!({ "provider": provider, "subject": subject, "email": format!("{subject}@{provider}.example") });
+    let mut expected = json!({
+        "applied": false, "user": mine.json()["user"],
+        "identities": [identity("second", "other"), identity("third", "other-3")],
+        "ended_sessions": 2, "merged": { "user_id": gone.user_id() },
+    });
+    assert_eq!(shown.json(), expected);
+
+    let merged = merge(&app, &mine, &other(), false).await;
+    expected["applied"] = true.into();
+    assert_eq!((merged.status.as_u16(), merged.json()), (200, expected), "what was shown has happened");
+    let me = app.get(&mine.access_token(), "/api/v1/me").await.json();
+    let subjects: Vec<_> = me["identities"].as_array().unwrap().iter().map(|one| &one["subject"]).collect();
+    assert_eq!(
+        (me["id"].as_str().unwrap(), subjects.len()),
+        (&*mine.user_id(), 3),
+        "the session goes on: {me}"
+    );
+    assert_eq!(app.database.rows().await, [1, 3, 1]);
+    for (provider, claims) in [("second", other()), ("third", at("third", "other-3", &json!({})))] {
+        let back = app.sign_in_at(provider, &claims).await;
+        assert_eq!((back.outcome(), back.user_id()), ("signed_in".into(), mine.user_id()));
+    }
+
+    // For as long as they live, the other's tokens lead to the one who remains; so they do after a merge by staff.
+    for session in [&gone, &again] {
+        assert_problem(&app.refresh(&session.refresh_token()).await, 401, "invalid_refresh_token");
+        for method in [Method::GET, Method::DELETE] {
+            let told = app.as_user(&session.access_token(), method, "/api/v1/me", None).await;
+            assert_problem(&told, 401, "invalid_access_token");
+            let told = told.json();
+            assert_eq!(
+                (&told["reason"], &told["merged_into"]),
+                (&json!("user_merged"), &mine.user_id().into())
+            );
+        }
+    }
+    let last = app.sign_in_at("fourth", &at("fourth", "last", &json!({}))).await;
+    assert_eq!(by_staff(&app, Change::Merge { from: user(&mine), into: user(&last) }).await, Outcome::Done);
+    for session in [&gone, &mine] {
+        let told = app.get(&session.access_token(), "/api/v1/me").await.json();
+        assert_eq!((&told["reason"], &told["merged_into"]), (&json!("user_merged"), &last.user_id().into()));
+    }
+
+    // Both events name the other user; nobody but the users did it.
+    let events: Vec<(String, Option<String>, Value, Option<String>, bool, Option<String>)> = sqlx::query_as(
+        "SELECT user_id::text, reason, detail, actor, session_id IS NOT NULL AND ip IS NOT NULL, email
+         FROM events WHERE kind = 'users_merged' ORDER BY id LIMIT 2",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let (from, into) = (gone.user_id(), mine.user_id());
+    let expected = [
+        (into.clone(), None, json!({ "from": from }), None, true, None),
+        (
+            from.clone(),
+            Some("to_another".into()),
+            json!({ "into": into }),
+            None,
+            true,
+            Some("other@second.example".into()),
+        ),
+    ];
+    assert_eq!(events, expected);
+    let message: Value =
+        sqlx::query_scalar("SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+    assert_eq!((&message["from"], &message["into"]), (&from.into(), &into.into()));
+    assert_eq!(message["user"]["identities"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_remains_is_as_the_dry_run_says_whatever_each_had() {
+    let app = App::start().await;
+    let nothing = json!({ "email": null, "name": null, "picture": null });
+    let unproven = json!({ "email_verified": false, "name": null });
+    let whole = json!({ "name": "Whole", "picture": "https://pictures.example/1" });
+    let mut number = 0;
+    for mine in [&nothing, &unproven, &whole] {
+        for (theirs, told) in
+            [(&nothing, None), (&nothing, Some("Own word")), (&unproven, None), (&whole, None)]
+        {
+            number += 1;
+            let my_claims = at("third", &format!("mine-{number}"), mine);
+            let their_claims = at("second", &format!("theirs-{number}"), theirs);
+            let mine = app.sign_in_at("third", &my_claims).await;
+            let body = json!({ "id_token": app.token(&their_claims), "name": told });
+            let gone = app.post("second", &body).await;
+            let shown = merge(&app, &mine, &their_claims, true).await.json();
+            let merged = merge(&app, &mine, &their_claims, false).await;
+            assert_eq!(merged.status, 200, "{}", merged.text);
+            assert_eq!(with(shown, &json!({ "applied": true })), merged.json());
+            let mut me = app.get(&mine.access_token(), "/api/v1/me").await.json();
+            me.as_object_mut().unwrap().remove("identities");
+            assert_eq!(me, merged.json()["user"]);
+            for member in ["email", "name", "picture"] {
+                let had = [&mine, &gone].map(|answer| answer.json()["user"][member].clone());
+                let kept = had.iter().find(|value| value.is_string()).cloned().unwrap_or_default();
+                assert_eq!(me[member], kept, "{number} {member}");
+            }
+            let own: bool = sqlx::query_scalar("SELECT own_name FROM users WHERE id = $1")
+                .bind(user(&mine))
+                .fetch_one(&app.database.pool)
+                .await
+                .unwrap();
+            assert_eq!(own, told.is_some() && mine.json()["user"]["name"].is_null(), "{number}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes_nothing() {
+    let app = App::start_with(|figment| figment.merge(("providers.third.enabled", false))).await;
+    let mine = app.sign_in(&ada()).await;
+    let gone = app.sign_in_at("second", &other()).await;
+    let disabled = app.sign_in_at("second", &at("second", "disabled", &json!({}))).await;
+    assert_eq!(by_staff(&app, Change::Disable { user: user(&disabled) }).await, Outcome::Done);
+    app.sign_in_at("second", &at("second", "hijacked", &json!({}))).await;
+    let suspend = "UPDATE identities SET suspended_at = now(), suspended_reason = 'hijacking' WHERE subject = 'hijacked'";
+    sqlx::query(suspend).execute(&app.database.pool).await.unwrap();
+    let before = everything(&app).await;
+    let token = |claims: Value| json!({ "provider": "second", "id_token": app.token(&claims) });
+    let fault = |changes: Value| token(at("second", "other", &changes));
+    let sound = || token(other());
+    let rows = [
+        ("nobody's", token(at("second", "new", &json!({}))), 404, "user_not_found"),
+        (
+            "the user's own",
+            json!({ "provider": "idp", "id_token": app.token(&ada()) }),
+            409,
+            "identity_already_linked",
+        ),
+        ("of a disabled user", token(at("second", "disabled", &json!({}))), 403, "user_disabled"),
+        ("suspended", token(at("second", "hijacked", &json!({}))), 403, "identity_suspended"),
+        ("kept for long", fault(json!({ "iat": now() - 601 })), 422, "token_expired"),
+        ("of another application", fault(json!({ "aud": "x", "azp": "x" })), 422, "audience_mismatch"),
+        ("of another issuer", token(ada()), 422, "issuer_mismatch"),
+        ("made for a nonce", fault(json!({ "nonce": "n" })), 422, "nonce_mismatch"),
+        (
+            "with another nonce",
+            with(fault(json!({ "nonce": "n" })), &json!({ "nonce": "m" })),
+            422,
+            "nonce_mismatch",
+        ),
+        (
+            "switched off",
+            json!({ "provider": "third", "id_token": app.token(&other()) }),
+            403,
+            "provider_disabled",
+        ),
+        ("of no provider", with(sound(), &json!({ "provider": "fifth" })), 400, "invalid_request"),
+        ("of nobody", with(sound(), &json!({ "provider": null })), 400, "invalid_request"),
+        ("no token", with(sound(), &json!({ "id_token": null })), 400, "invalid_request"),
+        ("no JWT", with(sound(), &json!({ "id_token": "x" })), 400, "invalid_request"),
+        ("a wish", with(sound(), &json!({ "dry_run": "yes" })), 400, "invalid_request"),
+        ("a text as proof", with(sound(), &json!({ "reauthentication": "x" })), 400, "invalid_request"),
+    ];
+    for (what, body, status, error) in rows {
+        for dry_run in [json!(true), json!(false)] {
+            let body = if what == "a wish" {
+                body.clone()
+            } else {
+                with(body.clone(), &json!({ "dry_run": dry_run }))
+            };
+            let answer = ask(&app, &mine, &body).await;
+            assert_eq!(answer.error(), error, "{what}: {}", answer.text);
+            assert_problem(&answer, status, error);
+        }
+    }
+    assert_eq!(ask(&app, &disabled, &sound()).await.json()["reason"], "user_disabled");
+    assert_eq!(everything(&app).await, before);
+
+    // A session that is not fresh needs a third proof, of an identity of the user who asks.
+    age(&app, 601.0).await;
+    let before = everything(&app).await;
+    let idp = |claims: Value| json!({ "provider": "idp", "id_token": app.token(&claims) });
+    let rows = [
+        (Value::Null, 403, "reauthentication_required"),
+        (sound(), 403, "reauthentication_required"),
+        (idp(with(ada(), &json!({ "iat": now() - 601 }))), 422, "token_expired"),
+    ];
+    for (proof, status, error) in rows {
+        let body = with(sound(), &json!({ "reauthentication": proof }));
+        assert_problem(&ask(&app, &mine, &body).await, status, error);
+    }
+    assert_eq!(everything(&app).await, before);
+    let merged = ask(&app, &mine, &with(sound(), &json!({ "reauthentication": idp(ada()) }))).await;
+    assert_eq!(merged.json()["merged"]["user_id"], gone.user_id(), "{}", merged.text);
+    // An answer that was lost: the merge is done.
+    let again = ask(&app, &mine, &with(sound(), &json!({ "reauthentication": idp(ada()) }))).await;
+    assert_problem(&again, 409, "identity_already_linked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
+    let app = App::start().await;
+    let mine = app.sign_in(&ada()).await;
+    let first = app.sign_in_at("second", &other()).await;
+    link(&app, &first, "third", &at("third", "other-3", &json!({}))).await;
+    let to = app.sign_in_at("fourth", &at("fourth", "holder", &json!({}))).await;
+    let identity = first.json()["identity"]["id"].as_str().unwrap().parse().unwrap();
+    let moved = Change::Move { identity, from: user(&first), to: user(&to) };
+    assert_eq!(by_staff(&app, moved).await, Outcome::Done);
+    let merged = merge(&app, &mine, &other(), false).await;
+    assert_eq!(merged.json()["merged"]["user_id"], to.user_id(), "{}", merged.text);
+    let left = app.sign_in_at("third", &at("third", "other-3", &json!({}))).await;
+    assert_eq!(
+        (left.outcome(), left.user_id()),
+        ("signed_in".into(), first.user_id()),
+        "who had it is left alone"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_while_the_provider_is_asked_merges_nothing() {
+    let app = std::sync::Arc::new(App::start().await);
+    let mine = app.sign_in(&ada()).await;
+    app.sign_in_at("second", &other()).await;
+    let gate = app.provider.hold();
+    let merging = tokio::spawn({
+        let (app, mine) = (app.clone(), mine.clone());
+        async move { merge(&app, &mine, &other(), false).await }
+    });
+    gate.arrived(1).await;
+    app.as_user(&mine.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    let before = everything(&app).await;
+    gate.release();
+    let refused = merging.await.unwrap();
+    assert_problem(&refused, 401, "invalid_access_token");
+    assert_eq!(refused.json()["reason"], "session_ended");
+    assert_eq!(everything(&app).await, before);
+}
+
+/// A user with one identity and a session, as the first sign-in leaves them: the ids of the user and the session.
+async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
+    let (user, session) = (Uuid::now_v7(), Uuid::now_v7());
+    sqlx::query(
+        "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id),
+              known AS (INSERT INTO identities (id, user_id, provider, subject) SELECT $4, id, 'idp', $3 FROM new RETURNING id)
+         INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
+         SELECT $2, id, decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), now() + interval '1 hour', 'app'
+         FROM known",
+    )
+    .bind(user)
+    .bind(session)
+    .bind(name)
+    .bind(Uuid::now_v7())
+    .execute(&app.database.pool)
+    .await
+    .unwrap();
+    (user, session)
+}
+
+/// Both at once.
+async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    let barrier = Barrier::new(2);
+    let first = async {
+        barrier.wait().await;
+        first.await
+    };
+    let second = async {
+        barrier.wait().await;
+        second.await
+    };
+    tokio::join!(first, second)
+}
+
+/// A merge that the user of a session asks for, with the identity of that name.
+async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Result<Merging, NotMerged> {
+    let origin = Origin::default();
+    let request = MergeRequest { user, session, provider: "idp", subject, dry_run: false, origin: &origin };
+    account::merge(&app.database.pool, request).await.unwrap()
+}
+
+async fn owners(app: &App) -> Vec<(String, Uuid)> {
+    sqlx::query_as("SELECT subject, user_id FROM identities ORDER BY subject")
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap()
+}
+
+async fn clear(app: &App) {
+    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left_a_thousand_times() {
+    const ROUNDS: usize = 1_000;
+    let app = App::start().await;
+    let mut first_won = 0;
+    for round in 0..ROUNDS {
+        let (one, other) = (person(&app, "one").await, person(&app, "other").await);
+        let (first, second) = at_once(asked(&app, one, "other"), asked(&app, other, "one")).await;
+        let done = [&first, &second].map(|merging| merging.is_ok());
+        assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
+        let (late, stays) = if done[0] { (second, one) } else { (first, other) };
+        assert_eq!(late, Err(NotMerged::NoUser), "round {round}");
+        first_won += usize::from(done[0]);
+        assert_eq!(app.database.rows().await, [1, 2, 1], "round {round}: one session, of whoever remains");
+        assert_eq!(
+            owners(&app).await,
+            [("one".to_owned(), stays.0), ("other".to_owned(), stays.0)],
+            "round {round}"
+        );
+        let alive: bool = sqlx::query_scalar("SELECT ended_at IS NULL FROM sessions WHERE id = $1")
+            .bind(stays.1)
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+        assert!(alive, "round {round}");
+        clear(&app).await;
+    }
+    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
+    assert_eq!(events, 2 * i64::try_from(ROUNDS).unwrap(), "two each, and only of those that happened");
+    println!("of {ROUNDS} rounds, the first to be polled won {first_won}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the_other() {
+    let app = App::start().await;
+    for round in 0..20 {
+        let [ours, theirs] = ["one", "two"].map(|name| at("second", &format!("{name}-{round}"), &json!({})));
+        let (one, two) = (app.sign_in_at("second", &ours).await, app.sign_in_at("second", &theirs).await);
+        let (first, second) =
+            at_once(merge(&app, &one, &theirs, false), merge(&app, &two, &ours, false)).await;
+        let (done, late, stays) =
+            if first.status == 200 { (first, second, &one) } else { (second, first, &two) };
+        assert_eq!(
+            (done.status.as_u16(), late.status.as_u16()),
+            (200, 401),
+            "{round}: {} {}",
+            done.text,
+            late.text
+        );
+        assert_eq!(late.json()["merged_into"], stays.user_id(), "{}", late.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
+    let app = App::start().await;
+    for round in 0..150 {
+        let (one, other) = (person(&app, "one").await, person(&app, "other").await);
+        let disabling = by_staff(&app, Change::Disable { user: other.0 });
+        let (merging, disabled) = at_once(asked(&app, one, "other"), disabling).await;
+        match merging {
+            Ok(_) => assert_ne!(disabled, Outcome::Done, "round {round}"),
+            Err(NotMerged::Disabled) => assert_eq!(disabled, Outcome::Done, "round {round}"),
+            _ => panic!("round {round}: {merging:?} {disabled:?}"),
+        }
+        let whose = owners(&app).await;
+        assert_eq!(whose[0].1 == whose[1].1, disabled != Outcome::Done, "round {round}: {whose:?}");
+        clear(&app).await;
+    }
+}
