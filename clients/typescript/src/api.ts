@@ -20,6 +20,10 @@ export type Reauthentication = Schemas["ReauthenticationRequest"];
 export type SignInOptions = Omit<Schemas["SignInRequest"], "id_token">;
 /** The further members of a request that links an identity. */
 export type LinkOptions = Omit<Schemas["LinkRequest"], "id_token">;
+/** What a merge changed, or would change. */
+export type Merge = Schemas["MergeResult"];
+/** The further members of a request to merge another account. */
+export type MergeOptions = Omit<Schemas["MergeMeRequest"], "provider" | "id_token">;
 /** The proof for a request that removes something, needed unless the session is younger than ten minutes. */
 export type RemovalOptions = Schemas["RemovalRequest"];
 

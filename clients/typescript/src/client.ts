@@ -2,6 +2,8 @@ import type {
   Identity,
   LinkOptions,
   Me,
+  Merge,
+  MergeOptions,
   Provider,
   RemovalOptions,
   Session,
@@ -102,6 +104,11 @@ export interface Vestibule {
   link(provider: string, idToken: string, options?: LinkOptions): Promise<Identity>;
   /** Unlinks an account. Unlinking the one that this session was opened with ends the session. */
   unlink(identity: string, options?: RemovalOptions): Promise<void>;
+  /**
+   * Merges another account, which its provider's `id_token` proves, into this one. With `dry_run`, it returns what that
+   * would change, and changes nothing. `merged.user_id` is the id that is gone.
+   */
+  merge(provider: string, idToken: string, options?: MergeOptions): Promise<Merge>;
   /** Returns where the user is signed in, the last used first. */
   sessions(): Promise<Session[]>;
   /** Ends one of the user's sessions. */

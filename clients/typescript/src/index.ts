@@ -2,6 +2,8 @@ export type {
   Identity,
   LinkOptions,
   Me,
+  Merge,
+  MergeOptions,
   Provider,
   Reauthentication,
   RemovalOptions,

@@ -372,6 +372,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["mergeMe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/sessions": {
         parameters: {
             query?: never;
@@ -797,6 +813,14 @@ export interface components {
              */
             user_id: string | null;
         };
+        /** @description A user who is merged into another. */
+        GoneUser: {
+            /**
+             * Format: uuid
+             * @description The id, which is never used again. Replace it by the signed-in user's wherever it is stored.
+             */
+            user_id: string;
+        };
         /**
          * @description The only supported grant type. The first refresh token comes from a sign-in.
          * @enum {string}
@@ -884,6 +908,18 @@ export interface components {
             /** @description The user's identities, oldest first. */
             identities: components["schemas"]["Identity"][];
         };
+        /** @description Another account of the user, to merge with. */
+        MergeMeRequest: {
+            /** @description `true` changes nothing, and answers what the merge would change. The default is `false`. */
+            dry_run?: boolean | null;
+            /** @description The token that the provider's SDK has just returned for the other account, at most ten minutes old. */
+            id_token: string;
+            /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
+            nonce?: string | null;
+            /** @description The configured name of the identity provider, in lower case. */
+            provider: string;
+            reauthentication?: components["schemas"]["ReauthenticationRequest"] | null;
+        };
         /** @description A merge of two users. */
         MergeRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
@@ -897,6 +933,22 @@ export interface components {
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
+        };
+        /** @description A merge of another user into the signed-in one: what it changed, or would change. */
+        MergeResult: {
+            /** @description True if the users were merged; `false` for a dry run. */
+            applied: boolean;
+            /**
+             * Format: int64
+             * @description The number of the other user's sessions, all of which end.
+             */
+            ended_sessions: number;
+            /** @description The identities of the other user, with which this one signs in from then on. Their ids change. */
+            identities: components["schemas"]["MovedIdentity"][];
+            /** @description The other user, who is no more. */
+            merged: components["schemas"]["GoneUser"];
+            /** @description The signed-in user afterwards, who has what they had, and what they lacked from the other. */
+            user: components["schemas"]["User"];
         };
         /** @description The remaining user after a merge. */
         MergedUser: {
@@ -953,6 +1005,15 @@ export interface components {
              * @description The id of the user who gets the identity.
              */
             to: string;
+        };
+        /** @description An identity of the other user. */
+        MovedIdentity: {
+            /** @description The account's e-mail address at the last sign-in. */
+            email: string | null;
+            /** @description The provider's name, as in the path of the sign-in. */
+            provider: string;
+            /** @description The account's `sub` at the provider. */
+            subject: string;
         };
         /** @description An identity of a user to create. */
         NewIdentityRequest: {
@@ -2086,6 +2147,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    mergeMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A new `id_token` of the other account. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MergeMeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MergeResult"];
+                };
             };
         };
     };

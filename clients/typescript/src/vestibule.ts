@@ -310,13 +310,17 @@ export function createVestibule(options: Options): Vestibule {
   };
 
   /** Takes over what the service says of the user. */
-  const learn = async (me: Me): Promise<Me> => {
-    const { identities: _, ...user } = me;
+  const learn = async (user: User): Promise<void> => {
     if (session && JSON.stringify(user) !== JSON.stringify(session.user)) {
       const { id } = (session = { ...session, user });
       goesOn(user, state.status === "signed_in" && state.offline);
       await locked(() => replace(id, (kept) => ({ session: { ...kept, user } })));
     }
+  };
+
+  const learned = async (me: Me): Promise<Me> => {
+    const { identities: _, ...user } = me;
+    await learn(user);
     return me;
   };
 
@@ -384,12 +388,19 @@ export function createVestibule(options: Options): Vestibule {
     fetch: authorized,
     accessToken: () => accessToken(),
 
-    me: async () => learn(await call("get", "/api/v1/me")),
-    setName: async (name) => learn(await call("patch", "/api/v1/me", "", { name })),
+    me: async () => learned(await call("get", "/api/v1/me")),
+    setName: async (name) => learned(await call("patch", "/api/v1/me", "", { name })),
     identities: async () => (await call("get", "/api/v1/me/identities")).identities,
     link: (provider, idToken, more) =>
       call("post", "/api/v1/me/identities/{identity}", provider, { ...more, id_token: idToken }),
     unlink: (identity, proof) => call("delete", "/api/v1/me/identities/{identity}", identity, proof),
+
+    async merge(provider, idToken, more) {
+      const merge = await call("post", "/api/v1/me/merge", "", { ...more, provider, id_token: idToken });
+      if (merge.applied) await learn(merge.user);
+      return merge;
+    },
+
     sessions: async () => (await call("get", "/api/v1/me/sessions")).sessions,
     endSession: (id) => call("delete", "/api/v1/me/sessions/{id}", id),
 

@@ -110,6 +110,27 @@ test("a name that changes at the provider is the state's once it was read", asyn
   assert.equal(stored.status === "signed_in" && stored.user.name, "Ada King");
 });
 
+test("two accounts are one after a merge, which a dry run shows, and the other's phone is told", async () => {
+  const [mine, other] = [phone(), phone()];
+  const nameless = { sub: "mine-without-a-name" };
+  const { user } = await mine.client.signIn("idp", await service.idToken(nameless));
+  const email = somebody();
+  const gone = await signIn(other, email);
+  const proof = () => service.idToken({ email });
+  const shown = await mine.client.merge("idp", await proof(), { dry_run: true });
+  assert.deepEqual([shown.applied, shown.merged.user_id, shown.ended_sessions], [false, gone, 1]);
+  assert.equal((await mine.client.me()).email, null);
+  const done = await mine.client.merge("idp", await proof());
+  assert.deepEqual(done, { ...shown, applied: true });
+  const now = state(mine);
+  assert.deepEqual([now.status === "signed_in" && now.user, done.user.email], [done.user, email]);
+  assert.equal((await mine.client.identities()).length, 2);
+  assert.equal((await refused(other.client.me(), "signed_out")).reason, "user_merged");
+  assert.equal(await signIn(other, email), user.id);
+  await refused(mine.client.merge("idp", await proof()), "identity_already_linked");
+  await refused(mine.client.merge("idp", await service.idToken({ email: somebody() })), "user_not_found");
+});
+
 test("a name that the user chose is the state's at once, and stays until it is taken back", async () => {
   const mine = phone();
   const nameless = { sub: "an-account-without-a-name" };

@@ -6,6 +6,8 @@ declare const iosClientId: string;
 declare function show(page: "splash" | "home" | "sign-in", why?: string): void;
 /** Has the person sign in at their provider once more. */
 declare function freshIdToken(): Promise<string>;
+/** Asks the person. */
+declare function agreed(question: string): Promise<boolean>;
 /** Deletes what the app keeps of a user. */
 declare function forgetData(user: string): Promise<void>;
 /** Rows of the backend's sessions. */

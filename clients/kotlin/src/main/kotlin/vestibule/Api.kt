@@ -105,6 +105,32 @@ public data class Provider(
 @Serializable
 public data class SignedIn(val outcome: String, val user: User, val identity: Identity)
 
+/**
+ * A merge of another account into this one: what it changed, or would change.
+ *
+ * @property applied True if the accounts were merged; false for a dry run.
+ * @property user This user afterwards.
+ * @property identities The identities of the other user, with which this one signs in from then on.
+ * @property endedSessions The number of the other user's sessions, all of which end.
+ * @property merged The other user, who is no more.
+ */
+@Serializable
+public data class Merge(
+    val applied: Boolean,
+    val user: User,
+    val identities: List<MovedIdentity>,
+    val endedSessions: Long,
+    val merged: GoneUser,
+)
+
+/** An identity of another user: the [provider]'s name, the account's `sub` there, and its latest [email] address. */
+@Serializable
+public data class MovedIdentity(val provider: String, val subject: String, val email: String? = null)
+
+/** A user who was merged into another. Whatever is stored with [userId] belongs to the other one. */
+@Serializable
+public data class GoneUser(val userId: String)
+
 /** The proof that it is the user who asks: a sign-in at one of their providers, just now. */
 @Serializable
 public data class Reauthentication(
@@ -127,6 +153,8 @@ internal class Body(
     val refreshToken: String? = null,
     val authorizationCode: String? = null,
     val redirectUri: String? = null,
+    val provider: String? = null,
+    val dryRun: Boolean? = null,
 )
 
 @Serializable

@@ -218,24 +218,27 @@ public class Vestibule(
     public suspend fun accessToken(): String = own { accessToken(null) }
 
     /** Returns the user with identities, and updates the state's user. */
-    public suspend fun me(): Me = own { learn(call("GET", url("me"))) }
+    public suspend fun me(): Me = own { learned(call("GET", url("me"))) }
 
     /**
      * Sets the [name] that the user wants to be shown under, which no provider overwrites, and updates the state's user.
      * `null` takes it back.
      */
-    public suspend fun setName(name: String?): Me = own { learn(call("PATCH", url("me"), Body(name = name.orEmpty()))) }
+    public suspend fun setName(name: String?): Me = own { learned(call("PATCH", url("me"), Body(name = name.orEmpty()))) }
+
+    private suspend fun learned(text: String): Me {
+        val me = read { Me(json.decodeFromString<User>(text), json.decodeFromString<Identities>(text).identities) }
+        learn(me.user)
+        return me
+    }
 
     /** Takes over what the service says of the user. */
-    private suspend fun learn(text: String): Me {
-        val me = read { Me(json.decodeFromString<User>(text), json.decodeFromString<Identities>(text).identities) }
+    private suspend fun learn(user: User) {
         val kept = session
-        if (kept != null && kept.user != me.user) {
-            session = kept.copy(user = me.user)
-            goesOn(me.user, (state.value as? AuthState.SignedIn)?.offline == true)
-            locked { replace(kept.id) { Stored(it.copy(user = me.user)) } }
-        }
-        return me
+        if (kept == null || kept.user == user) return
+        session = kept.copy(user = user)
+        goesOn(user, (state.value as? AuthState.SignedIn)?.offline == true)
+        locked { replace(kept.id) { Stored(it.copy(user = user)) } }
     }
 
     /** Returns the accounts that the user signs in with, the oldest first. */
@@ -267,6 +270,24 @@ public class Vestibule(
     /** Unlinks an account. Unlinking the one that this session was opened with ends the session. */
     public suspend fun unlink(identity: String, reauthentication: Reauthentication? = null): Unit = own {
         call("DELETE", url("me/identities", identity), Body(reauthentication = reauthentication))
+    }
+
+    /**
+     * Merges another account, which its provider's [idToken] proves, into this one. With [dryRun], it returns what that
+     * would change, and changes nothing.
+     */
+    public suspend fun merge(
+        provider: String,
+        idToken: String,
+        nonce: String? = null,
+        dryRun: Boolean = false,
+        reauthentication: Reauthentication? = null,
+    ): Merge = own {
+        val body = Body(idToken, nonce, reauthentication = reauthentication, provider = provider, dryRun = dryRun)
+        val text = call("POST", url("me/merge"), body)
+        val merge = read { json.decodeFromString<Merge>(text) }
+        if (merge.applied) learn(merge.user)
+        merge
     }
 
     /** Returns where the user is signed in, the last used first. */

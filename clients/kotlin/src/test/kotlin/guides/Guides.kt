@@ -78,7 +78,7 @@ suspend fun follow(vestibule: Vestibule) {
             is AuthState.Restoring -> show("splash")
             is AuthState.SignedOut -> show("sign-in", state.reason)
             is AuthState.SignedIn -> {
-                // Somebody else had this phone, or staff merged two accounts of one person.
+                // Somebody else had this phone, or two accounts of one person were merged.
                 state.userChanged?.let { forgetData(it.from) }
                 show("home")
             }
@@ -122,7 +122,7 @@ fun sentence(thrown: VestibuleException): String? = when (thrown.error) {
     USER_NOT_FOUND -> "There is no account yet. Sign up?"          // only with `create = false`
     LINK_REQUIRED -> "There is an account with this address. Sign in as you did before."
     IDENTITY_CONFLICT -> "This address belongs to another account. Please write to support."
-    IDENTITY_ALREADY_LINKED -> "This belongs to another account here. Nothing has changed."
+    IDENTITY_ALREADY_LINKED -> "This belongs to another account here. Join the two?"
     LAST_IDENTITY -> "Add another way to sign in first."
     EMAIL_NOT_VERIFIED -> "Please confirm your address with your provider first."
     EMAIL_MISSING -> "We need your address."
@@ -136,10 +136,18 @@ suspend fun account(vestibule: Vestibule) {
     val me = vestibule.me()
     val linked = vestibule.link("apple", freshIdToken())
     vestibule.unlink(linked.id)
+    vestibule.setName("Ada")                          // null: as the providers say
     for (session in vestibule.sessions()) if (!session.current) vestibule.endSession(session.id)
     vestibule.signOut()                               // this device
     vestibule.signOut(Vestibule.Scope.OTHERS)         // all others
     println(me.identities.size)
+}
+
+suspend fun joinAccounts(vestibule: Vestibule) {
+    val idToken = freshIdToken()                      // of the other account
+    val shown = vestibule.merge("apple", idToken, dryRun = true)
+    if (!agreed("Join with ${shown.identities.joinToString { it.email ?: it.provider }}?")) return
+    forgetData(vestibule.merge("apple", idToken).merged.userId)   // or move it to this user
 }
 
 suspend fun deleteAccount(activity: Activity, vestibule: Vestibule) = try {

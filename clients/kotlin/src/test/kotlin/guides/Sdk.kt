@@ -13,6 +13,8 @@ fun forgetData(of: String): Unit = TODO(of)
 
 fun freshIdToken(): String = TODO()
 
+fun agreed(question: String): Boolean = TODO(question)
+
 const val WEB_CLIENT_ID = "111-web.apps.googleusercontent.com"
 
 open class Context {

@@ -27,6 +27,9 @@ class ApiTest {
             "Device" to Device.serializer(),
             "Session" to vestibule.Session.serializer(),
             "ReauthenticationRequest" to Reauthentication.serializer(),
+            "MergeResult" to Merge.serializer(),
+            "MovedIdentity" to MovedIdentity.serializer(),
+            "GoneUser" to GoneUser.serializer(),
         )
         for ((schema, type) in types) {
             val ours = type.descriptor.run { List(elementsCount, ::getElementName) }
@@ -125,6 +128,24 @@ class ApiTest {
         val again = Phone(mine.storage)
         again.client.accessToken()
         for (phone in listOf(mine, again)) assertEquals("Ada King", (phone.state as AuthState.SignedIn).user.name)
+    }
+
+    @Test
+    fun `two accounts are one after a merge, which a dry run shows, and the other's phone is told`() = trying {
+        val (mine, other) = List(2) { Phone() }
+        val user = mine.client.signIn("idp", service.idToken("sub" to "mine-without-a-name")).user.id
+        val email = somebody()
+        val gone = other.signIn(email)
+        val shown = mine.client.merge("idp", service.idToken("email" to email), dryRun = true)
+        assertEquals(listOf(false, gone, 1L), listOf(shown.applied, shown.merged.userId, shown.endedSessions))
+        assertEquals(null, mine.client.me().user.email)
+        val done = mine.client.merge("idp", service.idToken("email" to email))
+        assertEquals(shown.copy(applied = true), done)
+        assertEquals(listOf(done.user, email), listOf((mine.state as AuthState.SignedIn).user, done.user.email))
+        assertEquals(2, mine.client.identities().size)
+        assertEquals("user_merged", refused(ErrorName.SIGNED_OUT) { other.client.me() }.reason)
+        assertEquals(user, other.signIn(email))
+        refused(ErrorName.IDENTITY_ALREADY_LINKED) { mine.client.merge("idp", service.idToken("email" to email)) }
     }
 
     @Test
