@@ -24,7 +24,7 @@ use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::email::Email;
-use vestibule::store::{Error, identities, sessions};
+use vestibule::store::{Error, identities, merging, sessions};
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;
@@ -245,8 +245,8 @@ async fn admin_api(pool: &PgPool) {
     let email = Email::parse(&email).unwrap();
     measure!("admin API: a user", backend::users(pool, &[user]));
     measure!("admin API: a user by e-mail", backend::by_email(pool, &email));
-    measure!("admin API: a user by identity", backend::by_identity(pool, &provider, &subject));
-    measure!("admin API: nobody, perhaps merged", backend::merged_into(pool, Uuid::now_v7()));
+    measure!("admin API: a user by identity", identities::owner(pool, &provider, &subject));
+    measure!("admin API: nobody, perhaps merged", merging::merged_into(pool, Uuid::now_v7()));
     measure!("admin API: sessions", sessions::of_user(pool, user));
     measure!("admin API: events of a user", backend::events_of(pool, user, Uuid::max(), 1_001));
     let middle: Uuid = sqlx::query_scalar("SELECT id FROM events ORDER BY id DESC OFFSET 100000 LIMIT 1")

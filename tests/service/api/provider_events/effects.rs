@@ -17,7 +17,6 @@ struct Case {
     suspends: bool,
 }
 
-#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn cases() -> Vec<Case> {
     let case = |family: &str, name: &str, more: Value, kind, cause, ends, suspends| {
         let event = format!("{family}/{name}");
