@@ -738,6 +738,21 @@ export interface components {
             refresh_token: string;
             token_type: components["schemas"]["TokenType"];
         };
+        /** @description The place where its owner sees what became of a request. */
+        DeletionReceipt: {
+            /** @description The code in that address. It says nothing of anybody. */
+            confirmation_code: string;
+            /**
+             * Format: uri
+             * @description The address of a page for people.
+             */
+            url: string;
+        };
+        /** @description A form with a signed request. */
+        DeletionRequest: {
+            /** @description The signature and the payload, each in base64url, separated by a dot. */
+            signed_request: string;
+        };
         /** @description The device, as the sign-in described it. */
         Device: {
             /** @description The owner's name for the device. */
@@ -774,7 +789,10 @@ export interface components {
         };
         /** @description An event. */
         EventRecord: {
-            /** @description The member of staff, the operator or the API key (`key:…`) that caused the event; `null` for the user. */
+            /**
+             * @description The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
+             *     for the user.
+             */
             actor: string | null;
             /**
              * Format: date-time
