@@ -46,7 +46,7 @@ mod tests {
             ("Ada", "Ada"),
             ("ada.l@example.com", "ada<wbr>.l@<wbr>example<wbr>.com"),
             ("<b>.&amp;", "&lt;b&gt;.&amp;amp;"),
-            (".a/.b.", ".a/<wbr>.b."),
+            (".a/.b.", ".a&#x2F;<wbr>.b."),
             ("It is a@b.org. From 10.0.0.1.", "It is a@<wbr>b<wbr>.org. From 10.0.0.1."),
             ("<wbr>", "&lt;wbr&gt;"),
         ] {
