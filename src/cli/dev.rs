@@ -1,5 +1,6 @@
 //! `vestibule dev …`: further commands of a development build.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use uuid::Uuid;
@@ -7,6 +8,7 @@ use uuid::Uuid;
 use super::Result;
 use crate::app;
 use crate::config::{self, Maintenance};
+use crate::dev::identity_provider::event::KINDS;
 use crate::dev::identity_provider::remote;
 use crate::dev::{self, seed};
 use crate::telemetry::progress::Progress;
@@ -18,6 +20,11 @@ pub(super) enum Command {
     /// The server must be running, because it issues the token.
     #[command(after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Token(Token),
+    /// Let the development identity provider report something about an account
+    ///
+    /// The provider signs a security event, and it is sent to the server, which must be running, as a provider would.
+    #[command(after_help = after_help!("Example:\n  vestibule dev event account-disabled --email ada@example.com"))]
+    Event(Event),
     /// Fill the development database with made-up users
     ///
     /// Each run adds this many users. The server may be running, but sign-ins can fail meanwhile; otherwise the command
@@ -31,6 +38,25 @@ pub(super) struct Seed {
     /// Number of users; they have 1.3 identities each, and one in ten has a session
     #[arg(long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
     users: u32,
+}
+
+#[derive(Args)]
+pub(super) struct Event {
+    /// Kind of event
+    #[arg(value_parser = PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
+    kind: String,
+    /// E-mail address of the account
+    #[arg(long)]
+    email: Option<String>,
+    /// Subject; derived from the e-mail address by default
+    #[arg(long)]
+    sub: Option<String>,
+    /// The provider's reason, such as `hijacking` or `bulk-account`
+    #[arg(long)]
+    reason: Option<String>,
+    /// Name of the development provider, if the setting `idp.name` is not to be read
+    #[arg(long)]
+    provider: Option<String>,
 }
 
 #[derive(Args)]
@@ -77,6 +103,7 @@ impl Token {
 pub(super) fn run(command: Command) -> Result {
     match command {
         Command::Token(token) => print(&token),
+        Command::Event(event) => send(&event),
         Command::Seed(seed) => fill(seed.users),
     }
 }
@@ -112,4 +139,32 @@ fn print(token: &Token) -> Result {
         say!("{}", remote::mint(port, &token.parameters()).await?);
         Ok(())
     })
+}
+
+fn send(event: &Event) -> Result {
+    let figment = config::figment();
+    let port: u16 = figment.extract_inner("port")?;
+    let provider = event.provider.clone().or_else(|| figment.extract_inner("idp.name").ok());
+    let provider = provider.unwrap_or_else(|| "idp".into());
+    let texts = [("email", &event.email), ("sub", &event.sub), ("reason", &event.reason)];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    let parameters: Vec<_> = [("kind", event.kind.as_str())].into_iter().chain(texts).collect();
+    super::block_on(1, async {
+        remote::send_event(port, &provider, &parameters).await?;
+        say!("202: the event {} of {provider} is stored and applied", event.kind);
+        say!("{}", look(port, event.email.as_deref()));
+        Ok(())
+    })
+}
+
+/// Says where the effects of an event are seen.
+fn look(port: u16, email: Option<&str>) -> String {
+    let admin = format!("http://127.0.0.1:{port}/admin");
+    match email {
+        Some(email) => {
+            let email: String = url::form_urlencoded::byte_serialize(email.as_bytes()).collect();
+            format!("Look at the user's page: {admin}/users?q={email}")
+        }
+        None => format!("Look at the audit: {admin}/audit"),
+    }
 }

@@ -9,6 +9,7 @@ mod account;
 mod authorize;
 mod codes;
 mod discovery;
+pub mod event;
 mod id_token;
 mod key;
 mod mint;
@@ -66,6 +67,8 @@ impl IdentityProvider {
             routes![
                 discovery::configuration,
                 discovery::jwks,
+                discovery::transmitter,
+                event::event,
                 tokeninfo::tokeninfo,
                 mint::mint,
                 authorize::show,

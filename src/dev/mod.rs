@@ -143,6 +143,7 @@ fn prepare_with(
             .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
             .merge(("idp.authorization_url", format!("{issuer}/authorize")))
             .merge(("idp.token_url", format!("{issuer}/token")))
+            .merge(("idp.ssf_url", format!("{issuer}/ssf-configuration")))
             .merge(("idp.issuers", [&issuer]))
             .merge(("idp.token_format", "jwt"));
         let client_id = CLIENT_ID.to_owned();

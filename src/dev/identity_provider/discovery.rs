@@ -1,4 +1,5 @@
-//! The published documents: the provider's metadata (OpenID Connect Discovery 1.0 §3) and its key (RFC 7517 §5).
+//! The published documents: the provider's metadata (OpenID Connect Discovery 1.0 §3), that of its security events (OpenID
+//! Shared Signals Framework 1.0 §7.1) and its key (RFC 7517 §5).
 
 use rocket::serde::json::Json;
 use rocket::{State, get};
@@ -28,4 +29,14 @@ pub(super) fn configuration(provider: &State<IdentityProvider>) -> Json<Value> {
 #[get("/jwks.json")]
 pub(super) fn jwks(provider: &State<IdentityProvider>) -> Json<Value> {
     Json(json!({ "keys": [provider.key.jwk()] }))
+}
+
+#[get("/ssf-configuration")]
+pub(super) fn transmitter(provider: &State<IdentityProvider>) -> Json<Value> {
+    let issuer = &provider.issuer;
+    Json(json!({
+        "issuer": issuer,
+        "jwks_uri": format!("{issuer}/jwks.json"),
+        "delivery_methods_supported": ["urn:ietf:rfc:8935"],
+    }))
 }

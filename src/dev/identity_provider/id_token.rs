@@ -39,7 +39,12 @@ impl IdentityProvider {
         if let Some(claims) = claims.as_object_mut() {
             claims.retain(|_, value| !value.is_null());
         }
-        let encode = |part: Value| URL_SAFE_NO_PAD.encode(part.to_string());
+        self.sign(&header, &claims)
+    }
+
+    /// Signs a token of any kind.
+    pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
+        let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let message = format!("{}.{}", encode(header), encode(claims));
         let signature = self.key.sign(message.as_bytes());
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))

@@ -1,9 +1,10 @@
-//! Requests a token from a running server over HTTP. The server has the key; a second process with the same key
-//! could not know the issuer's port.
+//! Requests a token from a running server over HTTP, and sends an event there as a provider would. The server has the key;
+//! a second process with the same key could not know the issuer's port.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode};
 
 use super::PATH;
@@ -22,6 +23,9 @@ pub enum Error {
     /// The provider refused the request, for this reason.
     #[error("the development provider refused the request: {0}")]
     Refused(String),
+    /// The service did not accept the event: its status and its answer.
+    #[error("the service answers {0}: {1}")]
+    Unaccepted(u16, String),
     /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built: {0}; install the system's CA certificates")]
     Client(#[source] reqwest::Error),
@@ -33,10 +37,47 @@ pub enum Error {
 /// # Errors
 /// See [`enum@Error`].
 pub async fn mint(port: u16, parameters: &[(&str, &str)]) -> Result<String, Error> {
-    let server = format!("http://{}:{port}", Ipv4Addr::LOCALHOST);
+    issued(&client()?, port, "mint", parameters).await
+}
+
+/// Has the server on this port sign a security event, and sends it to the service there, under the name of this provider.
+/// `parameters` select the kind of event and the account.
+///
+/// # Errors
+/// See [`enum@Error`].
+pub async fn send_event(port: u16, provider: &str, parameters: &[(&str, &str)]) -> Result<(), Error> {
+    let client = client()?;
+    let token = issued(&client, port, "event", parameters).await?;
+    let server = server(port);
+    let request = client.post(format!("{server}/api/v1/providers/{provider}/events"));
+    let request = request.header(CONTENT_TYPE, "application/secevent+jwt").body(token);
+    let Ok(response) = request.send().await else { return Err(Error::NotRunning(server)) };
+    let status = response.status();
+    match (status, response.text().await) {
+        (StatusCode::ACCEPTED, Ok(_)) => Ok(()),
+        (_, Ok(answer)) => Err(Error::Unaccepted(status.as_u16(), answer)),
+        (_, Err(_)) => Err(Error::Stranger(server)),
+    }
+}
+
+fn server(port: u16) -> String {
+    format!("http://{}:{port}", Ipv4Addr::LOCALHOST)
+}
+
+fn client() -> Result<Client, Error> {
     // A proxy would look for the server on its own machine.
-    let client = Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(Error::Client)?;
-    let request = client.get(format!("{server}{PATH}/mint")).query(parameters);
+    Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(Error::Client)
+}
+
+/// Requests a token of the provider from one of its own routes.
+async fn issued(
+    client: &Client,
+    port: u16,
+    route: &str,
+    parameters: &[(&str, &str)],
+) -> Result<String, Error> {
+    let server = server(port);
+    let request = client.get(format!("{server}{PATH}/{route}")).query(parameters);
     let Ok(response) = request.send().await else { return Err(Error::NotRunning(server)) };
     let status = response.status();
     let Ok(text) = response.text().await else { return Err(Error::Stranger(server)) };

@@ -6,11 +6,13 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use serde_json::json;
 use uuid::Uuid;
+use vestibule::dev::identity_provider::event::KINDS;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::free_port;
+use crate::support::process::{eventually, free_port};
 use crate::support::token::claims;
 
 const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", "a secret key that only the tests use");
@@ -175,6 +177,64 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     assert!(welcome.contains("as ada@example.com: http"), "{welcome}");
     let listed = String::from_utf8_lossy(&output.stdout);
     assert!(listed.starts_with("ada@example.com\tadmin"), "{listed} {}", said(&output));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does() {
+    let database = Database::create().await;
+    let (directory, port) = (fresh("reports"), free_port());
+    let settings = [
+        ("DATABASE_URL", database.url.as_str()),
+        ("ROCKET_DEV_DIR", directory.to_str().unwrap()),
+        ("ROCKET_PORT", &port.to_string()),
+    ];
+    let of_ada = ["--email", "ada@example.com"];
+    let event = async |arguments: &[&str]| run(&settings, &[&["dev", "event"], arguments].concat()).await;
+    let output = event(&[&["account-disabled"], &of_ada[..]].concat()).await;
+    assert!(!output.status.success() && said(&output).contains("cargo run"), "{}", said(&output));
+
+    let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    program.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).envs(settings);
+    let mut service = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (client, url) = (reqwest::Client::new(), format!("http://127.0.0.1:{port}"));
+    eventually("it is ready", async || {
+        let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
+        answer.status().is_success().then_some(())
+    })
+    .await;
+    let sign_in = async || {
+        let token = run(&settings, &[&["dev", "token"], &of_ada[..]].concat()).await.stdout;
+        let body = json!({ "id_token": String::from_utf8(token).unwrap().trim() });
+        let request = client.post(format!("{url}/api/v1/auth/oauth/idp")).body(body.to_string());
+        let request = request.header("Content-Type", "application/json");
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(sign_in().await, 201);
+    for (kind, _) in KINDS {
+        let output = event(&[&[kind], &of_ada[..]].concat()).await;
+        assert!(output.status.success(), "{kind}: {}", said(&output));
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.starts_with(&format!("202: the event {kind} ")), "{told}");
+        assert!(told.contains("/admin/users?q=ada%40example.com"), "{told}");
+        let purged = KINDS.iter().position(|(other, _)| *other == "account-purged");
+        let later = KINDS.iter().position(|(other, _)| *other == kind) >= purged;
+        let expected = if kind == "account-disabled" || later { 403 } else { 200 };
+        assert_eq!(sign_in().await, expected, "{kind}");
+    }
+    let stored = "SELECT count(DISTINCT reason) FROM events WHERE kind = 'provider_event'";
+    assert_eq!(database.count(stored).await, 8);
+    for (arguments, words) in [
+        (&["sessions-revoked"][..], "`email` or `sub` is required"),
+        (&["sessions-revoked", "--email", "ada"], "`email` is not an e-mail address"),
+        (&["account-enabled", "--sub", "1", "--provider", "other"], "404"),
+    ] {
+        let output = event(arguments).await;
+        assert!(!output.status.success() && said(&output).contains(words), "{}", said(&output));
+    }
+    assert_eq!(event(&["account-moved", "--sub", "1"]).await.status.code(), Some(2));
+    kill_process(Pid::from_child(&service), Signal::KILL).unwrap();
+    service.wait().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
