@@ -112,6 +112,12 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             let remedy = format!("set {team}, {key} and {file}");
             say(&format!("provider {}, revocation", settings.name), State::warn(problem, remedy));
         }
+        for finding in provider.check_events(clock::now()).await {
+            told(settings, finding, &mut say);
+        }
+        if let Some(state) = events(settings, &config.public_url) {
+            say(&format!("provider {}, events", settings.name), state);
+        }
         if settings.name == config.admin_provider.name {
             let back = Admin::new(settings, &config.public_url).redirect_uri();
             for finding in provider.check_code_flow(&back, clock::now()).await {
@@ -120,6 +126,29 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         }
     }
     Ok(())
+}
+
+/// Says where a provider that reports events is told of our address.
+fn events(provider: &Provider, public_url: &str) -> Option<State> {
+    let name = &provider.name;
+    let url = format!("{public_url}/api/v1/providers/{name}");
+    Some(match provider.kind {
+        Preset::Apple => State::Ok(format!(
+            "are received at {url}/events; register it as the server-to-server notification endpoint of the primary App ID"
+        )),
+        Preset::Facebook if provider.client_secret.is_none() => State::warn(
+            "cannot be verified, nor can requests to delete data, which Facebook demands to be answered",
+            format!("set {} to the app secret", provider.setting("client_secret")),
+        ),
+        Preset::Facebook => State::Ok(format!(
+            "are received at {url}/events; register it as the deauthorize callback of the app, and {url}/data-deletion as its \
+             data deletion request URL"
+        )),
+        _ if provider.ssf_url.is_some() => {
+            State::Ok(format!("are received at {url}/events; register it at the provider"))
+        }
+        _ => return None,
+    })
 }
 
 /// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part of an

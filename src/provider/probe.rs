@@ -21,7 +21,7 @@ use crate::domain::introspection;
 use crate::domain::issuer::Issuers;
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
-use crate::domain::metadata::{Metadata, Unfit};
+use crate::domain::metadata::{Metadata, Transmitter, Unfit};
 
 /// The result of one request to a provider.
 #[derive(Debug, Clone)]
@@ -114,6 +114,18 @@ impl super::Provider {
         probe.findings
     }
 
+    /// Fetches the document about the provider's security events, and the keys that it names. It does nothing for a provider
+    /// without a setting for that.
+    pub async fn check_events(&self, now: i64) -> Vec<Finding> {
+        let mut probe = self.probe(now);
+        if let Some(url) = &self.settings.ssf_url
+            && let Some(transmitter) = probe.transmitter(url).await
+        {
+            probe.keys("keys of events", &transmitter.jwks_url, &self.settings.setting("ssf_url")).await;
+        }
+        probe.findings
+    }
+
     fn probe(&self, now: i64) -> Probe<'_> {
         let (client, provider) = (&self.upstream.client, &self.settings);
         Probe { client, provider, now, started: Instant::now(), findings: Vec::new() }
@@ -151,7 +163,12 @@ impl Probe<'_> {
         let Some(published) = published else { return };
         if signed {
             match provider.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
-                Some(url) => self.keys(url).await,
+                Some(url) => {
+                    // A discovered URL depends on the setting `issuer`.
+                    let found = provider.jwks_url.is_none();
+                    let setting = provider.setting(if found { "issuer" } else { "jwks_url" });
+                    self.keys("keys", url, &setting).await;
+                }
                 None => self.not_discovered("keys", "jwks_uri", "jwks_url"),
             }
         }
@@ -182,17 +199,26 @@ impl Probe<'_> {
         self.call("discovery", url, &setting, self.client.get(url.clone()), read).await
     }
 
-    async fn keys(&mut self, url: &Url) {
-        // A discovered URL depends on the setting `issuer`.
-        let found = self.provider.jwks_url.is_none();
-        let setting = self.provider.setting(if found { "issuer" } else { "jwks_url" });
+    async fn transmitter(&mut self, url: &Url) -> Option<Transmitter> {
+        let setting = self.provider.setting("ssf_url");
+        let read = async |response| {
+            let document = document(response, &["application/json"], &setting).await?;
+            let transmitter = Transmitter::read(&document, None);
+            let transmitter =
+                transmitter.map_err(|unfit| Fault::new(unfit.to_string(), correct(&setting)))?;
+            Ok(("states the issuer and the keys".into(), transmitter))
+        };
+        self.call("events", url, &setting, self.client.get(url.clone()), read).await
+    }
+
+    async fn keys(&mut self, endpoint: &'static str, url: &Url, setting: &str) {
         let read = async |response| {
             let types = ["application/json", "application/jwk-set+json"];
-            let keys = KeySet::read(&document(response, &types, &setting).await?);
-            let keys = keys.map_err(|none| Fault::new(format!("contain {none}"), correct(&setting)))?;
+            let keys = KeySet::read(&document(response, &types, setting).await?);
+            let keys = keys.map_err(|none| Fault::new(format!("contain {none}"), correct(setting)))?;
             Ok((format!("{} usable", keys.keys().len()), ()))
         };
-        self.call("keys", url, &setting, self.client.get(url.clone()), read).await;
+        self.call(endpoint, url, setting, self.client.get(url.clone()), read).await;
     }
 
     async fn endpoint(&mut self, url: &Url) {

@@ -455,7 +455,7 @@ async fn an_endpoint_of_staff_that_was_left_at_google_is_named() {
         (&[google, ("IDP_AUTHORIZATION_URL", &own)], "IDP_TOKEN_URL"),
     ] {
         // The other endpoint may say what it likes, and Google's is not asked.
-        let settings = [settings, &[("IDP_CLIENT_SECRET", ""), ("IDP_ENABLED", "true")]].concat();
+        let settings = [settings, &[("IDP_CLIENT_SECRET", ""), ("IDP_SSF_URL", own.as_str())]].concat();
         let settings: Vec<_> = settings.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         let said = check(&app, &settings).await;
         let page = |line: &&(String, String)| line.1.contains("staff sign-in page");
@@ -465,6 +465,48 @@ async fn an_endpoint_of_staff_that_was_left_at_google_is_named() {
             "{line}"
         );
         assert!(line.contains(&format!("set `{setting}`")), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_provider_reports_is_registered_where_check_says_and_its_keys_are_tried() {
+    let app = App::start().await;
+    let url = format!("{}/ssf-configuration", app.provider.url());
+    let settings = [("IDP_SSF_URL", url.as_str())];
+    let about = |said: &Said| {
+        let lines = said.lines.iter().filter(|(_, line)| line.contains("events"));
+        lines.map(|(state, line)| format!("{state} {line}")).collect::<Vec<_>>()
+    };
+    let place =
+        "ok provider idp, events: are received at http://127.0.0.1:8000/api/v1/providers/idp/events; ";
+    // One answer serves as both documents.
+    let mut document: Value = app.get("", "/.well-known/jwks.json").await.json();
+    document["issuer"] = ISSUER.into();
+    document["jwks_uri"] = url.as_str().into();
+    app.provider.behave(Behaviour::Json(document));
+    let lines = about(&check(&app, &settings).await);
+    let [document, keys, where_to] = &lines[..] else { panic!("{lines:#?}") };
+    assert!(document.starts_with("ok provider idp, events (127.0.0.1): states the issuer"), "{document}");
+    assert!(keys.starts_with("ok provider idp, keys of events (127.0.0.1): 1 usable"), "{keys}");
+    assert!(where_to.starts_with(place), "{where_to}");
+
+    app.provider.behave(Behaviour::Json(json!({ "issuer": ISSUER, "jwks_uri": "http://keys.example" })));
+    let lines = about(&check(&app, &settings).await);
+    assert!(lines[0].starts_with("wrong ") && lines[0].contains("IDP_SSF_URL"), "{lines:#?}");
+    app.provider.behave(Behaviour::Usual);
+    assert!(about(&check(&app, &[]).await).is_empty());
+
+    for (secret, words) in [
+        ("", "warn provider facebook, events: cannot be verified"),
+        (
+            ", client_secret=\"hush-hush\"",
+            "/providers/facebook/data-deletion as its data deletion request URL",
+        ),
+    ] {
+        let keys = format!("jwks_url=\"{url}\"{secret}");
+        let facebook = format!("{{facebook={{preset=\"facebook\", client_id=\"1\", {keys}}}}}");
+        let lines = about(&check(&app, &[("ROCKET_PROVIDERS", &facebook)]).await);
+        assert!(lines.len() == 1 && lines[0].contains(words), "{lines:#?}");
     }
 }
 
