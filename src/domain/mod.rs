@@ -21,6 +21,7 @@ pub mod network;
 pub mod refusal;
 pub mod secure_url;
 pub mod security_event;
+pub mod service_account;
 pub mod session;
 pub mod staff;
 pub mod user;

@@ -34,7 +34,7 @@ pub enum EventError {
 /// The published documents about a provider's security events.
 pub(super) struct Documents {
     /// The URL of the first, if there is one to look for.
-    url: Option<Url>,
+    pub url: Option<Url>,
     transmitter: Arc<Document<Transmitter>>,
     keys: Arc<Document<KeySet>>,
 }
