@@ -66,6 +66,10 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
             format!("ALTER DATABASE {name} RENAME TO {role}"),
             format!("ALTER DATABASE {role} RENAME TO {name}"),
         ),
+        (
+            format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"),
+            format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"),
+        ),
     ] {
         eventually("the login changes", async || {
             superuser.execute(AssertSqlSafe(leave.clone())).await.unwrap();
