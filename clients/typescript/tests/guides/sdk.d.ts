@@ -20,6 +20,7 @@ declare module "expo-apple-authentication" {
   }
   export function signInAsync(options: { requestedScopes?: AppleAuthenticationScope[]; nonce?: string }): Promise<{
     identityToken: string | null;
+    authorizationCode: string | null;
     fullName: { givenName: string | null; familyName: string | null } | null;
   }>;
 }
@@ -30,6 +31,7 @@ declare module "@invertase/react-native-apple-authentication" {
     Scope: { EMAIL: number; FULL_NAME: number };
     performRequest(options: { requestedOperation: number; requestedScopes: number[] }): Promise<{
       identityToken: string | null;
+      authorizationCode: string | null;
       nonce: string;
       fullName: { givenName: string | null; familyName: string | null } | null;
     }>;

@@ -119,6 +119,7 @@ fun sentence(thrown: VestibuleException): String? = when (thrown.error) {
         thrown.retryAfter?.let { "Please try again in $it seconds." } ?: "Please try again."
     PROVIDER_UNAVAILABLE -> "This way to sign in does not answer at the moment. Try another one."
     USER_DISABLED -> "This account is disabled. Please write to support."
+    IDENTITY_SUSPENDED -> "This account is suspended. Recover it at its provider, or sign in another way."
     USER_NOT_FOUND -> "There is no account yet. Sign up?"          // only with `create = false`
     LINK_REQUIRED -> "There is an account with this address. Sign in as you did before."
     IDENTITY_CONFLICT -> "This address belongs to another account. Please write to support."
