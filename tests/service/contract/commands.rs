@@ -258,6 +258,24 @@ fn service_account() -> (Value, Vec<u8>) {
     (file, pair.public_key().as_ref().to_vec())
 }
 
+/// The service account's key has signed the token, for Google's API and for five minutes.
+fn assert_is_of_the_service_account(bearer: &str, public: &[u8]) {
+    let (message, signature) = bearer.rsplit_once('.').unwrap();
+    let verifier = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public);
+    verifier.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+    let claims = URL_SAFE_NO_PAD.decode(message.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(
+        (claims["iss"].as_str(), claims["sub"].as_str()),
+        (Some("risc@project.example"), claims["iss"].as_str())
+    );
+    let aud = "https://risc.googleapis.com/google.identity.risc.v1beta.RiscManagementService";
+    assert_eq!(
+        (claims["aud"].as_str(), claims["exp"].as_i64()),
+        (Some(aud), Some(claims["iat"].as_i64().unwrap() + 300))
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_registers_the_address_of_events_and_has_it_tested() {
     let app = App::start().await;
@@ -301,20 +319,7 @@ async fn an_operator_registers_the_address_of_events_and_has_it_tested() {
     assert_eq!(body(&calls[1])["delivery"]["url"], ours);
     assert_eq!(body(&calls[1])["events_requested"].as_array().unwrap().len(), 7);
     let bearer = calls[1].header("authorization").unwrap().strip_prefix("Bearer ").unwrap();
-    let (message, signature) = bearer.rsplit_once('.').unwrap();
-    let verifier = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public);
-    verifier.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
-    let claims = URL_SAFE_NO_PAD.decode(message.split('.').nth(1).unwrap()).unwrap();
-    let claims: Value = serde_json::from_slice(&claims).unwrap();
-    assert_eq!(
-        (claims["iss"].as_str(), claims["sub"].as_str()),
-        (Some("risc@project.example"), claims["iss"].as_str())
-    );
-    let aud = "https://risc.googleapis.com/google.identity.risc.v1beta.RiscManagementService";
-    assert_eq!(
-        (claims["aud"].as_str(), claims["exp"].as_i64()),
-        (Some(aud), Some(claims["iat"].as_i64().unwrap() + 300))
-    );
+    assert_is_of_the_service_account(bearer, &public);
     let (done, _, calls) = register("google", &[&with_key[..], &["--verify"]].concat()).await;
     assert_eq!((done, calls[1].path.as_str()), (true, "/stream:verify"));
     let (done, shown, calls) = register("google", &[&with_key[..], &["--status"]].concat()).await;
