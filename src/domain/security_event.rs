@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::id_token::IdToken;
 use super::issuer::Issuers;
 use super::json::Object;
 use super::refusal::visible;
@@ -63,6 +64,14 @@ pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
         "secevent+jwt" | "jwt" => Ok(()),
         _ => Err("`typ` is not that of a security event"),
     }
+}
+
+/// Checks that a message is none of the other tokens that its sender signs with the same keys.
+///
+/// # Errors
+/// Its header names another kind.
+pub fn check_kind(token: &IdToken) -> Result<(), Refused> {
+    token.unverified().map_or(Ok(()), |content| check_header(content.parts().0)).map_err(Refused::malformed)
 }
 
 /// Checks that a message is for one of these clients.
