@@ -8,7 +8,7 @@ WITH registered AS (
     ON CONFLICT ON CONSTRAINT deletion_requests_provider_message_id_key DO UPDATE SET provider = r.provider
     RETURNING code, outcome
 )
-SELECT r.code AS "code!", r.outcome, i.id AS "identity?", u.id AS "user?", u.updated_at AS "updated_at?",
+SELECT r.code AS "code!", r.outcome, i.id AS "identity?", i.user_id AS "user?", u.updated_at AS "updated_at?",
        u.disabled_at IS NOT NULL AS "disabled!",
        EXISTS (SELECT FROM identities o WHERE o.user_id = u.id AND o.id <> i.id) AS "others!"
 FROM registered r

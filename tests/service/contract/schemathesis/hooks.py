@@ -20,3 +20,8 @@ class SignedIn:
 
     def set(self, case, credential, context):
         case.headers["Authorization"] = f"Bearer {credential}"
+
+
+@schemathesis.serializer("application/secevent+jwt")
+def as_it_is(context, value):
+    return str(value).encode(errors="replace")
