@@ -21,8 +21,8 @@ use crate::store::error::retrying;
 
 /// The rows that are dealt with at a time.
 const IN_FLIGHT: usize = 8;
-/// The pause before the queue is read again, if it had nothing.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause before the queue is read again, if it had nothing. Nobody waits for what is in it, and a code lives for minutes.
+const PAUSE: Duration = Duration::from_secs(3);
 /// Seconds after which another instance may take over a row whose result nobody has recorded. It is longer than a call.
 const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
