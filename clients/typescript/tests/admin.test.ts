@@ -125,16 +125,17 @@ test("the feed of events has each of them once, and goes on where it was left", 
   await service.sql(`INSERT INTO events (id, kind, user_id, created_at) VALUES ${rows}`);
   const parts = await collected(reader.events({ since: from.toISOString() }));
   const mine = ({ user_id }: { user_id: string | null }) => user_id === NOBODY;
-  const read = parts.flatMap(({ events }) => events.filter(mine).map(({ id }) => id));
-  assert.deepEqual(read, ids);
+  // Events of other tests become a minute old meanwhile.
+  const idsOf = (read: typeof parts) => read.flatMap(({ events }) => events.filter(mine).map(({ id }) => id));
+  assert.deepEqual(idsOf(parts), ids);
   assert(parts.length >= 3);
   const [first] = parts;
   assert(first);
   const rest = await collected(reader.events({ after: first.next }));
-  assert.deepEqual(rest, parts.slice(1));
+  assert.deepEqual(idsOf(rest), idsOf(parts.slice(1)));
   const last = parts.at(-1);
   assert(last);
-  assert.deepEqual(await collected(reader.events({ after: last.next })), []);
+  assert.deepEqual(idsOf(await collected(reader.events({ after: last.next }))), []);
 });
 
 test("a key that may not, is none, or is not there", async () => {
