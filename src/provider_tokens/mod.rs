@@ -72,7 +72,7 @@ impl ProviderTokens {
     /// Prepares the work for the providers whose tokens can be revoked.
     ///
     /// # Errors
-    /// See [`Safe::new`].
+    /// Never in practice, as [`Seal::new`](crate::keys::seal::Seal::new).
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
         let (safe, readings) = (Arc::new(Safe::new(secret_key)?), Arc::new(Readings::default()));
         let (stop, tasks) = (watch::Sender::new(false), Mutex::default());
