@@ -223,6 +223,8 @@ pub(super) struct PersonPage {
     identities: Vec<Identity>,
     /// True if one of them is suspended.
     is_suspended: bool,
+    /// True if all of them are.
+    is_locked_out: bool,
     sessions: Vec<Session>,
     /// Other users with the same e-mail address or name.
     alike: Vec<Alike>,
@@ -247,6 +249,7 @@ impl View for PersonPage {
             sign_ins: None,
             identities: Vec::new(),
             is_suspended: false,
+            is_locked_out: false,
             sessions: Vec::new(),
             alike: Vec::new(),
             events: Vec::new(),
@@ -291,6 +294,7 @@ impl View for PersonPage {
             }),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             is_suspended: true,
+            is_locked_out: !disabled,
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             alike: vec![alike(Some("2026-07-01")), alike(None)],
             events: EventView::samples(),
@@ -321,13 +325,15 @@ async fn show(
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
     let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
     let history = EventView::of_history(events, complete);
+    let is_suspended = |identity: &IdentityRow| identity.suspended_at.is_some();
     let view = PersonPage {
         last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         own_name: found.own_name,
         person: found.user.into(),
         claims: found.claims,
         sign_ins,
-        is_suspended: identities.iter().any(|identity| identity.suspended_at.is_some()),
+        is_suspended: identities.iter().any(is_suspended),
+        is_locked_out: !identities.is_empty() && identities.iter().all(is_suspended),
         identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),
         alike: alike.into_iter().map(Alike::from).collect(),

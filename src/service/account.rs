@@ -147,7 +147,7 @@ async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<M
     }
 }
 
-/// Unlinks an identity and ends its sessions, unless it is the user's last.
+/// Unlinks an identity and ends its sessions, unless it is suspended, or the user could sign in with no other.
 ///
 /// # Errors
 /// See [`Error`].

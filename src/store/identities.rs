@@ -131,7 +131,9 @@ pub enum Unlinked {
     Done,
     /// The identity is not this user's.
     NotFound,
-    /// The identity is the user's last: they could no longer sign in.
+    /// The identity is suspended, which would be forgotten.
+    Suspended,
+    /// The user could sign in with no other identity.
     Last,
 }
 
@@ -161,6 +163,7 @@ pub async fn unlink(
     match outcome.as_deref() {
         Some("unlinked") => Ok(Unlinked::Done),
         None | Some("not_found") => Ok(Unlinked::NotFound),
+        Some("suspended") => Ok(Unlinked::Suspended),
         Some("last_identity") => Ok(Unlinked::Last),
         Some("raced") => Err(Error::Raced(None)),
         Some(outcome) => Err(Error::unexpected(outcome)),

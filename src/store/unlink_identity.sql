@@ -1,4 +1,7 @@
--- Unlinks one of a user's identities, with its sessions, unless it is the last identity.
+-- Unlinks one of a user's identities, with its sessions, unless it is the last with which the user can sign in.
+--
+-- A suspended identity stays: the suspension would be forgotten with it, and whoever hijacked the account could be linked
+-- again by its address. One whose account is gone at the provider may go.
 --
 --   $1 user  $2 identity  $3 event id  $4 session  $5 ip  $6 user agent  $7 request id
 --
@@ -14,7 +17,11 @@ decision AS MATERIALIZED (
     SELECT CASE
                WHEN NOT EXISTS (SELECT FROM identities WHERE id = $2 AND user_id = $1) THEN 'not_found'
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
-               WHEN NOT EXISTS (SELECT FROM identities WHERE id <> $2 AND user_id = $1) THEN 'last_identity'
+               WHEN EXISTS (SELECT FROM identities WHERE id = $2 AND suspended_at IS NOT NULL
+                            AND coalesce(suspended_reason, '') NOT IN ('account_purged', 'account_deleted'))
+                   THEN 'suspended'
+               WHEN NOT EXISTS (SELECT FROM identities WHERE id <> $2 AND user_id = $1 AND suspended_at IS NULL)
+                   THEN 'last_identity'
                ELSE 'unlinked'
            END AS outcome
     FROM owner JOIN seen ON true

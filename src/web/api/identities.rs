@@ -131,8 +131,9 @@ async fn link(
 
 /// Unlink an identity
 ///
-/// Unlinks an identity and ends the sessions that were opened with it, which may include the current one. A user's
-/// last identity cannot be unlinked. The session must have been opened within the last ten minutes, or the body must
+/// Unlinks an identity and ends the sessions that were opened with it, which may include the current one. An
+/// identity that is suspended cannot be unlinked unless its account is gone, nor can the last with which the user can
+/// sign in. The session must have been opened within the last ten minutes, or the body must
 /// contain a new `id_token`.
 #[utoipa::path(
     delete,
@@ -157,6 +158,13 @@ async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -
     match account::unlink(db.pool(), user, session, identity, &origin.0).await? {
         Unlinked::Done => Ok(Status::NoContent),
         Unlinked::NotFound => Err(not_found()),
-        Unlinked::Last => Err(Problem::new(ErrorCode::LastIdentity, "the last identity cannot be unlinked")),
+        Unlinked::Suspended => Err(Problem::new(
+            ErrorCode::Refused(Reason::IdentitySuspended),
+            "a suspended identity cannot be unlinked, because whoever has its account could be linked again",
+        )),
+        Unlinked::Last => Err(Problem::new(
+            ErrorCode::LastIdentity,
+            "the last identity with which the user can sign in cannot be unlinked",
+        )),
     }
 }

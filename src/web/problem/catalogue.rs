@@ -282,7 +282,7 @@ impl ErrorCode {
                 409,
                 "last_identity",
                 "This is the last way to sign in",
-                "This is the user's only identity. Without it, the user could not sign in any more.",
+                "This is the user's only identity, or the only one that is not suspended. Without it, the user could not sign in any more.",
                 "Link another identity first, or delete the account. A backend can also move the identity, or merge the user into another one.",
             ),
             Self::Refused(Reason::IdentityConflict) => (

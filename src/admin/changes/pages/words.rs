@@ -231,6 +231,12 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
          creates a new user.",
     );
     effects.change(effects.ending(gone.sessions, "opened with it"));
+    if gone.suspended {
+        effects.warn(
+            "The identity is suspended, which is forgotten with it. Whoever has the account now can sign in with it \
+             again. To prevent that, disable this user instead.",
+        );
+    }
     if let Some(email) = &user.email {
         effects.change(format!("{who} keeps the e-mail address {email}."));
         let same = gone.email.as_deref().is_some_and(|address| address.eq_ignore_ascii_case(email));

@@ -9,6 +9,7 @@ use vestibule::domain::staff::Role;
 use vestibule::service::prune::{Limits, Pruned, prune};
 
 use super::{House, MEDIA_TYPE, NAME, RISC, State, account, genuine, message, transmitter};
+use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
 use crate::support::token::claims;
@@ -53,6 +54,27 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
 
     house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
     assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one() {
+    let house = House::open().await;
+    let app = &house.app;
+    let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let linked = house.sign_in("ada").await;
+    suspend(&house, "ada").await;
+    let unlink = async |answer: &Answer| {
+        let path = format!("/api/v1/me/identities/{}", answer.json()["identity"]["id"].as_str().unwrap());
+        app.delete(&mine.access_token(), &path).await
+    };
+    assert_problem(&unlink(&linked).await, 403, "identity_suspended");
+    assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+    assert_problem(&unlink(&mine).await, 409, "last_identity");
+
+    // Nobody can sign in with an account that is gone.
+    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    house.tell(&message(&format!("{RISC}/account-purged"), "ada", &json!({}))).await;
+    assert_eq!(unlink(&linked).await.status, 204);
 }
 
 #[tokio::test(flavor = "multi_thread")]
