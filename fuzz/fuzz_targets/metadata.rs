@@ -10,8 +10,16 @@ const ISSUER: &str = "https://id.example.com/realms/people";
 
 fuzz_target!(|data: &[u8]| {
     if let Some(metadata) = object(data).and_then(|document| Metadata::read(&document, ISSUER).ok()) {
-        let Metadata { jwks_url, introspection_url, authorization_url, token_url, token_auth_methods: _ } = metadata;
-        for url in [jwks_url, introspection_url, authorization_url, token_url].into_iter().flatten() {
+        let Metadata {
+            jwks_url,
+            introspection_url,
+            revocation_url,
+            authorization_url,
+            token_url,
+            token_auth_methods: _,
+        } = metadata;
+        let urls = [jwks_url, introspection_url, revocation_url, authorization_url, token_url];
+        for url in urls.into_iter().flatten() {
             assert!(secure(&url) && url.scheme() == "https", "{url}");
         }
     }
