@@ -1,10 +1,12 @@
 //! One PostgreSQL for the test binary, one database for each test.
 //!
-//! The data directory stays between runs, so a start takes a fraction of a second. Each test's
-//! database is a copy of a template that was migrated once.
+//! Each test's database is a copy of a template that was migrated once. Where there is room, the server's files are in
+//! memory, and go with it. On a disk they stay between runs, so a start takes a fraction of a second.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -16,6 +18,8 @@ use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::store::migrations;
 
 const TEMPLATE: &str = "vestibule_template";
+/// The free space of a file system in memory that is enough for the largest tests, in bytes.
+const ROOM: u64 = 8 << 30;
 static CLUSTER: OnceCell<Postgres> = OnceCell::const_new();
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -25,10 +29,10 @@ pub async fn cluster() -> &'static Postgres {
 }
 
 async fn start() -> Postgres {
-    let root = concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME"));
-    let options = Options { durable: false, max_connections: 400, ..Options::new(root) };
+    let root = Root::choose();
+    let options = Options { durable: false, max_connections: 400, ..Options::new(&root.folder) };
     let postgres = Postgres::start(&options).expect("PostgreSQL starts");
-    stop_with_this_program(&postgres);
+    root.stop_with_this_program(&postgres);
     let mut admin = connect(&postgres, "postgres").await;
     let leftovers: Vec<String> =
         sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1")
@@ -46,20 +50,48 @@ async fn start() -> Postgres {
     postgres
 }
 
-/// Nothing drops a static value, so a shell that reads until this program has ended, in any way, stops its server.
-fn stop_with_this_program(postgres: &Postgres) {
-    let shell = Command::new("/bin/sh")
-        .args(["-c", "read -r _; kill -INT $(head -n 1 postmaster.pid)"])
-        .current_dir(postgres.data_dir())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // Ctrl-C in a terminal ends the programs of a process group.
-        .process_group(0)
-        .spawn()
-        .expect("a shell runs");
-    // Its input ends with this program.
-    mem::forget(shell);
+/// The folder of the server.
+struct Root {
+    folder: PathBuf,
+    in_memory: bool,
+}
+
+impl Root {
+    /// Takes a folder in memory if there is room. A database has 300 files, and on a disk most of a test's time goes
+    /// into creating and deleting them.
+    fn choose() -> Self {
+        let on_disk = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME")));
+        let memory = Path::new("/dev/shm");
+        if rustix::fs::statvfs(memory).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM) {
+            let mut hash = DefaultHasher::new();
+            on_disk.hash(&mut hash);
+            Self { folder: memory.join(format!("vestibule-tests-{:x}", hash.finish())), in_memory: true }
+        } else {
+            Self { folder: on_disk.into(), in_memory: false }
+        }
+    }
+
+    /// Nothing drops a static value, so a shell that reads until this program has ended, in any way, stops its server.
+    fn stop_with_this_program(&self, postgres: &Postgres) {
+        let clean_up = if self.in_memory {
+            r#"; while [ -e postmaster.pid ]; do sleep 0.1; done; rm -rf "$0""#
+        } else {
+            ""
+        };
+        let shell = Command::new("/bin/sh")
+            .args(["-c", &format!("read -r _; kill -INT $(head -n 1 postmaster.pid){clean_up}")])
+            .arg(&self.folder)
+            .current_dir(postgres.data_dir())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C in a terminal ends the programs of a process group.
+            .process_group(0)
+            .spawn()
+            .expect("a shell runs");
+        // Its input ends with this program.
+        mem::forget(shell);
+    }
 }
 
 async fn connect(postgres: &Postgres, database: &str) -> PgConnection {
