@@ -44,8 +44,9 @@ In CSV, a user with several identities has several rows with the same `id` or th
 user at the first sign-in. An unverified address belongs to whoever proves it: a user without an identity is linked
 to them, and one with an identity loses only the address.
 
-Existing users are not changed, and nothing is added to a user who has signed in. So the same file can be imported
-again, for example after an interruption: existing rows are skipped. A row is imported completely or not at all.
+Existing users are not changed. A user who has signed in gets further identities only from a row without an `id` whose
+e-mail address both sides have verified. The same file can be imported again, for example after an interruption:
+existing rows are skipped. A row is imported completely or not at all.
 
 Invalid rows are written to FILE.refused.csv, in order and with line number and reason; all other rows are imported.
 Blank lines are skipped. The schema is migrated first. The command reads the settings of the service, which may be
