@@ -319,7 +319,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     Ok((rocket, start))
 }
 
-/// Serves until shutdown is requested (see `service/drain.rs`). Then it closes the pool once the last response is
+/// Serves until shutdown is requested (see `app/drain.rs`). Then it closes the pool once the last response is
 /// sent and the last refusal written, or after a timeout.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub(super) fn build() -> Result<reqwest::Client, ClientError> {
         // text.
         .no_proxy()
         .referer(false)
-        .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
+        .user_agent(concat!("Vestibule/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(ClientError)
 }

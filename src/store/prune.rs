@@ -77,7 +77,7 @@ pub async fn surplus_sessions(
     Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
 }
 
-/// Deletes the staff sessions that `staff::by_session` treats as expired, and returns their number.
+/// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and returns their number.
 ///
 /// # Errors
 /// See [`Error`].

@@ -33,6 +33,18 @@ async fn the_endpoints_come_from_the_issuers_document_which_is_kept() {
 }
 
 #[tokio::test]
+async fn every_call_says_that_it_is_from_vestibule() {
+    for preset in discovering() {
+        let house = House::of(preset).await;
+        assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+        for request in [&house.metadata, &house.keys, &house.endpoint].iter().flat_map(|at| at.requests()) {
+            let agent = request.header("user-agent").unwrap_or_default();
+            assert!(agent.starts_with("Vestibule/"), "{}: {request:?}", preset.name);
+        }
+    }
+}
+
+#[tokio::test]
 async fn where_staff_sign_in_comes_from_it_too() {
     let house = House::of(preset("oidc")).await;
     let provider = house.providers.get("under-test").unwrap();
