@@ -37,7 +37,8 @@ async fn every_call_says_that_it_is_from_vestibule() {
     for preset in discovering() {
         let house = House::of(preset).await;
         assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
-        for request in [&house.metadata, &house.keys, &house.endpoint].iter().flat_map(|at| at.requests()) {
+        let asked = [&house.metadata, &house.keys, &house.endpoint];
+        for request in asked.into_iter().flat_map(Provider::requests) {
             let agent = request.header("user-agent").unwrap_or_default();
             assert!(agent.starts_with("Vestibule/"), "{}: {request:?}", preset.name);
         }
