@@ -8,9 +8,10 @@ use serde_json::json;
 
 use crate::phone;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, eventually, folder};
+use crate::tools::{alone, folder};
 use crate::vestibule::Vestibule;
 
 /// Seconds; the default is less, and this machine may be busy.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use reqwest::ClientBuilder;
 
 use crate::certificate::{Certificate, HOST};
-use crate::tools::{Running, eventually, free_port, program, shipped};
+use crate::support::process::{eventually, free_port};
+use crate::tools::{Running, program, shipped};
 use crate::vestibule::Vestibule;
 
 pub struct HaProxy {

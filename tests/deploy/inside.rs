@@ -11,8 +11,9 @@ use rustix::process::geteuid;
 use crate::haproxy::HaProxy;
 use crate::nginx::Nginx;
 use crate::support::cluster::Database;
+use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
-use crate::tools::{Running, alone, eventually, folder, free_port, program, shipped};
+use crate::tools::{Running, alone, folder, program, shipped};
 use crate::vestibule::Vestibule;
 
 /// The addresses of staff and of the product's backend, and somebody else's.

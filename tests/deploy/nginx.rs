@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::certificate::{Certificate, HOST};
-use crate::tools::{Running, eventually, free_port, program, shipped};
+use crate::support::process::{eventually, free_port};
+use crate::tools::{Running, program, shipped};
 use crate::vestibule::Vestibule;
 
 pub struct Nginx {

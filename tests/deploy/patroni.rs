@@ -20,9 +20,10 @@ use vestibule::secret::Secret;
 use vestibule::service::refresh_token::{RefreshToken, Successors};
 
 use crate::phone;
+use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{Running, eventually, folder, free_port, postgres, program, shipped};
+use crate::tools::{Running, folder, postgres, program, shipped};
 use crate::vestibule::{SECRET_KEY, Vestibule};
 
 const NODES: usize = 3;

@@ -21,9 +21,10 @@ use crate::phone::Crowd;
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
 use crate::support::missing::skip;
+use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
-use crate::tools::{Running, alone, eventually, folder, free_port, program, shipped};
+use crate::tools::{Running, alone, folder, program, shipped};
 use crate::vestibule::Vestibule;
 
 /// Longest wait for a database that is back.

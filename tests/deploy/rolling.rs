@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::haproxy::HaProxy;
 use crate::phone::Crowd;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::provider::Provider;
-use crate::tools::{alone, eventually, folder};
+use crate::tools::{alone, folder};
 use crate::vestibule::Vestibule;
 
 /// A migration of a later version, which only adds.

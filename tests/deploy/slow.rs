@@ -18,9 +18,10 @@ use crate::certificate::HOST;
 use crate::haproxy::HaProxy;
 use crate::phone;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, eventually, folder};
+use crate::tools::{alone, folder};
 use crate::vestibule::Vestibule;
 
 const SLOW: usize = 600;

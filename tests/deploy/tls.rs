@@ -12,9 +12,10 @@ use crate::haproxy::HaProxy;
 use crate::nginx::Nginx;
 use crate::phone;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{Folder, alone, eventually, folder};
+use crate::tools::{Folder, alone, folder};
 use crate::vestibule::Vestibule;
 
 /// Where the client really is.

@@ -1,19 +1,17 @@
 //! Programs that are not ours, run for the length of a test, and files made from shipped ones.
 
+use std::env;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, iter};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tokio::sync::{Mutex, MutexGuard};
-use uuid::Uuid;
 
 use crate::support::missing::skip;
+use crate::support::process::eventually;
 
 /// Where Debian keeps them; not every user has all of it in PATH.
 const FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/usr/bin", "/usr/local/bin"];
@@ -81,13 +79,6 @@ impl Drop for Folder {
     }
 }
 
-/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
-/// connections might take it first.
-pub fn free_port() -> u16 {
-    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
-    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
-}
-
 /// A program that runs until it is dropped.
 pub struct Running {
     process: Child,
@@ -150,16 +141,4 @@ impl Drop for Running {
 pub async fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::const_new(());
     ALONE.lock().await
-}
-
-/// Tries until it works out, for two minutes.
-pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_mins(2) {
-        if let Some(done) = attempt().await {
-            return done;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never: {what}")
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::clients::Signed;
 use crate::installed::{command, go, java_project, node, openapi_generator, printed, project};
-use crate::tools::free_port;
+use crate::support::process::free_port;
 use crate::verifiers::module;
 
 /// What each of the programs prints.

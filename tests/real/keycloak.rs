@@ -12,7 +12,8 @@ use crate::installed::keycloak;
 use crate::person::{json as good, staff};
 use crate::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
-use crate::tools::{Running, eventually, folder, free_port};
+use crate::support::process::{eventually, free_port};
+use crate::tools::{Running, folder};
 use crate::vestibule::Vestibule;
 
 const ADMIN: &str = "admin";

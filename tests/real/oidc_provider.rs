@@ -9,7 +9,8 @@ use crate::installed::{node, project};
 use crate::person::{staff, tokens};
 use crate::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
-use crate::tools::{Running, eventually, folder, free_port};
+use crate::support::process::{eventually, free_port};
+use crate::tools::{Running, folder};
 use crate::vestibule::Vestibule;
 
 /// It has what Basic has to encode (RFC 6749, section 2.3.1).

@@ -5,7 +5,7 @@ use std::iter;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
@@ -130,9 +130,10 @@ impl Drop for Process {
     }
 }
 
-/// Tries until it succeeds, and fails the test when it never does.
+/// Tries until it succeeds, and fails the test when it does not in two minutes.
 pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_mins(2) {
         if let Some(done) = attempt().await {
             return done;
         }

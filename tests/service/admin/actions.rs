@@ -9,6 +9,7 @@ use vestibule::domain::staff::Role;
 use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
+use crate::support::process::eventually;
 use crate::support::raw::Raw;
 
 const STAFF: &str = "staff@example.com";
@@ -598,9 +599,8 @@ async fn access(desk: &Desk) -> Vec<(String, String)> {
 /// Waits until the guard has let a request in.
 async fn let_in(desk: &Desk) {
     let visits = "SELECT count(*) FROM staff_sessions WHERE last_used_at > created_at";
-    while desk.app.database.count(visits).await == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    eventually("a request is let in", async || (desk.app.database.count(visits).await > 0).then_some(()))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use vestibule::domain::staff::Role;
 use super::{EXPORTS, desk_with, file, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
+use crate::support::process::eventually;
 
 /// The events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {
@@ -168,9 +169,10 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
     assert_eq!(disabled.error(), "user_disabled");
     // A refusal without a query is recorded after its answer.
     let refused = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'";
-    while desk.app.database.count(refused).await < 3 {
-        tokio::task::yield_now().await;
-    }
+    eventually("the refusals are recorded", async || {
+        (desk.app.database.count(refused).await >= 3).then_some(())
+    })
+    .await;
     let head = |event: &String| event.split("</p>").next().unwrap().to_owned();
     let page = browser.get(&user).await.text;
     let mut shown: Vec<_> = events(&page).iter().map(head).collect();

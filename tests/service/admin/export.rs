@@ -9,6 +9,7 @@ use vestibule::store::events::{Look, record_look};
 
 use super::{EXPORTS, desk_with, file};
 use crate::support::desk::{Browser, Desk};
+use crate::support::process::eventually;
 
 /// So many users with names of that text.
 async fn fill(desk: &Desk, count: i32, name: &str) {
@@ -100,13 +101,7 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
 async fn at_rest(desk: &Desk) {
     let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule' AND datname = current_database()
                  AND (state <> 'idle' OR state_change > clock_timestamp() - interval '1 second')";
-    for _ in 0..600 {
-        if desk.app.database.count(asked).await == 0 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("the service does not come to rest");
+    eventually("the service rests", async || (desk.app.database.count(asked).await == 0).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

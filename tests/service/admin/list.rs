@@ -8,6 +8,7 @@ use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
 use crate::support::desk::{Browser, Desk};
+use crate::support::process::eventually;
 
 /// Adds users `user-1` to `user-<count>`, the later the newer.
 async fn fill(pool: &PgPool, count: i32) {
@@ -278,18 +279,12 @@ async fn who_is_not_found_may_be_among_the_refused() {
     assert!(page.contains("No user matches “Ada@Example.com”"), "{page}");
     let path = page.split("href=\"").find(|rest| rest.starts_with("/admin/audit?")).unwrap();
     let path = path.split('"').next().unwrap();
-    for _ in 0..600 {
-        // Refusals are written off the caller's path.
-        if browser.get(path).await.text.contains("Sign-in refused") {
-            assert!(
-                !ask(&mut browser, &[("q", "ada")]).await.contains("/admin/audit?"),
-                "no address, no link"
-            );
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("{path} does not show the refusal");
+    // Refusals are written off the caller's path.
+    eventually(&format!("{path} shows the refusal"), async || {
+        browser.get(path).await.text.contains("Sign-in refused").then_some(())
+    })
+    .await;
+    assert!(!ask(&mut browser, &[("q", "ada")]).await.contains("/admin/audit?"), "no address, no link");
 }
 
 #[tokio::test(flavor = "multi_thread")]

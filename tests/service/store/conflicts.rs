@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::app::App;
+use crate::support::process::eventually;
 use crate::support::token::claims;
 
 /// Makes so many inserts of an event fail as PostgreSQL does when transactions are at odds.
@@ -79,9 +80,7 @@ async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again
     });
     let waits = "SELECT count(*) FROM pg_stat_activity
                  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '-- Signs in one identity%'";
-    while app.database.count(waits).await == 0 {
-        tokio::task::yield_now().await;
-    }
+    eventually("the sign-in waits", async || (app.database.count(waits).await > 0).then_some(())).await;
     linking.commit().await.unwrap();
     let answer = waiting.await.unwrap();
     assert_eq!(

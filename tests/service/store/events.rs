@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::app::{Answer, App};
+use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::token::{claims, encode, now, with};
 
@@ -11,19 +12,16 @@ type Event = (String, Option<String>, Option<String>, Option<String>, Option<Str
 
 /// The events, once there are that many: refusals are written off the caller's path.
 async fn events(app: &App, count: usize) -> Vec<Event> {
-    for _ in 0..600 {
+    eventually(&format!("there are {count} events"), async || {
         let events: Vec<Event> = sqlx::query_as(
             "SELECT kind, reason, provider, email, host(ip), request_id, detail FROM events ORDER BY created_at, id",
         )
         .fetch_all(&app.database.pool)
         .await
         .unwrap();
-        if events.len() >= count {
-            return events;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("there are not {count} events")
+        (events.len() >= count).then_some(events)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

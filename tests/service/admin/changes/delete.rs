@@ -7,6 +7,7 @@ use vestibule::admin::changes::{Change, Outcome};
 
 use super::{STAFF, act, alive, apply, events, everything, make, merge, preview, user};
 use crate::support::app::App;
+use crate::support::process::eventually;
 use crate::support::token::{claims, encode, now};
 
 async fn delete(app: &App, user: Uuid) -> Outcome {
@@ -62,13 +63,8 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     assert_eq!(app.post("idp", &json!({ "id_token": attempt })).await.error(), "issuer_mismatch");
     let claimed =
         "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
-    for _ in 0..600 {
-        if app.database.count(claimed).await > 0 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    assert_eq!(app.database.count(claimed).await, 1);
+    eventually("the attempt is recorded", async || (app.database.count(claimed).await == 1).then_some(()))
+        .await;
 
     // The user themselves, this time.
     let session = app.sign_in(&claims("first", "first@example.com")).await;
