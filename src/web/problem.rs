@@ -19,7 +19,7 @@ pub use self::catalogue::{Entry, ErrorCode};
 use super::http::request_log::RequestId;
 use super::openapi::problems::any_name;
 use crate::domain::id_token::Malformed;
-use crate::domain::refusal::Refusal;
+use crate::domain::refusal::{Reason, Refusal};
 use crate::domain::session::EndReason;
 use crate::store::sessions::NotRefreshed;
 use crate::{causes, provider, provider_events, service, store};
@@ -178,6 +178,13 @@ impl From<Malformed> for Problem {
     }
 }
 
+impl From<Reason> for Problem {
+    fn from(reason: Reason) -> Self {
+        let kind = ErrorCode::Refused(reason);
+        Self::new(kind, kind.entry().cause)
+    }
+}
+
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         Self { log: refusal.log, ..Self::new(ErrorCode::Refused(refusal.reason), refusal.detail) }
@@ -230,10 +237,7 @@ impl From<service::sign_in::Error> for Problem {
     fn from(error: service::sign_in::Error) -> Self {
         use service::sign_in::Error;
         match error {
-            Error::Refused(reason) => {
-                let kind = ErrorCode::Refused(reason);
-                Self::new(kind, kind.entry().cause)
-            }
+            Error::Refused(reason) => reason.into(),
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(causes::line(&error)),
         }

@@ -121,10 +121,7 @@ async fn link(
         Linked::Taken => {
             Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
         }
-        Linked::Suspended => {
-            let kind = ErrorCode::Refused(Reason::IdentitySuspended);
-            Err(Problem::new(kind, kind.entry().cause))
-        }
+        Linked::Suspended => Err(Reason::IdentitySuspended.into()),
         Linked::NoUser => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -144,10 +144,7 @@ async fn merge(
         Err(NotMerged::Disabled) => {
             Err(Problem::new(ErrorCode::Refused(Reason::UserDisabled), "the other user is disabled"))
         }
-        Err(NotMerged::Suspended) => {
-            let kind = ErrorCode::Refused(Reason::IdentitySuspended);
-            Err(Problem::new(kind, kind.entry().cause))
-        }
+        Err(NotMerged::Suspended) => Err(Reason::IdentitySuspended.into()),
         Err(NotMerged::NoUser) => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -247,10 +247,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
             Ok(())
         }
         Some(false) => required("the identity in `reauthentication` is not linked to this user"),
-        None => {
-            let kind = ErrorCode::Refused(Reason::IdentitySuspended);
-            Err(Problem::new(kind, kind.entry().cause))
-        }
+        None => Err(Reason::IdentitySuspended.into()),
     }
 }
 
