@@ -8,6 +8,7 @@ use url::form_urlencoded;
 
 use crate::admin::sign_in::session::{authenticate, csrf_token};
 use crate::admin::sign_in::store::StaffRow;
+use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::staff::{Access, Role};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
@@ -55,6 +56,14 @@ pub struct AdminStaff(pub Staff);
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct ExportingStaff(pub Staff);
+
+impl Staff {
+    /// Returns them as the author of a change.
+    #[must_use]
+    pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> By<'a> {
+        By { actor: Actor::Staff(&self.member.email), reason: Some(reason), origin }
+    }
+}
 
 impl AsRef<Self> for Staff {
     fn as_ref(&self) -> &Self {

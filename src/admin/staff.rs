@@ -10,6 +10,7 @@ use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
 use sqlx::PgPool;
+use time::OffsetDateTime;
 
 use self::keys::{Key, NewKey};
 use self::store::Changed;
@@ -20,7 +21,6 @@ use crate::admin::api_keys;
 use crate::admin::guard::{AdminStaff, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::clock;
-use crate::domain::actor::{Actor, By};
 use crate::domain::email::Email;
 use crate::domain::staff::Access;
 use crate::store::Error;
@@ -146,6 +146,12 @@ fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Failure> {
     if email.folded() == staff.member.email { Err(Failure::Conflict(ONESELF)) } else { Ok(email) }
 }
 
+/// Returns the end of the day that a form names, in the reader's time zone.
+fn until(form: &StaffForm, staff: &Staff) -> Result<Option<OffsetDateTime>, Failure> {
+    let end = |day| access::end(day, staff.member.time_zone.as_deref()).ok_or(Failure::Conflict(NO_DAY));
+    form.get("until").map(end).transpose()
+}
+
 #[post("/staff", data = "<form>")]
 async fn give(
     staff: AdminStaff,
@@ -156,12 +162,8 @@ async fn give(
     let email = whose(&form, &staff.0)?;
     let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(Status::BadRequest)?;
     let reason = form.reason()?;
-    let zone = staff.0.member.time_zone.as_deref();
-    let ends_at = match form.get("until") {
-        Some(day) => Some(access::end(day, zone).ok_or(Failure::Conflict(NO_DAY))?),
-        None => None,
-    };
-    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    let ends_at = until(&form, &staff.0)?;
+    let by = staff.0.by(&reason, &origin.0);
     let access = Access { role, may_export: form.get("export").is_some(), ends_at };
     match access::give(db.pool(), &email, access, by).await? {
         Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=given")),
@@ -179,7 +181,7 @@ async fn take_away(
 ) -> Result<Redirect, Failure> {
     let email = whose(&form, &staff.0)?;
     let reason = form.reason()?;
-    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    let by = staff.0.by(&reason, &origin.0);
     match access::take_away(db.pool(), &email, by).await? {
         Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=taken")),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),

@@ -11,7 +11,6 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, StaffForm};
 use crate::config::Webhook;
-use crate::domain::actor::{Actor, By};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -92,7 +91,7 @@ async fn send_again(
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
     let reason = form.reason()?;
-    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    let by = staff.0.by(&reason, &origin.0);
     if !store::record(db.pool(), name, by).await? {
         return Err(Status::Forbidden.into());
     }

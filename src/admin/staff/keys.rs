@@ -5,7 +5,7 @@ use rocket::response::Redirect;
 use rocket::{Route, post, routes};
 use serde::Serialize;
 
-use super::{NO_DAY, StaffPage, access};
+use super::{StaffPage, until};
 use crate::admin::api_keys::store::{Changed, KeyRow};
 use crate::admin::api_keys::{add, revoke};
 use crate::admin::dates::day_before;
@@ -13,7 +13,6 @@ use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, StaffForm};
 use crate::admin::page::Page;
 use crate::clock;
-use crate::domain::actor::{Actor, By};
 use crate::domain::api_key::KeyName;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
@@ -98,12 +97,8 @@ fn name(form: &StaffForm) -> Result<KeyName, Status> {
 async fn add_key(staff: AdminStaff, form: StaffForm, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
     let (name, reason) = (name(&form)?, form.reason()?);
     let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(Status::BadRequest)?;
-    let zone = staff.0.member.time_zone.as_deref();
-    let expires_at = match form.get("until") {
-        Some(day) => Some(access::end(day, zone).ok_or(Failure::Conflict(NO_DAY))?),
-        None => None,
-    };
-    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    let expires_at = until(&form, &staff.0)?;
+    let by = staff.0.by(&reason, &origin.0);
     match add(db.pool(), &name, role, expires_at, by).await? {
         Ok(key) => {
             let new_key = NewKey { name: name.to_string(), key: key.expose().clone() };
@@ -123,7 +118,7 @@ async fn revoke_key(
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
     let (name, reason) = (name(&form)?, form.reason()?);
-    let by = By { actor: Actor::Staff(&staff.0.member.email), reason: Some(&reason), origin: &origin.0 };
+    let by = staff.0.by(&reason, &origin.0);
     match revoke(db.pool(), &name, by).await? {
         Changed::Done => Ok(Redirect::to("/admin/staff?done=revoked")),
         Changed::Already => Err(Failure::Conflict(NO_KEY)),
