@@ -9,6 +9,7 @@ use crate::admin::access_log::{DataAccess, record_operator};
 use crate::admin::audit::store::{EventRow, Filter, of_user, page};
 use crate::admin::changes::{self, Change, Outcome};
 use crate::admin::person::store::user as person;
+use crate::admin::reason;
 use crate::admin::users::store::filter::Filters;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
@@ -30,8 +31,6 @@ macro_rules! after_help {
     };
 }
 
-/// The longest reason, in characters.
-const MAX_REASON: usize = 500;
 /// The number of events of a user that are shown.
 const EVENTS: i64 = 20;
 
@@ -76,7 +75,7 @@ pub struct On {
     /// Id of the user
     user: Uuid,
     /// Reason, which the audit keeps, also after a deletion: nothing personal
-    #[arg(long, value_parser = reason)]
+    #[arg(long, value_parser = read_reason)]
     reason: String,
 }
 
@@ -103,12 +102,8 @@ pub struct Audit {
 }
 
 /// Reads a reason as the forms of the admin pages do.
-fn reason(text: &str) -> std::result::Result<String, String> {
-    let reason = plain(text).trim().to_owned();
-    if (1..=MAX_REASON).contains(&reason.chars().count()) {
-        return Ok(reason);
-    }
-    Err(format!("a reason has 1 to {MAX_REASON} characters"))
+fn read_reason(text: &str) -> std::result::Result<String, String> {
+    reason::read(text).ok_or_else(|| format!("a reason has 1 to {} characters", reason::MAX_LENGTH))
 }
 
 impl Command {

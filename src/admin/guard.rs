@@ -6,6 +6,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 use url::form_urlencoded;
 
+use crate::admin::reason;
 use crate::admin::sign_in::session::{authenticate, csrf_token};
 use crate::admin::sign_in::store::StaffRow;
 use crate::domain::actor::{Actor, By, Origin};
@@ -16,9 +17,6 @@ use crate::web::problem::Problem;
 
 /// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
 pub const COOKIE: &str = "__Host-vestibule-staff";
-
-/// The longest reason that is stored, in characters.
-const MAX_REASON: usize = 500;
 
 /// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
 /// identity provider begins on the provider's site.
@@ -96,12 +94,9 @@ impl StaffForm {
     /// Returns the reason that every action needs, on one line.
     ///
     /// # Errors
-    /// 400 if there is none.
+    /// 400 if there is none, or it is too long.
     pub fn reason(&self) -> Result<String, Status> {
-        let reason: String =
-            self.get("reason").unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-        let reason: String = reason.trim().chars().take(MAX_REASON).collect();
-        if reason.is_empty() { Err(Status::BadRequest) } else { Ok(reason) }
+        self.get("reason").and_then(reason::read).ok_or(Status::BadRequest)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod guard;
 mod overview;
 mod page;
 pub mod person;
+mod reason;
 #[cfg(test)]
 mod samples;
 pub mod sign_in;

@@ -17,13 +17,11 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use uuid::Uuid;
 
+use crate::admin::reason;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::web::guard::json_body::required;
 use crate::web::problem::{ErrorCode, Problem};
-
-/// The longest reason that is accepted, in characters.
-const MAX_REASON: usize = 500;
 
 /// Returns the routes, to be mounted at `/api/v1/admin`.
 #[must_use]
@@ -59,12 +57,8 @@ fn unknown_user() -> Problem {
 
 /// Returns the reason that every change needs, on one line.
 fn reason(body: &Object) -> Result<String, Problem> {
-    let given = required(body, "reason")?;
-    let plain: String = given.chars().filter(|c| !c.is_control()).collect();
-    let plain = plain.trim();
-    if plain.is_empty() || given.chars().count() > MAX_REASON {
-        let detail = format!("`reason` must have 1 to {MAX_REASON} characters that are not blank");
-        return Err(Problem::new(ErrorCode::InvalidRequest, detail));
-    }
-    Ok(plain.to_owned())
+    reason::read(required(body, "reason")?).ok_or_else(|| {
+        let detail = format!("`reason` must have 1 to {} characters that are not blank", reason::MAX_LENGTH);
+        Problem::new(ErrorCode::InvalidRequest, detail)
+    })
 }
