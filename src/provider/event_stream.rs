@@ -1,7 +1,7 @@
 //! Registration for a provider's security events: Google's RISC API ("Protect user accounts with Cross-Account Protection"),
 //! and streams of OpenID Shared Signals Framework 1.0 §8.1. An operator runs this by hand.
 
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use url::Url;
@@ -111,9 +111,10 @@ impl Provider {
     async fn transmitter_document(&self) -> Result<Object, StreamError> {
         let url = self.upstream.events.url.as_ref();
         let url = url.ok_or_else(|| StreamError::NoDocument(self.settings.setting("ssf_url")))?;
-        let (_, body) = exchange(url, self.upstream.client.get(url.clone())).await?;
-        Object::parse(body.to_string().as_bytes())
-            .map_err(|_| StreamError::Unreachable(url.to_string(), "it is not a JSON object".into()))
+        match exchange(url, self.upstream.client.get(url.clone())).await? {
+            Value::Object(document) => Ok(document.into()),
+            _ => Err(StreamError::Unreachable(url.to_string(), "it is not a JSON object".into())),
+        }
     }
 }
 
@@ -189,7 +190,7 @@ impl Stream<'_> {
         if let Some(body) = body {
             request = request.header("Content-Type", "application/json").body(body.to_string());
         }
-        Ok(exchange(url, request).await?.1)
+        exchange(url, request).await
     }
 }
 
@@ -198,7 +199,7 @@ fn uris(ends: &[&str]) -> Vec<String> {
 }
 
 /// Sends a request, and returns the JSON of the answer; null if it has none.
-async fn exchange(url: &Url, request: RequestBuilder) -> Result<(StatusCode, Value), StreamError> {
+async fn exchange(url: &Url, request: RequestBuilder) -> Result<Value, StreamError> {
     let place = || url.host_str().unwrap_or_default().to_owned();
     let sent = async {
         let response = attempt::reach(request).await?;
@@ -214,8 +215,7 @@ async fn exchange(url: &Url, request: RequestBuilder) -> Result<(StatusCode, Val
         return Err(StreamError::Refused(place(), status.as_u16(), said));
     }
     if body.is_empty() {
-        return Ok((status, Value::Null));
+        return Ok(Value::Null);
     }
-    let json = serde_json::from_slice(&body);
-    json.map(|json| (status, json)).map_err(|error| StreamError::Unreachable(place(), error.to_string()))
+    serde_json::from_slice(&body).map_err(|error| StreamError::Unreachable(place(), error.to_string()))
 }
