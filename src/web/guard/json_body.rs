@@ -54,6 +54,18 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
     Err(Problem::new(ErrorCode::InvalidRequest, problem))
 }
 
+/// Returns an optional member that is true or false.
+///
+/// # Errors
+/// The member is something else.
+pub fn flag(object: &Object, name: &str) -> Result<Option<bool>, Problem> {
+    match object.get(name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, format!("`{name}` must be true or false"))),
+    }
+}
+
 fn malformed(detail: &'static str) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail)
 }

@@ -194,14 +194,7 @@ impl<'r> FromData<'r> for OtherAccount<'r> {
             let signed_in = SignedIn::of(request).await?;
             let body = json_body::read(request, data).await?;
             let proof = Proof::parse(request, &body, "")?;
-            let dry_run = match body.get("dry_run") {
-                None => false,
-                Some(Value::Bool(dry_run)) => *dry_run,
-                Some(_) => {
-                    let detail = "`dry_run` must be true or false";
-                    return Err(Problem::new(ErrorCode::InvalidRequest, detail));
-                }
-            };
+            let dry_run = json_body::flag(&body, "dry_run")?.unwrap_or_default();
             reauthenticate(request, &signed_in, &body).await?;
             let claims = proof.vouch(request).await?;
             Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })

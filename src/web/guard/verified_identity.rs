@@ -214,11 +214,7 @@ impl Body {
     fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
         let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
         let id_token = json_body::required(body, "id_token")?;
-        let create = match body.get("create") {
-            None => true,
-            Some(Value::Bool(create)) => *create,
-            Some(_) => return Err(malformed("`create` must be true or false")),
-        };
+        let create = json_body::flag(body, "create")?.unwrap_or(true);
         let device = match body.get("device") {
             None => Object::default(),
             Some(Value::Object(device)) => device.clone().into(),
