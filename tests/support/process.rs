@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::iter;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,6 +17,36 @@ use super::token::{CLIENT_ID, ISSUER};
 pub fn free_port() -> u16 {
     let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
     iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+/// The secret key of the tests.
+pub const SECRET_KEY: &str = "a secret key that only the tests use";
+
+/// The settings that a deployment needs.
+pub fn complete_settings<'a>(database: &'a str, tokeninfo: &'a str) -> [(&'static str, &'a str); 7] {
+    [
+        ("ROCKET_PROFILE", "release"),
+        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+        ("ROCKET_SECRET_KEY", SECRET_KEY),
+        ("DATABASE_URL", database),
+        ("IDP_CLIENT_ID", CLIENT_ID),
+        ("IDP_ISSUERS", ISSUER),
+        ("IDP_TOKENINFO_URL", tokeninfo),
+    ]
+}
+
+/// The program with those settings, the last of each name, and nothing else set.
+pub fn command(settings: &[(&str, &str)], arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command.envs(settings.iter().copied()).args(arguments);
+    command
+}
+
+/// What a command of the program says in the end.
+pub async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = command(settings, arguments);
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
 /// A running program, killed when it is dropped.
@@ -70,15 +100,7 @@ impl Process {
         let child = program
             .env_clear()
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
-            .envs([
-                ("ROCKET_PROFILE", "release"),
-                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-                ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
-                ("DATABASE_URL", database),
-                ("IDP_CLIENT_ID", CLIENT_ID),
-                ("IDP_ISSUERS", ISSUER),
-                ("IDP_TOKENINFO_URL", tokeninfo),
-            ])
+            .envs(complete_settings(database, tokeninfo))
             .envs(settings.iter().copied())
             .env("ROCKET_PORT", port.to_string())
             .stdin(Stdio::null())

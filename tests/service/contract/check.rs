@@ -1,7 +1,7 @@
 //! `vestibule check`, as an operator runs it before the service starts: a line for each thing, with a
 //! remedy where something is wrong, and nothing changed.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 use time::format_description::well_known::Rfc2822;
@@ -9,11 +9,10 @@ use time::{Duration, OffsetDateTime};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
+use crate::support::process::{SECRET_KEY, command, complete_settings, run};
 use crate::support::provider::{Behaviour, Refusing};
 use crate::support::tls::SelfSigned;
-use crate::support::token::{CLIENT_ID, ISSUER, claims, now};
-
-const SECRET: &str = "a secret key that only the tests use";
+use crate::support::token::{ISSUER, claims, now};
 
 /// What it printed, a line's state and the rest of it.
 struct Said {
@@ -40,23 +39,11 @@ impl Said {
 
 /// Runs it in the release profile beside a service, with these settings changed.
 async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("check");
-    let (database, endpoint) = (app.database.url.as_str(), app.provider.tokeninfo_url());
-    command.envs([
-        ("ROCKET_PROFILE", "release"),
-        ("DATABASE_URL", database),
-        ("ROCKET_SECRET_KEY", SECRET),
-        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-        ("IDP_CLIENT_ID", CLIENT_ID),
-        ("IDP_CLIENT_SECRET", "hush-hush"),
-        ("IDP_ISSUERS", ISSUER),
-        ("IDP_TOKENINFO_URL", &endpoint),
-    ]);
+    let endpoint = app.provider.tokeninfo_url();
+    let complete = complete_settings(&app.database.url, &endpoint);
+    let settings = [&complete[..], &[("IDP_CLIENT_SECRET", "hush-hush")], changes].concat();
     let calls = app.provider.calls();
-    command.envs(changes.iter().copied());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let said = read(&output);
+    let said = read(&run(&settings, &["check"]).await);
     let tokens = app.provider.requests().split_off(calls);
     for token in tokens
         .iter()
@@ -70,7 +57,7 @@ async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
 
 fn read(output: &Output) -> Said {
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    for secret in [SECRET, "hush-hush"] {
+    for secret in [SECRET_KEY, "hush-hush"] {
         assert!(!out.contains(secret) && !error.contains(secret), "{out}{error}");
     }
     let lines = out.lines().map(|line| line.split_once(' ').expect(line));
@@ -430,10 +417,7 @@ async fn a_service_that_others_reach_without_a_proxy_is_warned_of() {
 
 #[test]
 fn a_development_build_without_settings_says_so_and_help_tells_the_exit_codes() {
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-        command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).output().unwrap()
-    };
+    let run = |arguments: &[&str]| command(&[], arguments).output().unwrap();
     let said = read(&run(&["check"]));
     assert_eq!((said.code, said.error.lines().count()), (Some(1), 1), "{}", said.error);
     assert!(
@@ -538,16 +522,7 @@ async fn a_reader_who_has_seen_enough_ends_a_command_quietly() {
         for arguments in [&["check"][..], &["keys", "list"], &["prune"], &["completions", "bash"]] {
             let (reader, writer) = std::io::pipe().unwrap();
             drop(reader);
-            let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-            command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).envs([
-                ("ROCKET_PROFILE", "release"),
-                ("DATABASE_URL", &database),
-                ("ROCKET_SECRET_KEY", SECRET),
-                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-                ("IDP_CLIENT_ID", CLIENT_ID),
-                ("IDP_ISSUERS", ISSUER),
-                ("IDP_TOKENINFO_URL", &endpoint),
-            ]);
+            let mut command = command(&complete_settings(&database, &endpoint), arguments);
             let output = command.stdout(writer).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!((output.status.code(), &*said), (Some(141), ""), "{arguments:?}");

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
@@ -17,18 +17,11 @@ use vestibule::dev::identity_provider::event::KINDS;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::{eventually, free_port};
+use crate::support::process::{SECRET_KEY, command, eventually, free_port, run};
 use crate::support::provider::{Behaviour, Recorded};
 use crate::support::token::claims;
 
-const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", "a secret key that only the tests use");
-
-async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command.envs(settings.iter().copied()).args(arguments);
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
-}
+const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", SECRET_KEY);
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -159,8 +152,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     let directory = fresh("staff");
     let settings =
         [("ROCKET_DEV_DIR", directory.to_str().unwrap()), ("ROCKET_PORT", &free_port().to_string())];
-    let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    program.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).envs(settings);
+    let mut program = command(&settings, &[]);
     let mut service = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(service.stdout.take().unwrap()).lines();
     // Once it is ready, it names the database and, last, the pages.
@@ -200,8 +192,7 @@ async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does()
     let output = event(&[&["account-disabled"], &of_ada[..]].concat()).await;
     assert!(!output.status.success() && said(&output).contains("cargo run"), "{}", said(&output));
 
-    let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    program.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).envs(settings);
+    let mut program = command(&settings, &[]);
     let mut service = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (client, url) = (reqwest::Client::new(), format!("http://127.0.0.1:{port}"));
     eventually("it is ready", async || {

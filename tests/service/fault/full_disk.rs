@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::cluster::{Database, cluster};
-use crate::support::process::{Process, eventually, free_port};
+use crate::support::process::{Process, complete_settings, eventually, free_port, run};
 use crate::support::provider::Provider;
-use crate::support::token::{CLIENT_ID, ISSUER, claims, opaque};
+use crate::support::token::{claims, opaque};
 
 /// A small file system, which may belong to PostgreSQL's user, until this value is dropped.
 struct Disk(PathBuf);
@@ -74,17 +74,7 @@ async fn sign_in(service: &Process, provider: &Provider) -> (u16, String) {
 
 /// Returns the line of `vestibule check` about the disk.
 async fn checked(database: &Database, provider: &Provider) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("check").envs([
-        ("ROCKET_PROFILE", "release"),
-        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-        ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
-        ("DATABASE_URL", &database.url),
-        ("IDP_CLIENT_ID", CLIENT_ID),
-        ("IDP_ISSUERS", ISSUER),
-        ("IDP_TOKENINFO_URL", &provider.tokeninfo_url()),
-    ]);
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = run(&complete_settings(&database.url, &provider.tokeninfo_url()), &["check"]).await;
     let said = String::from_utf8(output.stdout).unwrap();
     said.lines().find(|line| line.contains("its disk")).unwrap_or_else(|| panic!("{said}")).to_owned()
 }

@@ -13,7 +13,8 @@ use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::token::{CLIENT_ID, ISSUER, claims, with};
+use crate::support::process;
+use crate::support::token::{claims, with};
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
@@ -28,17 +29,10 @@ fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
 
 /// The program in the release profile, with two providers.
 fn command(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("import").args(arguments).envs([
-        ("ROCKET_PROFILE", "release"),
-        ("DATABASE_URL", url),
-        ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
-        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-        ("IDP_CLIENT_ID", CLIENT_ID),
-        ("IDP_ISSUERS", ISSUER),
-        ("IDP_TOKENINFO_URL", "https://issuer.example/tokeninfo"),
-        ("ROCKET_PROVIDERS", r#"{second={client_id="client.example",preset="google"}}"#),
-    ]);
+    let second = ("ROCKET_PROVIDERS", r#"{second={client_id="client.example",preset="google"}}"#);
+    let complete = process::complete_settings(url, "https://issuer.example/tokeninfo");
+    let mut command =
+        process::command(&[&complete[..], &[second]].concat(), &[&["import"], arguments].concat());
     command.stdin(Stdio::null());
     command
 }

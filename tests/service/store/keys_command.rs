@@ -1,32 +1,23 @@
 //! `vestibule keys …`, as an operator runs it beside a service.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::keys::{kid, pass};
+use crate::support::process::{SECRET_KEY, complete_settings, run};
 use crate::support::token::claims;
-
-const SECRET: &str = "a secret key that only the tests use";
 
 /// Runs the program in the release profile, with the settings of the tests.
 async fn keys(database: &Database, secret_key: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
-    let settings = [
-        ("ROCKET_PROFILE", "release"),
-        ("DATABASE_URL", &database.url),
-        ("ROCKET_SECRET_KEY", secret_key),
-        ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-        ("IDP_CLIENT_ID", "client.example"),
-    ];
-    command.envs(settings).arg("keys").args(arguments);
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    let complete = complete_settings(&database.url, "http://127.0.0.1:1/");
+    let settings = [&complete[..], &[("ROCKET_SECRET_KEY", secret_key)]].concat();
+    run(&settings, &[&["keys"], arguments].concat()).await
 }
 
 /// What it printed: a row's first two words, the id and the state.
 async fn states(database: &Database, arguments: &[&str]) -> Vec<(String, String)> {
-    let output = keys(database, SECRET, arguments).await;
+    let output = keys(database, SECRET_KEY, arguments).await;
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success() && err.is_empty(), "{arguments:?}: {err}");
     let mut lines = out.lines();
@@ -56,7 +47,7 @@ async fn an_operator_lists_announces_and_replaces_keys() {
     assert_eq!(listed, [(kid(token.trim_matches('"')), "signing".into())]);
 
     assert_eq!(names(&states(&app.database, &["rotate"]).await), ["signing", "next"]);
-    let again = keys(&app.database, SECRET, &["rotate"]).await;
+    let again = keys(&app.database, SECRET_KEY, &["rotate"]).await;
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!((again.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.contains("already published"), "{said}");
@@ -87,9 +78,9 @@ async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
             out.lines().skip(1).map(|row| row.split_whitespace().skip(1).step_by(4).collect::<Vec<_>>());
         rows.flatten().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(opened_by(SECRET).await, ["retired", "current", "signing", "another"]);
+    assert_eq!(opened_by(SECRET_KEY).await, ["retired", "current", "signing", "another"]);
     assert_eq!(opened_by(OTHER).await, ["retired", "another", "signing", "current"]);
-    let both = format!("[\"{OTHER}\", \"{SECRET}\"]");
+    let both = format!("[\"{OTHER}\", \"{SECRET_KEY}\"]");
     assert_eq!(opened_by(&both).await, ["retired", "previous", "signing", "current"]);
     let unmeant = keys(&app.database, OTHER, &["rotate", "--new-secret-key"]).await;
     assert_eq!(unmeant.status.code(), Some(2), "it takes --now");
@@ -99,7 +90,7 @@ async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
 async fn a_database_that_is_not_there_is_named() {
     let mut database = Database::gone();
     database.url = "postgres://vestibule@127.0.0.1:1/vestibule".into();
-    let output = keys(&database, SECRET, &["list"]).await;
+    let output = keys(&database, SECRET_KEY, &["list"]).await;
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.contains("DATABASE_URL"), "{said}");

@@ -1,6 +1,6 @@
 //! A role that owns the schema and another one that serves, created as docs/production.md says.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
@@ -8,7 +8,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::support::cluster::cluster;
-use crate::support::process::{Process, free_port};
+use crate::support::process::{self, Process, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::{claims, opaque};
 
@@ -73,11 +73,8 @@ async fn number(connection: &mut PgConnection, sql: &str) -> i64 {
 }
 
 /// Runs a command in the release profile.
-async fn run(url: &str, command: &'static str) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    program.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg(command);
-    program.envs([("ROCKET_PROFILE", "release"), ("DATABASE_URL", url)]);
-    let output = tokio::task::spawn_blocking(move || program.output().unwrap()).await.unwrap();
+async fn run(url: &str, command: &str) -> Output {
+    let output = process::run(&[("ROCKET_PROFILE", "release"), ("DATABASE_URL", url)], &[command]).await;
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }
