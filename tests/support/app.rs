@@ -1,6 +1,7 @@
 //! The service, launched on a port of its own, with a database and a provider of its own.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use figment::Figment;
 use reqwest::{Method, StatusCode};
@@ -98,6 +99,13 @@ impl App {
     /// Starts on a database.
     pub async fn start_on(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
         Self::start_altered(database, settings, |rocket| rocket).await
+    }
+
+    /// Starts another instance on a database.
+    pub async fn start_beside(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
+        let url = database.url.clone();
+        let settings = |figment: Figment| settings(figment.merge(("databases.vestibule.url", url)));
+        Self::start_on(Database::gone(), settings).await
     }
 
     /// Starts with more mounted or attached than the service has.
@@ -225,6 +233,15 @@ impl Drop for App {
             served.abort();
         }
     }
+}
+
+/// The same settings, with the way to the database through the socket in that folder.
+pub fn through(folder: &Path, figment: Figment) -> Figment {
+    let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+    let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
+    let folder = folder.display();
+    let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
+    figment.merge(("databases.vestibule.url", url))
 }
 
 /// The settings of the tests, complete.

@@ -150,6 +150,21 @@ impl Database {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
+    /// All rows of users, identities, sessions and events, but events of those kinds, as text.
+    pub async fn everything(&self, ignored: &[&str]) -> String {
+        sqlx::query_scalar(
+            "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
+                                   (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
+                                   (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
+                                   (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
+                                    WHERE kind <> ALL ($1)))",
+        )
+        .bind(ignored)
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
+    }
+
     /// Rows of users, identities, sessions: what a refusal must not change.
     pub async fn rows(&self) -> [usize; 3] {
         let row: (i64, i64, i64) = sqlx::query_as(

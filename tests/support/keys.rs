@@ -16,8 +16,7 @@ pub fn issuer(keys: &KeyRing) -> Issuer {
 
 /// A second instance on a service's database.
 pub async fn second_instance(first: &App) -> App {
-    let url = first.database.url.clone();
-    App::start_with(|figment| figment.merge(("databases.vestibule.url", url))).await
+    App::start_beside(&first.database, |figment| figment).await
 }
 
 /// Lets time pass for the keys: everything that happened to them was that much longer ago.

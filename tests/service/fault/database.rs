@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::support::app::App;
+use crate::support::app::{App, through};
 use crate::support::cluster::cluster;
 use crate::support::process::eventually;
 use crate::support::token::claims;
@@ -67,11 +67,7 @@ impl Drop for Way {
 async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool() {
     let way = Way::open().await;
     let app = App::start_with(|figment| {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
-        let directory = way.directory.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
-        figment.merge(("databases.vestibule.url", url)).merge(("databases.vestibule.max_connections", PLACES))
+        through(&way.directory, figment).merge(("databases.vestibule.max_connections", PLACES))
     })
     .await;
     let app = Arc::new(app);

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use vestibule::domain::staff::Role;
 use vestibule::web::http::deadline::Limit;
 
+use crate::support::app::through;
 use crate::support::cluster::cluster;
 use crate::support::desk::Desk;
 use crate::support::token::{claims, with};
@@ -128,11 +129,7 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
 async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_more() {
     let way = Way::open().await;
     let settings = |figment: figment::Figment| {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
-        let directory = way.directory.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
-        figment.merge(("databases.vestibule.url", url)).merge(("databases.vestibule.max_connections", 2))
+        through(&way.directory, figment).merge(("databases.vestibule.max_connections", 2))
     };
     let desk = Desk::open_wholly(settings, |rocket| rocket.manage(Limit(LIMIT))).await;
     desk.appoint("ada@example.com", Role::Admin).await;

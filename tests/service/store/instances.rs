@@ -79,9 +79,7 @@ async fn a_schema_that_no_longer_serves_the_program_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_may_come_to_another_instance_each_time() {
     let first = App::start().await;
-    let url = first.database.url.clone();
-    let second =
-        App::start_on(Database::gone(), |figment| figment.merge(("databases.vestibule.url", url))).await;
+    let second = App::start_beside(&first.database, |figment| figment).await;
     let mut token = first.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
     for round in 0..20 {
         let app = if round % 2 == 0 { &second } else { &first };

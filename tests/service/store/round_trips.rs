@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::support::app::App;
+use crate::support::app::{App, through};
 use crate::support::cluster::cluster;
 use crate::support::token::{claims, encode, with};
 
@@ -52,11 +52,7 @@ impl Relay {
 
     /// The same database, by way of the relay.
     fn behind(&self, figment: Figment) -> Figment {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
-        let folder = self.directory.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
-        figment.merge(("databases.vestibule.url", url))
+        through(&self.directory, figment)
     }
 
     fn executed(&self) -> usize {

@@ -15,16 +15,14 @@ const NEW: &str = "the new key, of more than 32 characters";
 const STEPS: [&[&str]; 4] = [&[OLD], &[OLD, NEW], &[NEW, OLD], &[NEW]];
 
 async fn start(database: &Database, keys: &'static [&'static str]) -> App {
-    let url = database.url.clone();
     let settings = |figment: figment::Figment| {
-        let figment = figment.merge(("databases.vestibule.url", url));
         if let [key] = keys {
             figment.merge(("secret_key", key))
         } else {
             figment.merge(("secret_key", keys))
         }
     };
-    App::start_on(Database::gone(), settings).await
+    App::start_beside(database, settings).await
 }
 
 #[track_caller]

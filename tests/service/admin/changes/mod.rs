@@ -94,15 +94,7 @@ async fn alive(app: &App, signed_in: &Answer) -> (bool, bool) {
 
 /// All that is stored, for a refusal to change nothing of.
 async fn everything(app: &App) -> String {
-    sqlx::query_scalar(
-        "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t))",
-    )
-    .fetch_one(&app.database.pool)
-    .await
-    .unwrap()
+    app.database.everything(&[]).await
 }
 
 /// Events of that kind about a user: who did it, and the detail.
