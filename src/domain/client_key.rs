@@ -4,10 +4,9 @@ use std::fmt;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::json;
 
+use super::signing::{NotSigned, compact, pkcs8};
 use crate::secret::Secret;
 
 /// The audience of a client secret.
@@ -27,11 +26,6 @@ pub struct ClientKey {
 #[error("the key is no P-256 key in PKCS#8")]
 pub struct NoKey;
 
-/// The client secret could not be signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system's random number generator failed")]
-pub struct NotSigned;
-
 impl ClientKey {
     /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment variables.
     ///
@@ -39,10 +33,7 @@ impl ClientKey {
     /// See [`NoKey`].
     pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
         let pem = pem.replace("\\n", "\n");
-        let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----").ok_or(NoKey)?;
-        let (body, _) = rest.split_once("-----END PRIVATE KEY-----").ok_or(NoKey)?;
-        let body: String = body.split_whitespace().collect();
-        let der = STANDARD.decode(body).map_err(|_| NoKey)?;
+        let der = pkcs8(&pem).ok_or(NoKey)?;
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(|_| NoKey)?;
         Ok(Self { team_id, key_id, pair })
     }
@@ -52,14 +43,11 @@ impl ClientKey {
     /// # Errors
     /// See [`NotSigned`].
     pub fn secret(&self, client_id: &str, now: i64) -> Result<Secret<String>, NotSigned> {
-        let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = json!({ "alg": "ES256", "kid": self.key_id });
         let claims = json!({
             "iss": self.team_id, "iat": now, "exp": now.saturating_add(LIFETIME), "aud": AUDIENCE, "sub": client_id,
         });
-        let message = format!("{}.{}", part(&header), part(&claims));
-        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).map_err(|_| NotSigned)?;
-        Ok(Secret::new(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))))
+        compact(&header, &claims, |message| self.pair.sign(&SystemRandom::new(), message))
     }
 }
 
@@ -72,6 +60,8 @@ impl fmt::Debug for ClientKey {
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, KeyPair, UnparsedPublicKey};
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
     use serde_json::Value;
 
     use super::*;

@@ -23,5 +23,6 @@ pub mod secure_url;
 pub mod security_event;
 pub mod service_account;
 pub mod session;
+pub mod signing;
 pub mod staff;
 pub mod user;

@@ -9,10 +9,10 @@ use url::Url;
 use super::answer::{self, DEADLINE};
 use super::{Provider, attempt};
 use crate::config::Preset;
-use crate::domain::client_key::NotSigned;
 use crate::domain::json::Object;
 use crate::domain::secure_url::secure;
 use crate::domain::service_account::ServiceAccount;
+use crate::domain::signing::NotSigned;
 use crate::secret::Secret;
 
 const GOOGLE: &str = "https://risc.googleapis.com/v1beta/stream";
