@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::domain::email::Email;
+use crate::domain::text::printable;
 
 /// The longest text in a field, in characters.
 const MAX_LENGTH: usize = Email::MAX_LENGTH;
@@ -19,8 +20,7 @@ pub(super) struct NothingMatches;
 
 /// Returns a field's text, fit to be shown again.
 pub(super) fn tidy(field: Option<&str>) -> String {
-    let shown = field.unwrap_or_default().chars().filter(|c| !c.is_control());
-    shown.take(MAX_LENGTH).collect::<String>().trim().to_owned()
+    printable(field.unwrap_or_default(), MAX_LENGTH).trim().to_owned()
 }
 
 /// Parses a field: `None` if it is empty, [`NothingMatches`] if it cannot be parsed.

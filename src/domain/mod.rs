@@ -25,4 +25,5 @@ pub mod service_account;
 pub mod session;
 pub mod signing;
 pub mod staff;
+pub mod text;
 pub mod user;

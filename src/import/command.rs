@@ -13,6 +13,7 @@ use tokio::sync::mpsc::channel;
 use super::row::{RowError, Rules};
 use super::{Error, Format, Summary, Writer, read};
 use crate::clock;
+use crate::domain::text::printable;
 use crate::telemetry::progress::Progress;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -141,8 +142,8 @@ fn beside(file: &Path) -> PathBuf {
 
 fn ignored(names: &[String]) -> String {
     // The names come from a file, and a terminal would obey their control characters.
-    let plain = |name: &String| name.chars().filter(|c| !c.is_control()).take(SHOWN).collect::<String>();
-    let names: Vec<_> = names.iter().take(SHOWN).map(|name| format!("`{}`", plain(name))).collect();
+    let names: Vec<_> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", printable(name, SHOWN))).collect();
     format!("ignored unknown columns: {}", names.join(", "))
 }
 

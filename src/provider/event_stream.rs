@@ -13,6 +13,7 @@ use crate::domain::json::Object;
 use crate::domain::secure_url::secure;
 use crate::domain::service_account::ServiceAccount;
 use crate::domain::signing::NotSigned;
+use crate::domain::text::printable;
 use crate::secret::Secret;
 
 const GOOGLE: &str = "https://risc.googleapis.com/v1beta/stream";
@@ -210,8 +211,7 @@ async fn exchange(url: &Url, request: RequestBuilder) -> Result<Value, StreamErr
     let sent = timeout(DEADLINE, sent).await.unwrap_or_else(|_| Err("no answer in time".into()));
     let (status, body) = sent.map_err(|why| StreamError::Unreachable(place(), why))?;
     if !status.is_success() {
-        let said: String =
-            String::from_utf8_lossy(&body).chars().filter(|c| !c.is_control()).take(500).collect();
+        let said = printable(&String::from_utf8_lossy(&body), 500);
         return Err(StreamError::Refused(place(), status.as_u16(), said));
     }
     if body.is_empty() {

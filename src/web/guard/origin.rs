@@ -6,6 +6,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 
 use super::client_address;
 use crate::domain::actor::Origin;
+use crate::domain::text::printable;
 use crate::web::http::request_log::RequestId;
 
 /// The longest `User-Agent` that is stored, in characters.
@@ -26,8 +27,7 @@ impl ClientOrigin {
         let user_agent = request.headers().get_one("User-Agent");
         Self(Origin {
             ip: client_address::of(request),
-            user_agent: user_agent
-                .map(|text| text.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT).collect()),
+            user_agent: user_agent.map(|text| printable(text, MAX_USER_AGENT)),
             request_id: RequestId::of(request).as_str().to_owned(),
         })
     }

@@ -18,6 +18,7 @@ use crate::domain::claims::{MAX_NAME_CHARS, VerifiedClaims, display_name};
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
+use crate::domain::text::printable;
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
@@ -163,7 +164,8 @@ pub(super) async fn vouch(
         .local_cache(|| Some(ProviderCall { provider: settings.name.clone(), from, took: from.elapsed() }));
     verdict.map_err(|error| {
         let problem = Problem::from(error).about(&settings.name);
-        let claimed = |name| id_token.unverified()?.claimed(name).map(storable);
+        let claimed =
+            |name| id_token.unverified()?.claimed(name).map(|text| printable(text, MAX_CLAIMED_TEXT));
         refusals.record(RefusedSignIn {
             reason: problem.kind.entry().error,
             provider: settings.name.clone(),
@@ -194,12 +196,6 @@ impl ProviderCall {
     }
 }
 
-/// Makes a claimed text fit for the events: without control characters, since PostgreSQL rejects NUL, and not too
-/// long.
-fn storable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_CLAIMED_TEXT).collect()
-}
-
 struct Body {
     id_token: IdToken,
     nonce: Option<String>,
@@ -223,7 +219,7 @@ impl Body {
         let device_text = |name| match device.get(name) {
             None => Ok(None),
             Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
-                Ok(Some(text.chars().filter(|c| !c.is_control()).collect()))
+                Ok(Some(printable(text, MAX_DEVICE_TEXT)))
             }
             Some(_) => Err(malformed(
                 "`device.name` and `device.platform` must be strings of at most 100 characters",

@@ -13,6 +13,7 @@ use crate::admin::person::store;
 use crate::admin::users::Listed;
 use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
+use crate::domain::text::printable;
 use crate::store::identities;
 
 /// The number of users on the page.
@@ -99,8 +100,7 @@ pub(super) async fn find(
         }
     };
     record(pool, member, &DataAccess::Person(user), &visit.origin.0).await?;
-    let query: String = q.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MAX_QUERY).collect();
-    let query = query.trim().to_owned();
+    let query = printable(q.unwrap_or_default(), MAX_QUERY).trim().to_owned();
     let (mut users, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
