@@ -20,13 +20,13 @@ use crate::domain::refusal::Refusal;
 use crate::domain::security_event::{self, Fault, Refused};
 use crate::secret::Secret;
 
-/// The reason why a message was not verified.
+/// The reason why a message was not verified. It must not be acknowledged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EventError {
     /// The message is at fault.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The provider is at fault; the message may be genuine.
+    /// The provider's keys, or the secret that it signs with, are not to be had; the message may be genuine.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }

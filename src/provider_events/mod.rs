@@ -15,10 +15,9 @@ mod store;
 use sqlx::PgPool;
 
 use self::report::Report;
-pub use self::store::Applied;
 use crate::config::Preset;
-use crate::domain::security_event::Refused;
-use crate::provider::{EventError, Provider, Unavailable};
+pub use crate::provider::EventError as Error;
+use crate::provider::Provider;
 use crate::store::error::retrying;
 
 /// The longest message, in bytes.
@@ -47,26 +46,6 @@ impl Sender {
     }
 }
 
-/// The reason why a message was not applied. It must not be acknowledged.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The message is at fault.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// The provider's keys are not to be had.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
-impl From<EventError> for Error {
-    fn from(error: EventError) -> Self {
-        match error {
-            EventError::Refused(refused) => Self::Refused(refused),
-            EventError::Unavailable(unavailable) => Self::Unavailable(unavailable),
-        }
-    }
-}
-
 /// Judges a message of a provider, and returns what it says. `media_type` is that of the request, in lower case and
 /// without parameters.
 ///
@@ -89,6 +68,6 @@ pub async fn apply(
     provider: &str,
     report: &Report,
     request_id: &str,
-) -> Result<Applied, crate::store::Error> {
+) -> Result<(), crate::store::Error> {
     retrying!(store::apply(pool, provider, report, request_id))
 }

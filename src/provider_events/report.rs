@@ -1,6 +1,6 @@
 //! The content of a message, whoever sent it.
 
-use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+use strum::IntoStaticStr;
 
 /// What a genuine message of a provider says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Report {
 pub struct Event {
     /// What has happened.
     pub kind: EventKind,
-    /// The account that it is about. `None` for a verification.
+    /// The account that it is about. `None` for a verification, and for what no identity has, such as a single token.
     pub subject: Option<Subject>,
     /// The provider's reason, such as `hijacking`: at most 100 visible characters.
     pub reason: Option<String>,
@@ -33,12 +33,10 @@ pub enum Subject {
     Subject(String),
     /// By its e-mail address.
     Email(String),
-    /// By the hash of a token that was never stored. Nothing is done about it.
-    TokenHash(String),
 }
 
 /// What has happened to an account, by its name in events and webhook messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     /// Its sessions at the provider have ended.

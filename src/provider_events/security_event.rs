@@ -128,7 +128,7 @@ impl Name {
 const NO_SUBJECT: Refused = Refused::malformed("the event's subject is missing or cannot be read");
 
 /// Reads a subject: that of Google, of a draft, or of RFC 9493. Returns `None` for one that no identity has, such as a
-/// telephone number.
+/// telephone number or a token.
 fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Subject>, Refused> {
     let member = |name: &str| subject.get(name).and_then(Value::as_str);
     if member("iss").is_some_and(|iss| !ours(iss)) {
@@ -143,7 +143,6 @@ fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Sub
         "email" | "id_token_claims" | "" if member("email").is_some() => {
             member("email").and_then(|email| text(email, Subject::Email))
         }
-        "oauth_token" => member("token").and_then(|hash| text(hash, Subject::TokenHash)),
         "opaque" => member("id").and_then(|id| text(id, Subject::Subject)),
         // Of what a complex subject names, only the user is known here.
         "complex" | "" => return subject.get("user").map_or(Ok(None), |user| subject_of(user, ours)),

@@ -9,15 +9,6 @@ use super::report::{Event, Report, Subject};
 use crate::domain::email::Email;
 use crate::store::Error;
 
-/// The result of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
-    /// It was applied now.
-    Now,
-    /// It had been applied before, and nothing was done.
-    Before,
-}
-
 /// Applies a report once; see `apply.sql`.
 ///
 /// # Errors
@@ -27,11 +18,11 @@ pub(super) async fn apply(
     provider: &str,
     report: &Report,
     request_id: &str,
-) -> Result<Applied, Error> {
+) -> Result<(), Error> {
     let events = &report.events;
     let texts = |read: fn(&Event) -> Option<String>| events.iter().map(read).collect::<Vec<_>>();
     let effects: Vec<_> = events.iter().map(Effect::of).collect();
-    let row = sqlx::query_file!(
+    let raced = sqlx::query_file_scalar!(
         "src/provider_events/apply.sql",
         provider,
         report.id,
@@ -52,12 +43,7 @@ pub(super) async fn apply(
         &effects.iter().map(|effect| effect.suspends).collect::<Vec<_>>() as &[Option<bool>],
         request_id,
     );
-    let row = row.fetch_one(pool).await?;
-    match (row.raced, row.fresh) {
-        (true, _) => Err(Error::Raced(None)),
-        (false, true) => Ok(Applied::Now),
-        (false, false) => Ok(Applied::Before),
-    }
+    if raced.fetch_one(pool).await? { Err(Error::Raced(None)) } else { Ok(()) }
 }
 
 fn folded(email: &str) -> Option<String> {

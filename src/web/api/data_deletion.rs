@@ -14,6 +14,7 @@ use crate::provider_events::{Sender, facebook};
 use crate::service::Issuer;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};
@@ -50,15 +51,7 @@ enum DeletionErrors {}
 
 impl ErrorResponses for DeletionErrors {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [
-            ErrorCode::InvalidRequest,
-            ErrorCode::ProviderNotFound,
-            ErrorCode::NotFound,
-            ErrorCode::PayloadTooLarge,
-            ErrorCode::UnsupportedMediaType,
-            ErrorCode::ProviderUnavailable,
-        ]
-        .into_iter()
+        Message::kinds().chain([ErrorCode::InvalidRequest])
     }
 }
 
@@ -92,8 +85,7 @@ async fn request(
     issuer: &State<Issuer>,
     origin: ClientOrigin,
 ) -> Result<Json<DeletionReceipt>, Problem> {
-    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
-    let provider = providers.get(name).ok_or_else(missing)?;
+    let provider = named(providers, name)?;
     if Sender::of(provider.settings.kind) != Sender::Facebook {
         return Err(Problem::new(ErrorCode::NotFound, "this provider sends no requests to delete data"));
     }

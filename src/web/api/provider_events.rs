@@ -13,9 +13,10 @@ use super::view::Json;
 use crate::clock;
 use crate::domain::security_event::Refused;
 use crate::provider::Providers;
-use crate::provider_events::{self, Applied, Error, MAX_LENGTH, Sender};
+use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
+use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};
@@ -51,6 +52,20 @@ impl<'r> FromData<'r> for Message {
             Ok(body) => Outcome::Success(Self { media_type: media_type.unwrap_or_default(), body }),
             Err(problem) => Outcome::Error((problem.status(), problem)),
         }
+    }
+}
+
+/// The errors of every callback. A message that is at fault is answered as its sender expects.
+impl ErrorResponses for Message {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [
+            ErrorCode::ProviderNotFound,
+            ErrorCode::NotFound,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+            ErrorCode::ProviderUnavailable,
+        ]
+        .into_iter()
     }
 }
 
@@ -97,24 +112,6 @@ impl<'r> Responder<'r, 'static> for Failure {
     }
 }
 
-/// The errors that are answered as problems.
-enum Elsewhere {}
-
-impl ErrorResponses for Elsewhere {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [
-            ErrorCode::RateLimited,
-            ErrorCode::ProviderNotFound,
-            ErrorCode::NotFound,
-            ErrorCode::PayloadTooLarge,
-            ErrorCode::UnsupportedMediaType,
-            ErrorCode::ProviderUnavailable,
-            ErrorCode::ServiceUnavailable,
-        ]
-        .into_iter()
-    }
-}
-
 /// An acknowledgement without content.
 #[derive(Debug)]
 struct Acknowledged(Status);
@@ -145,7 +142,7 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
         (status = 200, description = "The same, for providers that expect this status."),
         (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
          example = json!(examples::event_error())),
-        Problems<Elsewhere>,
+        Problems<(RateLimited<SignIn>, Message, Db)>,
     ),
 )]
 #[post("/providers/<name>/events", data = "<message>")]
@@ -157,8 +154,7 @@ async fn receive(
     providers: &State<Providers>,
     origin: ClientOrigin,
 ) -> Result<Acknowledged, Failure> {
-    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
-    let provider = providers.get(name).ok_or_else(missing)?;
+    let provider = named(providers, name)?;
     let sender = Sender::of(provider.settings.kind);
     if sender == Sender::SecurityEvents && !provider.signs_events() {
         return Err(
@@ -174,10 +170,9 @@ async fn receive(
         }
     })?;
     let applied = provider_events::apply(db.pool(), name, &report, &origin.0.request_id).await;
-    match applied.map_err(Problem::from)? {
-        Applied::Now | Applied::Before => Ok(Acknowledged(match sender {
-            Sender::SecurityEvents => Status::Accepted,
-            Sender::Apple | Sender::Facebook => Status::Ok,
-        })),
-    }
+    applied.map_err(Problem::from)?;
+    Ok(Acknowledged(match sender {
+        Sender::SecurityEvents => Status::Accepted,
+        Sender::Apple | Sender::Facebook => Status::Ok,
+    }))
 }

@@ -116,8 +116,13 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
 pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provider, Problem> {
     let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
     let name = request.uri().path().segments().last();
-    name.and_then(|name| providers.get(name))
-        .ok_or_else(|| Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured"))
+    named(providers, name.unwrap_or_default())
+}
+
+/// Returns the provider with that name in a path.
+pub(in crate::web) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
+    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
+    providers.get(name).ok_or_else(missing)
 }
 
 /// Verifies the identity in a request's body.
