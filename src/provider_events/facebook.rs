@@ -63,6 +63,10 @@ impl SignedRequest {
         if !claims.str("algorithm").is_some_and(|name| name.eq_ignore_ascii_case("HMAC-SHA256")) {
             return Err(malformed("`algorithm` must be HMAC-SHA256"));
         }
+        // That of a login is signed with the same secret, and the scripts of a page can read it.
+        if claims.has("code") {
+            return Err(malformed("a login's signed request is none of a callback"));
+        }
         let at = claims.get("issued_at").and_then(Value::as_i64);
         let at = check_time(at.ok_or(malformed("`issued_at` must be a time"))?, now)?;
         let subject = match claims.get("user_id") {
@@ -187,6 +191,8 @@ mod tests {
             with("user_id", json!("1".repeat(256))),
             with("user_id", json!("1 2")),
             with("user_id", json!(-1)),
+            with("code", json!("a code of a login")),
+            with("code", json!(null)),
             with("user_id", json!(["218471"])),
             signed_with(SECRET, "[]"),
             signed_with(SECRET, ""),

@@ -244,6 +244,11 @@ fn not_genuine(subject: &str) -> Vec<(&'static str, String)> {
         ("of another algorithm", signed(APP_SECRET, &unsigned)),
         ("from the future", signed(APP_SECRET, &wish(subject, -3600))),
         ("too old", signed(APP_SECRET, &wish(subject, 31 * 86_400))),
+        ("of a login", {
+            let mut login = wish(subject, 0);
+            login["code"] = "a code".into();
+            signed(APP_SECRET, &login)
+        }),
         ("about no user", signed(APP_SECRET, &json!({ "algorithm": "HMAC-SHA256", "issued_at": now() }))),
         ("empty", String::new()),
     ]
