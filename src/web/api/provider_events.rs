@@ -102,7 +102,9 @@ impl<'r> Responder<'r, 'static> for Failure {
                     Problem::new(ErrorCode::InvalidRequest, refused.detail).logged(logged).keep(request);
                 if sender == Sender::SecurityEvents {
                     let body = EventError { err: refused.fault.into(), description: refused.detail };
-                    Json(Status::BadRequest, body).respond_to(request)
+                    let mut response = Json(Status::BadRequest, body).respond_to(request)?;
+                    response.set_raw_header("Content-Language", "en");
+                    Ok(response)
                 } else {
                     problem.clone().respond_to(request)
                 }
@@ -141,7 +143,7 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
         (status = 202, description = "The message is stored and applied, or was before."),
         (status = 200, description = "The same, for providers that expect this status."),
         (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
-         example = json!(examples::event_error())),
+         headers(("Content-Language" = String, description = "`en`")), example = json!(examples::event_error())),
         Problems<(RateLimited<SignIn>, Message, Db)>,
     ),
 )]

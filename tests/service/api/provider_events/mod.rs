@@ -146,6 +146,7 @@ fn assert_refused(answer: &Answer, err: &str) {
     assert_eq!(answer.status.as_u16(), 400, "{err}: {}", answer.text);
     assert_eq!(answer.header("Content-Type"), Some("application/json; charset=utf-8"), "{err}");
     assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{err}");
+    assert_eq!(answer.header("Content-Language"), Some("en"), "{err}");
     let body = answer.json();
     let mut members: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
