@@ -76,6 +76,7 @@ pub(super) async fn unlink(
         actor,
         reason,
         request_id,
+        Uuid::now_v7(),
     );
     Ok(done.fetch_one(pool).await?)
 }

@@ -3,9 +3,9 @@
 -- product brought the user in, and name and picture, in whose place come those of another identity.
 --
 --   $1 code of the request  $2 identity  $3 user  $4 their updated_at
---   $5 event id  $6 actor  $7 reason  $8 request id
+--   $5 event id  $6 actor  $7 reason  $8 request id  $9 another event id
 WITH unchanged AS MATERIALIZED (
-    SELECT id, email, name, own_name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
+    SELECT id, email, email_verified, name, own_name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
 ),
 others AS MATERIALIZED (
     SELECT array_agg(o.name ORDER BY o.updated_at DESC) FILTER (WHERE o.name IS NOT NULL) AS names,
@@ -32,12 +32,28 @@ profile AS (
     SET name = k.name, picture = k.picture, email = k.email, updated_at = now(),
         email_verified = u.email_verified AND k.email IS NOT NULL
     FROM kept k WHERE u.id = k.id
+    RETURNING u.id, u.email, u.email_verified, u.name, u.picture
 ),
 recorded AS (
     INSERT INTO events (id, kind, provider, user_id, actor, detail, request_id)
     SELECT $5, 'identity_unlinked', provider, user_id, $6,
            jsonb_build_object('reason', $7::text, 'identity_id', $2), $8
     FROM unlinked
+),
+recorded_update AS (
+    INSERT INTO events (id, kind, provider, user_id, actor, detail, request_id)
+    SELECT $9, 'user_updated', i.provider, c.id, $6, jsonb_build_object('fields', c.fields), $8
+    FROM unlinked i CROSS JOIN LATERAL (
+        SELECT p.id,
+               array_remove(ARRAY[
+                   CASE WHEN p.email IS DISTINCT FROM u.email THEN 'email' END,
+                   CASE WHEN p.email_verified <> u.email_verified THEN 'email_verified' END,
+                   CASE WHEN p.name IS DISTINCT FROM u.name THEN 'name' END,
+                   CASE WHEN p.picture IS DISTINCT FROM u.picture THEN 'picture' END
+               ], NULL) AS fields
+        FROM profile p JOIN unchanged u ON u.id = p.id
+    ) AS c
+    WHERE c.fields <> '{}'
 ),
 settled AS (
     UPDATE deletion_requests SET outcome = 'unlinked' WHERE code = $1 AND EXISTS (SELECT FROM unlinked)

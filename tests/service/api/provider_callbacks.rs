@@ -383,6 +383,10 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let link = Method::POST;
     let linked = app.as_user(&opened.access_token(), link, "/api/v1/me/identities/idp", Some(&body)).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
+    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated,identity.unlinked}')")
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
     let user = &opened.json()["user"];
     assert_eq!(
         (&user["email"], &user["name"]),
@@ -404,8 +408,23 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     );
     assert_eq!(me["identities"].as_array().unwrap().len(), 1);
     let audit = events(&app, &opened.user_id()).await;
-    let (kind, actor, _) = audit.last().unwrap();
-    assert_eq!((kind.as_str(), actor.as_deref()), ("identity_unlinked", Some("provider:facebook")));
+    let by_facebook: Vec<_> = audit
+        .iter()
+        .filter(|(_, actor, _)| actor.as_deref() == Some("provider:facebook"))
+        .map(|(kind, ..)| kind.as_str())
+        .collect();
+    assert_eq!(by_facebook, ["identity_unlinked", "user_updated"]);
+    let fields: Value = sqlx::query_scalar(
+        "SELECT detail FROM events WHERE kind = 'user_updated' AND actor = 'provider:facebook'",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(fields, json!({ "fields": ["email", "email_verified", "name", "picture"] }));
+    let mut messages: Vec<String> =
+        sqlx::query_scalar("SELECT type FROM webhook_messages").fetch_all(&app.database.pool).await.unwrap();
+    messages.sort_unstable();
+    assert_eq!(messages, ["identity.unlinked", "user.updated"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
