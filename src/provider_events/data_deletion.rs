@@ -28,7 +28,8 @@ const REASON: &str = "The user asked the provider to have the data deleted.";
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
-    /// Nothing of the account is left: its user was deleted, or there was none.
+    /// Nothing is left of the account as of the request: its user was deleted, or there was none. An identity that was
+    /// linked after the request stays.
     Deleted,
     /// The identity was unlinked from a user who has others.
     Unlinked,

@@ -20,12 +20,13 @@ taken AS (
     DELETE FROM identities
     WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
           AND ($14::text IS NULL OR EXISTS (SELECT FROM permitted))
-    RETURNING provider, subject, email, email_verified, name, picture, suspended_at, suspended_reason, suspension_as_of
+    RETURNING provider, subject, email, email_verified, name, picture, created_at,
+              suspended_at, suspended_reason, suspension_as_of
 ),
 moved AS (
-    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture,
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
                             suspended_at, suspended_reason, suspension_as_of)
-    SELECT $6, $4, provider, subject, email, email_verified, name, picture,
+    SELECT $6, $4, provider, subject, email, email_verified, name, picture, created_at,
            suspended_at, suspended_reason, suspension_as_of FROM taken
     RETURNING id, provider
 ),

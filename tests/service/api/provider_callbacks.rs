@@ -7,6 +7,8 @@ use reqwest::Method;
 use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::service::prune::{Limits, Pruned, prune};
 
 use super::provider_events::signer::{Signer, base64, jwks};
@@ -425,6 +427,34 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
         sqlx::query_scalar("SELECT type FROM webhook_messages").fetch_all(&app.database.pool).await.unwrap();
     messages.sort_unstable();
     assert_eq!(messages, ["identity.unlinked", "user.updated"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same() {
+    let (app, _keys) = house().await;
+    for change in ["merge", "move"] {
+        let from = sign_in(&app, "facebook", "218471").await.user_id().parse().unwrap();
+        let to = app.sign_in(&claims(change, &format!("{change}@example.com"))).await.user_id();
+        let to = to.parse().unwrap();
+        let identity: Uuid = sqlx::query_scalar(
+            "UPDATE identities SET created_at = now() - interval '1 hour' WHERE provider = 'facebook' RETURNING id",
+        )
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+        let asked = match change {
+            "merge" => Change::Merge { from, into: to },
+            _ => Change::Move { identity, from, to },
+        };
+        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
+        let done = changes::apply(&app.database.pool, asked, None, by).await.unwrap();
+        assert_eq!(done, Outcome::Done, "{change}");
+        let answer = send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 600))).await;
+        let (_, page) = receipt(&app, &answer).await;
+        assert!(page.contains("account here remains"), "{change}: {page}");
+        let left = "SELECT count(*) FROM identities WHERE provider = 'facebook'";
+        assert_eq!(app.database.count(left).await, 0, "{change}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
