@@ -51,16 +51,20 @@ decision AS MATERIALIZED (
                WHEN known.id IS NOT NULL THEN 'signed_in'
                WHEN seen.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
-               -- The user has changed since the snapshot, which matters only if the decision depends on the identities.
-               WHEN holder.id IS NULL
-                    OR (holder.updated_at <> seen.updated_at AND (t.refuse_recycled OR NOT holder.email_verified))
-                   THEN 'raced'
+               -- The user has changed since the snapshot, and so may have the identities, on which the decision depends.
+               WHEN holder.id IS NULL OR holder.updated_at <> seen.updated_at THEN 'raced'
                -- A user with the unverified address loses it to the user who verifies it. An imported user without
                -- identities is linked instead.
                WHEN NOT holder.email_verified AND NOT holder.waiting THEN 'created'
                WHEN holder.disabled_at IS NOT NULL THEN 'user_disabled'
                -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
+               -- Whoever has hijacked an account may read its mailbox, which another provider verifies.
+               WHEN EXISTS (
+                   SELECT FROM identities i
+                   WHERE i.user_id = holder.id AND i.suspended_at IS NOT NULL AND lower(i.email COLLATE "C") = t.folded
+                         AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
+               ) THEN 'link_required'
                ELSE 'linked'
            END AS outcome,
            same.provider AS same_provider

@@ -296,7 +296,7 @@ impl ErrorCode {
                 409,
                 "link_required",
                 "The e-mail address is already in use",
-                "A user with this e-mail address exists, and this provider's verification of the address is not sufficient for linking.",
+                "A user with this e-mail address exists, and this provider's verification of the address is not sufficient for linking, or the user's identity with the address is suspended.",
                 "Sign in with an identity that is already linked, then link this one to the account.",
             ),
             Self::PayloadTooLarge => (

@@ -57,6 +57,22 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
+    let house = House::open().await;
+    let app = &house.app;
+    let opened = house.sign_in("ada").await;
+    suspend(&house, "ada").await;
+    let elsewhere = claims("eve", "ada@example.com");
+    assert_problem(&app.sign_in(&elsewhere).await, 409, "link_required");
+    assert_eq!(app.database.count("SELECT count(*) FROM identities").await, 1);
+    assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 0);
+    // Nobody has an account that is gone, and its owner may come another way.
+    house.tell(&message(&format!("{RISC}/account-purged"), "ada", &json!({}))).await;
+    let linked = app.sign_in(&elsewhere).await;
+    assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", opened.user_id()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one() {
     let house = House::open().await;
     let app = &house.app;
