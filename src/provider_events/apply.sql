@@ -9,22 +9,29 @@
 -- The users are locked first, as by every statement that ends sessions. One whose row has changed since the snapshot may
 -- have other identities now: then nothing is written, and the caller runs the statement again.
 WITH input AS (
-    SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::boolean[], $11::boolean[])
+    SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::boolean[],
+                         $11::boolean[])
         WITH ORDINALITY AS t (event_id, kind, subject, subject_email, cause, email, ends, suspends, number)
 ),
-found AS MATERIALIZED (
-    SELECT t.number, i.id AS identity_id, i.suspended_at IS NOT NULL AS was_suspended, u.id AS user_id, u.updated_at
+-- Two events of a message may name one account in two ways.
+named AS MATERIALIZED (
+    SELECT t.event_id, t.kind, t.cause, t.email, t.ends, t.suspends, t.number,
+           coalesce(t.subject, (
+               SELECT min(a.subject) FROM (
+                   SELECT i.subject FROM identities i
+                   WHERE i.provider = $1 AND lower(i.email COLLATE "C") = t.subject_email AND i.email_verified
+               ) AS a
+               -- An address that two accounts had one after the other tells which of them is meant to nobody.
+               HAVING count(*) = 1
+           )) AS subject
     FROM input t
-    JOIN LATERAL (
-        SELECT i.id FROM identities i WHERE i.provider = $1 AND i.subject = t.subject
-        UNION ALL
-        -- An address that two accounts had one after the other tells which of them is meant to nobody.
-        SELECT (array_agg(i.id))[1] FROM identities i
-        WHERE t.subject IS NULL AND i.provider = $1 AND lower(i.email COLLATE "C") = t.subject_email AND i.email_verified
-        HAVING count(*) = 1
-    ) AS one ON true
-    JOIN identities i ON i.id = one.id
-    JOIN users u ON u.id = i.user_id
+),
+found AS MATERIALIZED (
+    SELECT i.id AS identity_id, i.subject, i.suspended_at IS NOT NULL AS was_suspended,
+           coalesce(i.suspension_as_of <= $3::timestamptz, true) AS is_latest,
+           u.id AS user_id, u.updated_at
+    FROM identities i JOIN users u ON u.id = i.user_id
+    WHERE i.provider = $1 AND i.subject IN (SELECT subject FROM named)
 ),
 locked AS MATERIALIZED (
     SELECT u.id, u.updated_at FROM users u WHERE u.id IN (SELECT user_id FROM found) ORDER BY u.id FOR NO KEY UPDATE
@@ -40,40 +47,46 @@ fresh AS (
     ON CONFLICT ON CONSTRAINT provider_events_pkey DO NOTHING
     RETURNING provider
 ),
+-- What the message says of each account.
 told AS MATERIALIZED (
-    SELECT t.subject, f.identity_id, f.user_id, coalesce(f.was_suspended, false) AS was_suspended,
+    SELECT t.subject, f.identity_id, f.user_id, f.was_suspended,
            coalesce(bool_or(t.suspends), false) AS suspends, coalesce(bool_or(NOT t.suspends), false) AS lifts,
+           -- True if it decides on the identity's suspension.
+           bool_or(t.suspends IS NOT NULL) AND coalesce(f.is_latest, false) AS decides,
            bool_or(t.ends) AS ends, min(t.number) AS number,
-           (array_agg(coalesce(t.cause, t.kind) ORDER BY t.number) FILTER (WHERE t.suspends))[1] AS why
-    FROM fresh CROSS JOIN input t LEFT JOIN found f ON f.number = t.number
-    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended
+           -- That the account is gone is the kind's word alone: such an identity can be unlinked (`unlink_identity.sql`).
+           (array_agg(CASE WHEN 'account_purged' IN (t.kind, t.cause) OR 'account_deleted' IN (t.kind, t.cause) THEN t.kind
+                           ELSE coalesce(t.cause, t.kind) END ORDER BY t.number) FILTER (WHERE t.suspends))[1] AS why
+    FROM fresh CROSS JOIN named t LEFT JOIN found f ON f.subject = t.subject
+    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended, f.is_latest
 ),
 changed AS (
     UPDATE identities i
-    SET suspended_at = CASE WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
-        suspended_reason = m.why,
-        suspension_as_of = $3::timestamptz
+    SET suspended_at = CASE WHEN NOT m.decides THEN i.suspended_at
+                            WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
+        suspended_reason = CASE WHEN m.decides THEN m.why ELSE i.suspended_reason END,
+        suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END
     FROM told m
-    WHERE i.id = m.identity_id AND (m.suspends OR m.lifts) AND coalesce(i.suspension_as_of <= $3::timestamptz, true)
-    RETURNING i.id, m.user_id, m.suspends
+    WHERE i.id = m.identity_id AND m.decides
 ),
--- Staff do not go on with a preview of the user as it was.
+-- Staff do not go on with a preview of the user as it was, and a sign-in that would link the user notices the suspension.
 touched AS (
-    UPDATE users SET updated_at = now() WHERE id IN (SELECT user_id FROM changed)
+    UPDATE users SET updated_at = now() WHERE id IN (SELECT user_id FROM told WHERE decides)
 ),
 -- A session may have been opened at the moment of the suspension, so lifting it ends sessions, too.
 ended AS (
     UPDATE sessions s SET ended_at = now()
-    FROM told m LEFT JOIN changed c ON c.id = m.identity_id
+    FROM told m
     WHERE s.identity_id = m.identity_id AND s.ended_at IS NULL
-          AND (c.suspends OR (c.id IS NOT NULL AND m.was_suspended)
+          AND ((m.decides AND (m.suspends OR m.was_suspended))
                -- The provider's time is in whole seconds.
                OR (m.ends AND s.created_at < $3::timestamptz + interval '1 second'))
     RETURNING s.identity_id, s.expires_at > now() AS was_open
 ),
 -- Members of staff sign in with an identity at the provider as well.
 member AS MATERIALIZED (
-    SELECT s.id, s.email, m.* FROM told m JOIN staff s ON s.provider = $1 AND s.subject = m.subject
+    SELECT s.id, s.email, m.subject, m.suspends, m.lifts, m.ends
+    FROM told m JOIN staff s ON s.provider = $1 AND s.subject = m.subject
 ),
 changed_member AS (
     UPDATE staff s
@@ -92,20 +105,18 @@ ended_staff_sessions AS (
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, email, user_id, request_id, detail)
     -- Nobody could have the address of somebody who is no user erased.
-    SELECT t.event_id, 'provider_event', t.kind, $1, CASE WHEN f.user_id IS NOT NULL THEN t.email END, f.user_id, $12,
+    SELECT t.event_id, 'provider_event', t.kind, $1, CASE WHEN m.user_id IS NOT NULL THEN t.email END, m.user_id, $12,
            jsonb_strip_nulls(jsonb_build_object(
                'at', to_char($3::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
                'cause', t.cause,
-               'identity_id', f.identity_id,
-               'member', (SELECT m.email FROM member m WHERE m.subject = t.subject LIMIT 1),
-               'suspended', CASE WHEN t.suspends IS NOT NULL THEN c.suspends END,
-               'sessions', CASE WHEN t.number = m.number THEN
-                   (SELECT count(*) FROM ended e WHERE e.identity_id = f.identity_id AND e.was_open) END))
-    FROM fresh CROSS JOIN input t
-    LEFT JOIN found f ON f.number = t.number
-    LEFT JOIN told m ON m.identity_id = f.identity_id
-    LEFT JOIN changed c ON c.id = f.identity_id
+               'identity_id', m.identity_id,
+               'member', (SELECT s.email FROM member s WHERE s.subject = t.subject LIMIT 1),
+               'suspended', CASE WHEN t.suspends IS NOT NULL AND m.decides THEN m.suspends END,
+               'sessions', CASE WHEN t.number = m.number AND m.identity_id IS NOT NULL THEN
+                   (SELECT count(*) FROM ended e WHERE e.identity_id = m.identity_id AND e.was_open) END))
+    FROM fresh CROSS JOIN named t
+    LEFT JOIN told m ON m.subject = t.subject
     -- The order in which the trigger locks users: statements that meet must not wait for each other.
-    ORDER BY uuid_hash(f.user_id)
+    ORDER BY uuid_hash(m.user_id)
 )
 SELECT raced AS "raced!" FROM decision

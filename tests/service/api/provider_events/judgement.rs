@@ -73,6 +73,27 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
+    let house = House::open().await;
+    house.sign_in("ada").await;
+    let by_subject = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada" });
+    let by_email = json!({ "subject_type": "email", "email": "ada@example.com" });
+    let events = json!({
+        format!("{RISC}/account-credential-change-required"): { "subject": by_subject },
+        format!("{RISC}/identifier-changed"): { "subject": by_email, "new-value": "ada@new.example" },
+    });
+    house.tell(&with(message(&revoked(), "x", &json!({})), &json!({ "events": events }))).await;
+    assert_eq!(house.state("ada").await.sessions, 0);
+    let recorded = house.recorded().await;
+    let mut kinds: Vec<_> = recorded.iter().map(|(kind, ..)| kind.as_str()).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["credential_change", "identifier_changed"]);
+    assert!(recorded.iter().all(|(_, whose, _)| whose.is_some() && *whose == recorded[0].1), "{recorded:?}");
+    let ended = recorded.iter().filter_map(|(.., detail)| detail["sessions"].as_i64()).sum::<i64>();
+    assert_eq!(ended, 1, "{recorded:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_two_accounts_had_names_neither() {
     let house = House::open().await;
     house.sign_in("ada").await;
