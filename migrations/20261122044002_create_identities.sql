@@ -18,6 +18,8 @@ CREATE TABLE identities (
     suspended_reason text,
     -- The time of the latest report that suspended it or lifted that. Older reports change neither.
     suspension_as_of timestamptz,
+    -- Tokens that were issued earlier do not count: the provider has ended the account's sessions since.
+    tokens_from      timestamptz,
     CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
     CONSTRAINT identities_subject_present CHECK (subject <> '')
 );

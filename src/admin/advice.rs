@@ -66,7 +66,7 @@ impl Advice {
             ),
             Reason::TokenExpired => (
                 "Token expired",
-                "The token was too old when it arrived. The sign-in took too long, or the clock of the device is wrong.",
+                "The token was too old when it arrived: the sign-in took too long, the clock of the device is wrong, or the provider has ended the account’s sessions since it issued the token.",
                 "Set date and time of your device to automatic, then sign in again.",
                 Some((
                     DEVELOPER,

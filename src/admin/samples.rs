@@ -37,6 +37,7 @@ pub(super) fn user(disabled: bool) -> UserState {
         subject: NASTY.into(),
         email: Some("ada@example.com".into()),
         suspended: true,
+        tokens_from: None,
         sessions: 2,
     };
     UserState {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::email::Email;
 use super::issuer::Issuers;
@@ -153,6 +154,8 @@ pub struct VerifiedClaims {
     pub picture: Option<String>,
     /// The application that the token was issued to: `azp`, otherwise the audience.
     pub client_id: String,
+    /// `iat`.
+    pub issued_at: OffsetDateTime,
 }
 
 impl VerifiedClaims {
@@ -165,7 +168,7 @@ impl VerifiedClaims {
         check_issuer(claims, expected)?;
         let client_id = check_audience(claims, expected)?.to_owned();
         check_expiry(claims, expected)?;
-        check_age(claims, expected)?;
+        let issued_at = check_age(claims, expected)?;
         check_nonce(claims, &client_id, expected)?;
         let subject = subject(claims)?.to_owned();
         let hosted_domain = check_hosted_domain(claims, expected)?;
@@ -179,6 +182,7 @@ impl VerifiedClaims {
             name: claims.str("name").and_then(display_name),
             picture: claims.str("picture").and_then(picture),
             client_id,
+            issued_at: OffsetDateTime::from_unix_timestamp(issued_at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
         })
     }
 }
@@ -286,8 +290,8 @@ pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(
     Ok(())
 }
 
-/// Checks that `iat` and `nbf` are not in the future, and that `iat` is not too old (§3.1.3.7, 10).
-fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
+/// Checks that `iat` and `nbf` are not in the future, and that `iat` is not too old (§3.1.3.7, 10). Returns `iat`.
+fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<i64, Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::InvalidToken, detail));
     let latest = expected.now.saturating_add(LEEWAY);
     let Some(iat) = numeric_date(claims, "iat")? else { return refuse("`iat` is missing") };
@@ -300,7 +304,7 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
     if numeric_date(claims, "nbf")?.is_some_and(|nbf| nbf > latest) {
         return refuse("`nbf` is in the future: the clock of the provider or of this service is wrong");
     }
-    Ok(())
+    Ok(iat)
 }
 
 const HASHED: &str = "the token's nonce is the SHA-256 of the request's nonce, but `nonce_form` is \"raw\"; let the app pass \

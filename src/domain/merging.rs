@@ -44,6 +44,9 @@ pub struct LinkedIdentity {
     pub email: Option<String>,
     /// True if its provider has reported the account hijacked, disabled or deleted.
     pub suspended: bool,
+    /// The time before which its tokens must not have been issued.
+    #[serde(skip)]
+    pub tokens_from: Option<OffsetDateTime>,
     /// The number of active sessions that were opened with it.
     #[serde(skip)]
     pub sessions: i64,

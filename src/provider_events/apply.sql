@@ -65,9 +65,10 @@ changed AS (
     SET suspended_at = CASE WHEN NOT m.decides THEN i.suspended_at
                             WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
         suspended_reason = CASE WHEN m.decides THEN m.why ELSE i.suspended_reason END,
-        suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END
+        suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END,
+        tokens_from = CASE WHEN m.ends THEN greatest(i.tokens_from, $3::timestamptz) ELSE i.tokens_from END
     FROM told m
-    WHERE i.id = m.identity_id AND m.decides
+    WHERE i.id = m.identity_id AND (m.decides OR m.ends)
 ),
 -- Staff do not go on with a preview of the user as it was, and a sign-in that would link the user notices the suspension.
 touched AS (

@@ -2,6 +2,7 @@
 //! into it, or delete it.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::erasure;
@@ -60,6 +61,8 @@ pub struct MergeRequest<'a> {
     pub provider: &'a str,
     /// `sub` at that provider.
     pub subject: &'a str,
+    /// `iat` of the token that names it.
+    pub issued_at: OffsetDateTime,
     /// True if the merge is only shown.
     pub dry_run: bool,
     /// Origin of the request.
@@ -86,6 +89,8 @@ pub enum NotMerged {
     Disabled,
     /// The provider has reported the identity's account hijacked, disabled or deleted.
     Suspended,
+    /// The provider has ended the account's sessions since it issued the token.
+    Outdated,
     /// The session has ended, or its user is deleted, merged or disabled.
     NoUser,
 }
@@ -116,7 +121,7 @@ pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Me
 
 /// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again.
 async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
-    let MergeRequest { user, session, provider, subject, dry_run, origin } = request;
+    let MergeRequest { user, session, provider, subject, issued_at, dry_run, origin } = request;
     let owner = identities::owner(pool, provider, subject).await?;
     if owner == Some(user) {
         return Ok(Err(NotMerged::Own));
@@ -130,12 +135,16 @@ async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<M
     let Some(owner) = owner else { return Ok(Err(NotMerged::Unknown)) };
     let proven = |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
     let from = take(owner).ok_or(Error::Raced(None))?;
-    let suspended = from.identities.iter().find(proven).ok_or(Error::Raced(None))?.suspended;
+    let identity = from.identities.iter().find(proven).ok_or(Error::Raced(None))?;
+    let (suspended, tokens_from) = (identity.suspended, identity.tokens_from);
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
     }
     if suspended {
         return Ok(Err(NotMerged::Suspended));
+    }
+    if tokens_from.is_some_and(|from| issued_at < from) {
+        return Ok(Err(NotMerged::Outdated));
     }
     if dry_run {
         return Ok(Ok(Merging { from, into }));

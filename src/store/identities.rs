@@ -66,7 +66,9 @@ pub enum Linked {
     Taken,
     /// The provider has reported the identity's account hijacked, disabled or deleted.
     Suspended,
-    /// The session has ended, or the user is deleted or disabled.
+    /// The provider has ended the account's sessions since it issued the token.
+    Outdated,
+    /// The session has ended, or its identity is suspended, or the user is deleted or disabled.
     NoUser,
 }
 
@@ -101,6 +103,7 @@ pub async fn link(
         origin.request_id,
         proves,
         Uuid::now_v7(),
+        claims.issued_at,
     )
     .fetch_optional(pool)
     .await?;
@@ -119,6 +122,7 @@ pub async fn link(
         "before" => Ok(Linked::Before(identity)),
         "taken" => Ok(Linked::Taken),
         "suspended" => Ok(Linked::Suspended),
+        "outdated" => Ok(Linked::Outdated),
         "raced" => Err(Error::Raced(None)),
         outcome => Err(Error::unexpected(outcome)),
     }

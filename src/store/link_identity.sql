@@ -2,6 +2,7 @@
 --
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 email verified  $7 name  $8 picture
 --   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id  $14 the provider proves the e-mail
+--   $15 another event id  $16 `iat` of the token
 --
 -- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
 -- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
@@ -17,7 +18,7 @@ owner AS MATERIALIZED (
     FOR NO KEY UPDATE
 ),
 taken AS MATERIALIZED (
-    SELECT id, user_id, email, created_at, suspended_at FROM identities WHERE provider = $3 AND subject = $4
+    SELECT id, user_id, email, created_at, suspended_at, tokens_from FROM identities WHERE provider = $3 AND subject = $4
 ),
 decision AS MATERIALIZED (
     SELECT owner.id AS user_id,
@@ -25,6 +26,7 @@ decision AS MATERIALIZED (
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
                WHEN taken.id IS NULL THEN 'linked'
                WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
+               WHEN taken.tokens_from > $16::timestamptz THEN 'outdated'
                WHEN taken.user_id = owner.id THEN 'before'
                ELSE 'taken'
            END AS outcome
@@ -52,10 +54,11 @@ recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
     SELECT $9,
            CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
-           CASE outcome WHEN 'taken' THEN 'identity_already_linked' WHEN 'suspended' THEN 'identity_suspended' END,
+           CASE outcome WHEN 'taken' THEN 'identity_already_linked' WHEN 'suspended' THEN 'identity_suspended'
+                        WHEN 'outdated' THEN 'token_expired' END,
            $3, user_id, $10, $11::inet, $12, $13,
            CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2) END
-    FROM decision WHERE outcome IN ('linked', 'taken', 'suspended')
+    FROM decision WHERE outcome IN ('linked', 'taken', 'suspended', 'outdated')
 ),
 recorded_update AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)

@@ -43,9 +43,9 @@ taken AS (
 ),
 moved AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
-                            suspended_at, suspended_reason, suspension_as_of)
+                            suspended_at, suspended_reason, suspension_as_of, tokens_from)
     SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture, t.created_at,
-           t.suspended_at, t.suspended_reason, t.suspension_as_of
+           t.suspended_at, t.suspended_reason, t.suspension_as_of, t.tokens_from
     FROM decision d CROSS JOIN taken t JOIN unnest($5::uuid[], $6::uuid[]) AS new (old_id, id) ON new.old_id = t.id
 ),
 -- Before the other takes the address, which must be free by then.

@@ -33,8 +33,15 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
         }
         let identity = row.identity_id.zip(row.provider).zip(row.subject);
         if let (Some(((id, provider), subject)), Some(user)) = (identity, users.last_mut()) {
-            let (email, suspended, sessions) = (row.identity_email, row.suspended, row.sessions);
-            user.identities.push(LinkedIdentity { id, provider, subject, email, suspended, sessions });
+            user.identities.push(LinkedIdentity {
+                id,
+                provider,
+                subject,
+                email: row.identity_email,
+                suspended: row.suspended,
+                tokens_from: row.tokens_from,
+                sessions: row.sessions,
+            });
         }
     }
     Ok(users)

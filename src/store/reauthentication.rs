@@ -20,25 +20,41 @@ pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result
     Ok(fresh.fetch_optional(pool).await?)
 }
 
-/// Returns `true` if the identity that a provider vouches for is one of the user's, or `None` if that is suspended.
+/// The verdict on an identity that a provider vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// It is one of the user's.
+    Theirs,
+    /// It is not one of the user's.
+    NotTheirs,
+    /// It is suspended.
+    Suspended,
+    /// The provider has ended the account's sessions since it issued the token.
+    Outdated,
+}
+
+/// Judges an identity as a proof that the user has signed in.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn is_identity_of(
+pub async fn judge(
     pool: &PgPool,
     user: Uuid,
     provider: &str,
     claims: &VerifiedClaims,
-) -> Result<Option<bool>, Error> {
-    let suspended = sqlx::query_scalar!(
-        r#"SELECT suspended_at IS NOT NULL AS "suspended!"
+) -> Result<Proof, Error> {
+    let row = sqlx::query!(
+        r#"SELECT suspended_at IS NOT NULL AS "suspended!", coalesce(tokens_from > $4, false) AS "outdated!"
            FROM identities WHERE provider = $1 AND subject = $2 AND user_id = $3"#,
         provider,
         claims.subject,
         user,
+        claims.issued_at,
     );
-    Ok(match suspended.fetch_optional(pool).await? {
-        Some(true) => None,
-        found => Some(found.is_some()),
+    Ok(match row.fetch_optional(pool).await? {
+        None => Proof::NotTheirs,
+        Some(row) if row.suspended => Proof::Suspended,
+        Some(row) if row.outdated => Proof::Outdated,
+        Some(_) => Proof::Theirs,
     })
 }

@@ -20,11 +20,12 @@ WITH input AS (
            -- the reason of a refusal.
            $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
-           $25::text AS told_name
+           $25::text AS told_name,
+           $26::timestamptz AS issued_at
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
-           i.name AS identity_name, i.picture AS identity_picture, i.suspended_at,
+           i.name AS identity_name, i.picture AS identity_picture, i.suspended_at, i.tokens_from,
            u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at, u.own_name,
            u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
@@ -48,6 +49,7 @@ decision AS MATERIALIZED (
     SELECT CASE
                WHEN known.disabled_at IS NOT NULL THEN 'user_disabled'
                WHEN known.suspended_at IS NOT NULL THEN 'identity_suspended'
+               WHEN known.tokens_from > t.issued_at THEN 'token_expired'
                WHEN known.id IS NOT NULL THEN 'signed_in'
                WHEN seen.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken

@@ -1,14 +1,15 @@
--- Signs in a batch of known identities, not suspended, of enabled users whose data at the provider is unchanged: opens their
--- sessions and records the events. An element of the arrays without a row in the result is another case, and nothing was written for
--- it; see `sign_in_new.sql` and `sign_in.sql`.
+-- Signs in a batch of known identities, not suspended, of enabled users whose data at the provider is unchanged: opens
+-- their sessions and records the events. An element of the arrays without a row in the result is another case, and
+-- nothing was written for it; see `sign_in_new.sql` and `sign_in.sql`.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
         $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[]
+        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[],
+        $18::timestamptz[]
     ) AS t (provider, subject, email, email_verified, proves, name, picture,
             session_id, family_hash, token_hash,
-            client_id, ip, user_agent, device_name, device_platform, request_id)
+            client_id, ip, user_agent, device_name, device_platform, request_id, issued_at)
 ),
 known AS MATERIALIZED (
     SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
@@ -18,6 +19,7 @@ known AS MATERIALIZED (
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
     WHERE u.disabled_at IS NULL AND i.suspended_at IS NULL
+          AND (i.tokens_from <= t.issued_at OR i.tokens_from IS NULL)
           -- Data that the provider omits counts as unchanged.
           AND (t.email IS NULL OR (t.email = i.email AND t.email_verified = i.email_verified)) IS TRUE
           AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE

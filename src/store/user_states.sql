@@ -4,7 +4,7 @@
 SELECT u.id, u.email, u.email_verified, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
        u.claims::text AS claims,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
-       i.suspended_at IS NOT NULL AS "suspended!",
+       i.suspended_at IS NOT NULL AS "suspended!", i.tokens_from AS "tokens_from?",
        (SELECT count(*) FROM sessions s
         WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"
 FROM users u LEFT JOIN identities i ON i.user_id = u.id

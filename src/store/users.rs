@@ -145,7 +145,13 @@ pub async fn sign_in_known(
     items: &[Arc<SignIn>],
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
-    let rows = sign_ins!("src/store/sign_in_known.sql", items, ttl).fetch_all(pool).await?;
+    let rows = sign_ins!(
+        "src/store/sign_in_known.sql",
+        items,
+        ttl,
+        &items.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
+    );
+    let rows = rows.fetch_all(pool).await?;
     in_order!(items, rows, Outcome::SignedIn)
 }
 
@@ -214,6 +220,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         item.decision.refuse_recycled,
         Uuid::now_v7(),
         item.told_name,
+        item.claims.issued_at,
     )
     .fetch_one(pool)
     .await?;

@@ -237,6 +237,7 @@ impl From<service::sign_in::Error> for Problem {
     fn from(error: service::sign_in::Error) -> Self {
         use service::sign_in::Error;
         match error {
+            Error::Refused(Reason::TokenExpired) => Self::outdated(),
             Error::Refused(reason) => reason.into(),
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(causes::line(&error)),
@@ -271,6 +272,13 @@ impl Problem {
         } else {
             Self::internal()
         }
+    }
+
+    /// Returns the problem of a token from before an event that ended the account's sessions.
+    #[must_use]
+    pub fn outdated() -> Self {
+        let detail = "the provider has ended the account's sessions since it issued the token";
+        Self::new(ErrorCode::Refused(Reason::TokenExpired), detail)
     }
 
     /// Returns an internal error.

@@ -122,6 +122,7 @@ async fn link(
             Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
         }
         Linked::Suspended => Err(Reason::IdentitySuspended.into()),
+        Linked::Outdated => Err(Problem::outdated().beside_a_bearer()),
         Linked::NoUser => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -128,6 +128,7 @@ async fn merge(
         session: signed_in.token.session,
         provider: &provider.name,
         subject: &claims.subject,
+        issued_at: claims.issued_at,
         dry_run,
         origin: &origin.0,
     };
@@ -145,6 +146,7 @@ async fn merge(
             Err(Problem::new(ErrorCode::Refused(Reason::UserDisabled), "the other user is disabled"))
         }
         Err(NotMerged::Suspended) => Err(Reason::IdentitySuspended.into()),
+        Err(NotMerged::Outdated) => Err(Problem::outdated().beside_a_bearer()),
         Err(NotMerged::NoUser) => Err(bearer::over(db, signed_in.token).await),
     }
 }

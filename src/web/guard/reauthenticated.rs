@@ -18,7 +18,7 @@ use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::ProviderTokens;
-use crate::store::reauthentication::{is_identity_of, opened_within};
+use crate::store::reauthentication::{self, judge, opened_within};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -231,16 +231,19 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     admit_address::<SignIn>(request)?;
     let claims = proof.vouch(request).await?;
     let provider = &proof.provider.settings;
-    match is_identity_of(db.pool(), who.user.id, &provider.name, &claims).await? {
-        Some(true) => {
+    match judge(db.pool(), who.user.id, &provider.name, &claims).await? {
+        reauthentication::Proof::Theirs => {
             if let Some(code) = code {
                 let tokens: &ProviderTokens = request.rocket().state().ok_or_else(Problem::internal)?;
                 tokens.keep(db.pool(), provider, &claims, &code).await?;
             }
             Ok(())
         }
-        Some(false) => required("the identity in `reauthentication` is not linked to this user"),
-        None => Err(Reason::IdentitySuspended.into()),
+        reauthentication::Proof::NotTheirs => {
+            required("the identity in `reauthentication` is not linked to this user")
+        }
+        reauthentication::Proof::Outdated => Err(Problem::outdated().beside_a_bearer()),
+        reauthentication::Proof::Suspended => Err(Reason::IdentitySuspended.into()),
     }
 }
 

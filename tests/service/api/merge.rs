@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome, apply};
@@ -357,7 +358,15 @@ async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Outpu
 /// A merge that the user of a session asks for, with the identity of that name.
 async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Result<Merging, NotMerged> {
     let origin = Origin::default();
-    let request = MergeRequest { user, session, provider: "idp", subject, dry_run: false, origin: &origin };
+    let request = MergeRequest {
+        user,
+        session,
+        provider: "idp",
+        subject,
+        issued_at: OffsetDateTime::now_utc(),
+        dry_run: false,
+        origin: &origin,
+    };
     account::merge(&app.database.pool, request).await.unwrap()
 }
 

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
+use reqwest::Method;
+
 use super::signer::Signer;
-use super::{CAEP, House, OAUTH, RISC, State, assert_refused, genuine, header, message};
-use crate::support::token::now;
+use super::{CAEP, House, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message};
+use crate::support::problem::assert_problem;
+use crate::support::token::{claims, now, with};
 
 /// The end of an event's type, what more it says, and what it does.
 struct Case {
@@ -284,4 +287,43 @@ async fn an_event_ends_the_sessions_of_its_identity_and_of_no_other() {
         app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await.user_id(),
         ada.user_id()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothing() {
+    let house = House::open().await;
+    let app = &house.app;
+    let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let early = |subject: &str| with(account(subject), &json!({ "iat": now() - 60 }));
+    let (ada, grace) = (early("ada"), early("grace"));
+    assert_eq!(app.sign_in_at(NAME, &ada).await.outcome(), "linked");
+    assert_eq!(app.sign_in_at(NAME, &grace).await.outcome(), "created");
+    let revoked = format!("{RISC}/sessions-revoked");
+    for subject in ["ada", "grace"] {
+        house.tell(&message(&revoked, subject, &json!({}))).await;
+    }
+    // A report of earlier that comes late takes nothing back.
+    house.tell(&with(message(&revoked, "ada", &json!({})), &json!({ "iat": now() - 3600 }))).await;
+    let refused = app.sign_in_at(NAME, &ada).await;
+    assert_problem(&refused, 401, "token_expired");
+    assert!(refused.text.contains("ended the account's sessions"), "{}", refused.text);
+    let events = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND reason = 'token_expired' AND user_id IS NOT NULL";
+    assert_eq!(app.database.count(events).await, 1);
+    assert_eq!(house.state("ada").await.sessions, 0);
+
+    let token = mine.access_token();
+    let body = json!({ "id_token": app.token(&ada) });
+    let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
+    assert_problem(&link, 422, "token_expired");
+    let body = json!({ "provider": NAME, "id_token": app.token(&grace) });
+    let merge = app.as_user(&token, Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    assert_problem(&merge, 422, "token_expired");
+    let age = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
+    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    let proof = json!({ "reauthentication": { "provider": NAME, "id_token": app.token(&ada) } });
+    let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&proof)).await;
+    assert_problem(&deleted, 422, "token_expired");
+
+    assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
+    assert_problem(&app.sign_in_at(NAME, &ada).await, 401, "token_expired");
 }

@@ -12,7 +12,7 @@ use super::{House, MEDIA_TYPE, NAME, RISC, State, account, genuine, message, tra
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
-use crate::support::token::claims;
+use crate::support::token::{claims, now};
 
 const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
 
@@ -103,7 +103,9 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
 async fn a_suspension_goes_with_the_identity_to_another_user() {
     let house = House::open().await;
     let app = &house.app;
-    let (ada, grace) = (house.sign_in("ada").await.user_id(), house.sign_in("grace").await.user_id());
+    let early = crate::support::token::with(account("ada"), &json!({ "iat": now() - 60 }));
+    let ada = app.sign_in_at(NAME, &early).await.user_id();
+    let grace = house.sign_in("grace").await.user_id();
     let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user_id();
     let [ada, grace, linus] = [ada, grace, linus].map(|id| id.parse().unwrap());
     suspend(&house, "ada").await;
@@ -121,6 +123,9 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
         assert_eq!(house.state("ada").await, suspended, "{change:?}");
     }
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    assert_problem(&app.sign_in_at(NAME, &early).await, 401, "token_expired");
+    assert_eq!(house.sign_in("ada").await.user_id(), linus.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]
