@@ -10,7 +10,7 @@
 WITH seen AS MATERIALIZED (
     SELECT u.id, u.updated_at
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-    WHERE s.id = $10 AND s.ended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
+    WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
 ),
 owner AS MATERIALIZED (
     SELECT u.id, u.updated_at, u.email, u.email_verified FROM users u

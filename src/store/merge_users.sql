@@ -29,7 +29,7 @@ allowed AS MATERIALIZED (
     SELECT ($19::text IS NULL OR EXISTS (SELECT FROM permitted))
            AND ($20::uuid IS NULL OR EXISTS (
                SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
-               WHERE s.id = $20 AND s.ended_at IS NULL AND i.user_id = $3
+               WHERE s.id = $20 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $3
            )) AS yes
 ),
 decision AS MATERIALIZED (

@@ -6,14 +6,15 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::claims::VerifiedClaims;
 
-/// Returns `true` if a session was opened within that many seconds, or `None` if it has ended.
+/// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
     let fresh = sqlx::query_scalar!(
-        r#"SELECT created_at > now() - $2::integer * interval '1 second' AS "fresh!"
-           FROM sessions WHERE id = $1 AND ended_at IS NULL"#,
+        r#"SELECT s.created_at > now() - $2::integer * interval '1 second' AS "fresh!"
+           FROM sessions s JOIN identities i ON i.id = s.identity_id
+           WHERE s.id = $1 AND s.ended_at IS NULL AND i.suspended_at IS NULL"#,
         session,
         i32::try_from(seconds).unwrap_or(i32::MAX),
     );

@@ -2,11 +2,17 @@
 
 use reqwest::Method;
 use serde_json::json;
+use time::OffsetDateTime;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
 use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::store::identities::{self, Linked};
+use vestibule::store::merging::{self, Merge, MergedBy};
+use vestibule::store::reauthentication::opened_within;
+use vestibule::store::users;
 
 use super::{House, MEDIA_TYPE, NAME, RISC, State, account, genuine, message, transmitter};
 use crate::support::app::Answer;
@@ -54,6 +60,43 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
 
     house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
     assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_a_suspension_has_missed_changes_nothing() {
+    let house = House::open().await;
+    let pool = &house.app.database.pool;
+    let (ada, grace) = (house.sign_in("ada").await, house.sign_in("grace").await);
+    let [ada, grace]: [uuid::Uuid; 2] = [ada, grace].map(|answer| answer.user_id().parse().unwrap());
+    suspend(&house, "ada").await;
+    // As if it had been opened at the moment of the suspension.
+    let session: uuid::Uuid =
+        sqlx::query_scalar("UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id")
+            .fetch_one(pool)
+            .await
+            .unwrap();
+    let before = house.app.database.rows().await;
+    let origin = Origin::default();
+    assert_eq!(opened_within(pool, session, 600).await.unwrap(), None);
+    let named = users::set_name(pool, ada, session, Some("Eve"), &origin).await.unwrap();
+    assert!(named.is_none(), "{named:?}");
+    let claims = VerifiedClaims {
+        subject: "eve".into(),
+        email: None,
+        email_verified: false,
+        hosted_domain: None,
+        name: None,
+        picture: None,
+        client_id: "client".into(),
+        issued_at: OffsetDateTime::now_utc(),
+    };
+    let linked = identities::link(pool, ada, session, "idp", &claims, false, &origin).await.unwrap();
+    assert!(matches!(linked, Linked::NoUser), "{linked:?}");
+    let both = merging::users(pool, &[ada, grace]).await.unwrap();
+    let state = |id| both.iter().find(|user| user.id == id).unwrap();
+    let by = MergedBy::User(session, &origin);
+    assert_eq!(merging::merge(pool, state(grace), state(ada), by).await.unwrap(), Merge::NotPermitted);
+    assert_eq!(house.app.database.rows().await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
