@@ -3,19 +3,20 @@
 --   $1 provider  $2 id of the message  $3 time of the events
 --   for each event: $4 id  $5 kind  $6 subject  $7 the subject's e-mail address  $8 the provider's reason
 --   $9 an e-mail address that it tells  $10 ends the sessions opened before it
---   $11 suspends (true), or lifts the suspension (false)
+--   $11 suspends (true), or lifts the suspension (false)  $13 the account's address is somebody else's now  $14 another id
 --   $12 request id
 --
 -- The users are locked first, as by every statement that ends sessions. One whose row has changed since the snapshot may
 -- have other identities now: then nothing is written, and the caller runs the statement again.
 WITH input AS (
     SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::boolean[],
-                         $11::boolean[])
-        WITH ORDINALITY AS t (event_id, kind, subject, subject_email, cause, email, ends, suspends, number)
+                         $11::boolean[], $13::boolean[], $14::uuid[])
+        WITH ORDINALITY AS t (event_id, kind, subject, subject_email, cause, email, ends, suspends, recycles, update_event_id,
+                              number)
 ),
 -- Two events of a message may name one account in two ways.
 named AS MATERIALIZED (
-    SELECT t.event_id, t.kind, t.cause, t.email, t.ends, t.suspends, t.number,
+    SELECT t.event_id, t.kind, t.cause, t.email, t.ends, t.suspends, t.recycles, t.update_event_id, t.number,
            coalesce(t.subject, (
                SELECT min(a.subject) FROM (
                    SELECT i.subject FROM identities i
@@ -29,7 +30,8 @@ named AS MATERIALIZED (
 found AS MATERIALIZED (
     SELECT i.id AS identity_id, i.subject, i.suspended_at IS NOT NULL AS was_suspended,
            coalesce(i.suspension_as_of <= $3::timestamptz, true) AS is_latest,
-           u.id AS user_id, u.updated_at
+           u.id AS user_id, u.updated_at,
+           u.email_verified AND u.email = lower(i.email COLLATE "C") AS has_address
     FROM identities i JOIN users u ON u.id = i.user_id
     WHERE i.provider = $1 AND i.subject IN (SELECT subject FROM named)
 ),
@@ -53,12 +55,14 @@ told AS MATERIALIZED (
            coalesce(bool_or(t.suspends), false) AS suspends, coalesce(bool_or(NOT t.suspends), false) AS lifts,
            -- True if it decides on the identity's suspension.
            bool_or(t.suspends IS NOT NULL) AND coalesce(f.is_latest, false) AS decides,
-           bool_or(t.ends) AS ends, min(t.number) AS number,
+           bool_or(t.ends) AS ends, bool_or(t.recycles) AS recycles,
+           bool_or(t.recycles) AND coalesce(f.has_address, false) AS takes_address,
+           min(t.number) AS number,
            -- That the account is gone is the kind's word alone: such an identity can be unlinked (`unlink_identity.sql`).
            (array_agg(CASE WHEN 'account_purged' IN (t.kind, t.cause) OR 'account_deleted' IN (t.kind, t.cause) THEN t.kind
                            ELSE coalesce(t.cause, t.kind) END ORDER BY t.number) FILTER (WHERE t.suspends))[1] AS why
     FROM fresh CROSS JOIN named t LEFT JOIN found f ON f.subject = t.subject
-    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended, f.is_latest
+    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended, f.is_latest, f.has_address
 ),
 changed AS (
     UPDATE identities i
@@ -66,13 +70,16 @@ changed AS (
                             WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
         suspended_reason = CASE WHEN m.decides THEN m.why ELSE i.suspended_reason END,
         suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END,
-        tokens_from = CASE WHEN m.ends THEN greatest(i.tokens_from, $3::timestamptz) ELSE i.tokens_from END
+        tokens_from = CASE WHEN m.ends THEN greatest(i.tokens_from, $3::timestamptz) ELSE i.tokens_from END,
+        email_verified = i.email_verified AND NOT m.recycles
     FROM told m
-    WHERE i.id = m.identity_id AND (m.decides OR m.ends)
+    WHERE i.id = m.identity_id AND (m.decides OR m.ends OR m.recycles)
 ),
 -- Staff do not go on with a preview of the user as it was, and a sign-in that would link the user notices the suspension.
 touched AS (
-    UPDATE users SET updated_at = now() WHERE id IN (SELECT user_id FROM told WHERE decides)
+    UPDATE users u SET updated_at = now(), email_verified = u.email_verified AND NOT m.takes_address
+    FROM (SELECT user_id, bool_or(takes_address) AS takes_address FROM told WHERE decides OR recycles GROUP BY user_id) AS m
+    WHERE u.id = m.user_id
 ),
 -- A session may have been opened at the moment of the suspension, so lifting it ends sessions, too.
 ended AS (
@@ -118,6 +125,13 @@ recorded AS (
     FROM fresh CROSS JOIN named t
     LEFT JOIN told m ON m.subject = t.subject
     -- The order in which the trigger locks users: statements that meet must not wait for each other.
+    ORDER BY uuid_hash(m.user_id)
+),
+recorded_update AS (
+    INSERT INTO events (id, kind, provider, user_id, request_id, detail)
+    SELECT t.update_event_id, 'user_updated', $1, m.user_id, $12, jsonb_build_object('fields', ARRAY['email_verified'])
+    FROM told m JOIN named t ON t.number = m.number
+    WHERE m.takes_address
     ORDER BY uuid_hash(m.user_id)
 )
 SELECT raced AS "raced!" FROM decision

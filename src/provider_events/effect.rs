@@ -9,13 +9,16 @@ pub struct Effect {
     pub ends_sessions: bool,
     /// True if the identity must not sign in from now on, and false if it may again.
     pub suspends: Option<bool>,
+    /// True if the account's e-mail address is somebody else's from now on.
+    pub recycles_address: bool,
 }
 
 impl Effect {
-    const NONE: Self = Self { ends_sessions: false, suspends: None };
-    const ENDS: Self = Self { ends_sessions: true, suspends: None };
-    const SUSPENDS: Self = Self { ends_sessions: true, suspends: Some(true) };
-    const LIFTS: Self = Self { ends_sessions: false, suspends: Some(false) };
+    const NONE: Self = Self { ends_sessions: false, suspends: None, recycles_address: false };
+    const ENDS: Self = Self { ends_sessions: true, ..Self::NONE };
+    const SUSPENDS: Self = Self { suspends: Some(true), ..Self::ENDS };
+    const LIFTS: Self = Self { suspends: Some(false), ..Self::NONE };
+    const RECYCLES: Self = Self { recycles_address: true, ..Self::NONE };
 
     /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles ask.
     #[must_use]
@@ -30,6 +33,7 @@ impl Effect {
             (EventKind::AccountEnabled, _) => Self::LIFTS,
             // A further passkey, for example.
             (EventKind::CredentialChange, Some("create")) => Self::NONE,
+            (EventKind::IdentifierChanged, Some("recycled")) => Self::RECYCLES,
             (
                 EventKind::SessionsRevoked
                 | EventKind::TokensRevoked

@@ -42,6 +42,8 @@ pub(super) async fn apply(
         &effects.iter().map(|effect| effect.ends_sessions).collect::<Vec<_>>(),
         &effects.iter().map(|effect| effect.suspends).collect::<Vec<_>>() as &[Option<bool>],
         request_id,
+        &effects.iter().map(|effect| effect.recycles_address).collect::<Vec<_>>(),
+        &events.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
     );
     if raced.fetch_one(pool).await? { Err(Error::Raced(None)) } else { Ok(()) }
 }

@@ -327,3 +327,30 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
     assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
     assert_problem(&app.sign_in_at(NAME, &ada).await, 401, "token_expired");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recycled_address_leaves_its_former_owner_and_leads_nobody_to_them() {
+    let house = House::open().await;
+    for (subject, named) in [
+        ("ada", json!({})),
+        ("grace", json!({ "subject": { "subject_type": "email", "email": "grace@example.com" } })),
+    ] {
+        let former = house.sign_in(subject).await;
+        house.tell(&message(&format!("{RISC}/identifier-recycled"), subject, &named)).await;
+        let updated: Vec<Value> = sqlx::query_scalar(
+            "SELECT detail FROM events WHERE kind = 'user_updated' AND user_id = $1::uuid",
+        )
+        .bind(former.user_id())
+        .fetch_all(&house.app.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(updated, [json!({ "fields": ["email_verified"] })], "{subject}");
+        let same_address = json!({ "email": format!("{subject}@example.com") });
+        let owner = with(account(&format!("{subject}-2")), &same_address);
+        let owner = house.app.sign_in_at(NAME, &owner).await;
+        assert_eq!(owner.outcome(), "created", "{}", owner.text);
+        let former = house.app.get(&former.access_token(), "/api/v1/me").await.json();
+        assert_ne!(former["id"], owner.user_id().as_str());
+        assert_eq!(former["email"], json!(null));
+    }
+}
