@@ -18,6 +18,10 @@ CREATE TABLE staff (
     -- As for identities: the provider's reports about this one.
     suspended_at     timestamptz,
     suspension_as_of timestamptz,
+    -- The account that was suspended when the member was reset, and since when. It is refused until it is enabled.
+    barred_provider text        COLLATE "C",
+    barred_subject  text        COLLATE "C",
+    barred_at       timestamptz,
     CONSTRAINT staff_email_key UNIQUE (email),
     CONSTRAINT staff_identity_whole CHECK ((provider IS NULL) = (subject IS NULL))
 );

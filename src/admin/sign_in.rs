@@ -181,7 +181,7 @@ const fn refused(stranger: Stranger) -> &'static str {
         }
         Stranger::Suspended => {
             "The provider has reported that this account was hijacked, disabled or deleted. Recover it there first; the \
-             provider then reports it enabled. If it is in good hands, the operator can let it in with `vestibule staff reset`."
+             provider then reports it enabled. To let another account in, the operator runs `vestibule staff reset`."
         }
     }
 }

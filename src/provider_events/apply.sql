@@ -21,6 +21,11 @@ named AS MATERIALIZED (
                SELECT min(a.subject) FROM (
                    SELECT i.subject FROM identities i
                    WHERE i.provider = $1 AND lower(i.email COLLATE "C") = t.subject_email AND i.email_verified
+                   UNION ALL
+                   -- Members of staff need not be users.
+                   SELECT s.subject FROM staff s
+                   WHERE s.provider = $1 AND s.email = t.subject_email
+                         AND NOT EXISTS (SELECT FROM identities i WHERE i.provider = $1 AND i.subject = s.subject)
                ) AS a
                -- An address that two accounts had one after the other tells which of them is meant to nobody.
                HAVING count(*) = 1
@@ -102,12 +107,19 @@ changed_member AS (
         suspension_as_of = $3::timestamptz
     FROM member m
     WHERE s.id = m.id AND (m.suspends OR m.lifts) AND coalesce(s.suspension_as_of <= $3::timestamptz, true)
-    RETURNING s.id, m.suspends
+    RETURNING s.id
+),
+-- A reset lets another account in, and this one only now.
+admitted AS (
+    UPDATE staff s SET barred_provider = NULL, barred_subject = NULL, barred_at = NULL
+    FROM told m
+    WHERE m.lifts AND NOT m.suspends AND s.barred_provider = $1 AND s.barred_subject = m.subject
+          AND s.barred_at <= $3::timestamptz
 ),
 ended_staff_sessions AS (
     DELETE FROM staff_sessions s USING member m LEFT JOIN changed_member c ON c.id = m.id
     WHERE s.staff_id = m.id
-          AND (c.suspends OR (m.ends AND s.created_at < $3::timestamptz + interval '1 second'))
+          AND (c.id IS NOT NULL OR (m.ends AND s.created_at < $3::timestamptz + interval '1 second'))
 ),
 -- The address and the program that the message came from are the provider's, so they say nothing about the person.
 recorded AS (

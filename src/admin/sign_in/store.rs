@@ -200,6 +200,8 @@ pub async fn open_session(
          suspended AS (
              SELECT FROM staff WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
              UNION ALL
+             SELECT FROM staff WHERE barred_provider = $7 AND barred_subject = $8
+             UNION ALL
              SELECT FROM identities WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
          ),
          member AS (

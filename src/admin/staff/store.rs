@@ -140,8 +140,8 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
     })
 }
 
-/// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins it again. Returns
-/// [`Changed::Already`] if there is no such member.
+/// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins another, or the same
+/// unless it is suspended. Returns [`Changed::Already`] if there is no such member.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
@@ -151,7 +151,11 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
                SELECT FROM current_staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
            ),
            reset AS (
-               UPDATE staff SET provider = NULL, subject = NULL, suspended_at = NULL, suspension_as_of = NULL
+               UPDATE staff
+               SET provider = NULL, subject = NULL, suspended_at = NULL, suspension_as_of = NULL,
+                   barred_provider = CASE WHEN suspended_at IS NULL THEN barred_provider ELSE provider END,
+                   barred_subject = CASE WHEN suspended_at IS NULL THEN barred_subject ELSE subject END,
+                   barred_at = coalesce(suspended_at, barred_at)
                WHERE email = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
            ),
            ended AS (

@@ -1,7 +1,7 @@
 //! What a suspended identity cannot do.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
@@ -14,10 +14,11 @@ use vestibule::store::merging::{self, Merge, MergedBy};
 use vestibule::store::reauthentication::opened_within;
 use vestibule::store::users;
 
-use super::{House, MEDIA_TYPE, NAME, RISC, State, account, genuine, message, transmitter};
+use super::{House, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter};
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
+use crate::support::provider::Provider;
 use crate::support::token::{claims, now};
 
 const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
@@ -184,46 +185,86 @@ async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_reset() {
-    let (_keys, transmitter) = transmitter().await;
+/// A desk whose provider sends messages, with a member of staff, and the publishers of the keys.
+async fn desk() -> (Desk, [Provider; 2]) {
+    let (keys, transmitter) = transmitter().await;
     let url = transmitter.url();
     let desk = Desk::open_altered(|figment| figment.merge(("idp.ssf_url", url))).await;
+    desk.appoint("ada@example.com", Role::Admin).await;
+    (desk, [keys, transmitter])
+}
+
+/// Tells the desk of an event, about whoever that names.
+async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
+    let claims = message(&format!("{RISC}/{event}"), "x", &json!({ "subject": named }));
+    let path = "/api/v1/providers/idp/events";
+    let answer = desk.app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
+    assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_they_have_another() {
+    let (desk, _publishers) = desk().await;
     let pool = &desk.app.database.pool;
-    for member in ["ada@example.com", "grace@example.com"] {
-        desk.appoint(member, Role::Admin).await;
-    }
+    desk.appoint("grace@example.com", Role::Admin).await;
     let mut grace = desk.signed_in("grace@example.com").await;
-    let told = async |event: &str| {
-        let subject: String = sqlx::query_scalar("SELECT subject FROM staff WHERE email = 'ada@example.com'")
-            .fetch_one(pool)
-            .await
-            .unwrap();
-        let mut claims = message(&format!("{RISC}/{event}"), &subject, &json!({}));
-        // The development provider has the client id of the other providers.
-        claims["jti"] = json!(uuid::Uuid::now_v7().to_string());
-        let path = "/api/v1/providers/idp/events";
-        let answer = desk.app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
-        assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
-    };
-    for way_back in ["account-enabled", "reset"] {
-        let mut ada = desk.signed_in("ada@example.com").await;
-        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 200);
-        told("account-disabled").await;
-        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "her session has ended");
+    let mut ada = desk.signed_in("ada@example.com").await;
+    let subject: String = sqlx::query_scalar("SELECT subject FROM staff WHERE email = 'ada@example.com'")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    let account = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
+    let refused = async || {
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
         assert_eq!(refused.status.as_u16(), 403);
-        assert!(refused.text.contains("hijacked, disabled or deleted"), "{}", refused.text);
-        assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
-        if way_back == "reset" {
-            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
-            assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
-        } else {
-            told(way_back).await;
-            assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it stays ended");
-        }
-    }
+        refused.text
+    };
+    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 200);
+    tell_desk(&desk, "account-disabled", &account).await;
+    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "her session has ended");
+    assert!(refused().await.contains("hijacked, disabled or deleted"));
+    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    // As if she had signed in at that moment.
+    let late = "INSERT INTO staff_sessions (hash, staff_id) SELECT '\\x01', id FROM staff WHERE email = 'ada@example.com'";
+    sqlx::query(late).execute(pool).await.unwrap();
+    tell_desk(&desk, "account-enabled", &account).await;
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'").await, 0);
+    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it stays ended");
+    desk.signed_in("ada@example.com").await;
+
+    // A reset lets another account in, and not this one.
+    tell_desk(&desk, "account-disabled", &account).await;
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    assert!(refused().await.contains("hijacked, disabled or deleted"));
+    let other = [("email", "ada@example.com"), ("sub", "another"), ("verified", "true")];
+    let landed = Browser::new(&desk.app.url).sign_in_with(&other).await;
+    assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    assert!(refused().await.contains("hijacked, disabled or deleted"));
+    tell_desk(&desk, "account-enabled", &account).await;
     desk.signed_in("ada@example.com").await;
     let events = "SELECT count(*) FROM events WHERE kind = 'staff_refused' AND reason = 'identity_suspended'";
-    assert_eq!(desk.app.database.count(events).await, 2);
+    assert_eq!(desk.app.database.count(events).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
+    let (desk, _publishers) = desk().await;
+    let pool = &desk.app.database.pool;
+    let named = json!({ "subject_type": "email", "email": "Ada@example.com" });
+    for is_user in [false, true] {
+        let mut ada = desk.signed_in("ada@example.com").await;
+        if is_user {
+            let user = "WITH u AS (INSERT INTO users (id) VALUES (gen_random_uuid()) RETURNING id)
+                        INSERT INTO identities (id, user_id, provider, subject, email, email_verified)
+                        SELECT gen_random_uuid(), u.id, s.provider, s.subject, s.email, true FROM u, staff s";
+            sqlx::query(user).execute(pool).await.unwrap();
+        }
+        tell_desk(&desk, "account-disabled", &named).await;
+        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "{is_user}");
+        let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+        assert!(refused.text.contains("hijacked, disabled or deleted"), "{is_user}: {}", refused.text);
+        tell_desk(&desk, "account-enabled", &named).await;
+    }
 }
