@@ -10,6 +10,8 @@ CREATE TABLE provider_tokens (
     state           text        NOT NULL CONSTRAINT provider_tokens_state CHECK (state IN ('code', 'kept', 'due')),
     -- The code or the token, encrypted under `secret_key`.
     sealed          bytea       NOT NULL,
+    -- True for an access token, which revokes nothing once it has expired.
+    access          boolean     NOT NULL DEFAULT false,
     created_at      timestamptz NOT NULL DEFAULT now(),
     -- The time at which the identity was gone.
     due_at          timestamptz,

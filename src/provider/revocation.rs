@@ -33,12 +33,13 @@ pub struct Code<'a> {
 pub struct Revocable {
     /// The token.
     pub token: Secret<String>,
-    /// Its kind: `refresh_token`, or `access_token` if the provider issues no other.
-    pub hint: &'static str,
+    /// True for an access token, where the provider has issued no refresh token.
+    pub access: bool,
 }
 
-/// The kinds of tokens, the preferred one first.
-const HINTS: [&str; 2] = ["refresh_token", "access_token"];
+const fn kind(access: bool) -> &'static str {
+    if access { "access_token" } else { "refresh_token" }
+}
 
 impl Provider {
     /// Exchanges an app's authorization code for a token that can be revoked.
@@ -68,9 +69,10 @@ impl Provider {
             if claimed.is_some_and(|subject| subject != code.subject) {
                 return Err(refused("it is another user's"));
             }
-            let found = HINTS.iter().find_map(|&hint| Some((hint, answer.str(hint)?)));
-            let (hint, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
-            Ok(Revocable { token: Secret::new(token.to_owned()), hint })
+            let found =
+                [false, true].into_iter().find_map(|access| Some((access, answer.str(kind(access))?)));
+            let (access, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
+            Ok(Revocable { token: Secret::new(token.to_owned()), access })
         };
         let exchanged: Result<_, Error> =
             timeout(DEADLINE, exchanged).await.unwrap_or_else(|late| Err(late.into()));
@@ -85,7 +87,7 @@ impl Provider {
         let revoked = async {
             let url = self.revocation_url(now).await?;
             let (_, authentication) = self.token_endpoint(now).await?;
-            let fields = [("token", token.token.expose().as_str()), ("token_type_hint", token.hint)];
+            let fields = [("token", token.token.expose().as_str()), ("token_type_hint", kind(token.access))];
             let request = self.authenticated(&url, authentication, client_id, &fields, now)?;
             let response = request.send().await.map_err(attempt::unreached)?;
             match response.status() {

@@ -23,8 +23,6 @@ pub enum Contents {
     Token {
         /// The token.
         token: String,
-        /// True if it is no refresh token.
-        access: bool,
     },
 }
 

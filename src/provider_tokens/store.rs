@@ -44,6 +44,8 @@ pub struct Claimed {
     pub state: State,
     /// The code or the token.
     pub sealed: Vec<u8>,
+    /// True for an access token.
+    pub access: bool,
     /// The attempts, including this one.
     pub attempts: i16,
 }
@@ -97,16 +99,16 @@ pub async fn claim(pool: &PgPool, provider: &str, limit: usize, lease: u32) -> R
                UPDATE provider_tokens t
                SET state = 'kept', due_at = NULL, next_attempt_at = NULL, attempts = 0, failure = NULL
                FROM there WHERE t.id = there.id
-               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.attempts
+               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.access, t.attempts
            ),
            taken AS (
                UPDATE provider_tokens t
                SET attempts = least(t.attempts, 32766) + 1, next_attempt_at = now() + $3 * interval '1 second'
                FROM gone WHERE t.id = gone.id
-               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.attempts
+               RETURNING t.id, t.provider, t.subject, t.client_id, t.state, t.sealed, t.access, t.attempts
            )
            SELECT id AS "id!", provider AS "provider!", subject AS "subject!", client_id AS "client_id!",
-                  state AS "state!", sealed AS "sealed!", attempts AS "attempts!"
+                  state AS "state!", sealed AS "sealed!", access AS "access!", attempts AS "attempts!"
            FROM (SELECT * FROM kept UNION ALL SELECT * FROM taken) AS rows"#,
         provider,
         i64::try_from(limit).unwrap_or(i64::MAX),
@@ -117,38 +119,54 @@ pub async fn claim(pool: &PgPool, provider: &str, limit: usize, lease: u32) -> R
     let claimed = rows.into_iter().map(|row| {
         let owner = Owner { provider: row.provider, subject: row.subject, client_id: row.client_id };
         let state = row.state.parse().map_err(|_| Error::unexpected(&row.state))?;
-        Ok(Claimed { id: row.id, owner, state, sealed: row.sealed, attempts: row.attempts })
+        let (sealed, access) = (row.sealed, row.access);
+        Ok(Claimed { id: row.id, owner, state, sealed, access, attempts: row.attempts })
     });
     claimed.collect()
 }
 
 /// Stores the token that a code was exchanged for. Returns `false` if its identity is gone, so that it is to be revoked.
-/// It replaces the token that the same client had before for the same user.
+/// It replaces the token that the same client had before for the same user. An access token is not stored beside a
+/// refresh token, which is valid for longer.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn keep_token(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<bool, Error> {
+pub async fn keep_token(
+    pool: &PgPool,
+    id: Uuid,
+    owner: &Owner,
+    sealed: &[u8],
+    access: bool,
+) -> Result<bool, Error> {
     let Owner { provider, subject, client_id } = owner;
     let kept = sqlx::query_scalar!(
         r#"WITH identity AS MATERIALIZED (
                SELECT id FROM identities WHERE provider = $2 AND subject = $3 FOR KEY SHARE
            ),
            decision AS MATERIALIZED (
-               SELECT EXISTS (SELECT FROM identity) AS kept
+               SELECT EXISTS (SELECT FROM identity) AS kept,
+                      $6 AND EXISTS (SELECT FROM provider_tokens
+                                     WHERE provider = $2 AND subject = $3 AND client_id = $4 AND state = 'kept'
+                                           AND NOT access AND id <> $1) AS superfluous
            ),
            stored AS (
-               INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, due_at, next_attempt_at)
-               SELECT $1, $2, $3, $4, CASE WHEN kept THEN 'kept' ELSE 'due' END, $5,
+               INSERT INTO provider_tokens
+                      (id, provider, subject, client_id, state, sealed, access, due_at, next_attempt_at)
+               SELECT $1, $2, $3, $4, CASE WHEN kept THEN 'kept' ELSE 'due' END, $5, $6,
                       CASE WHEN NOT kept THEN now() END, CASE WHEN NOT kept THEN now() END
-               FROM decision
+               FROM decision WHERE NOT superfluous
                -- The row of the code is gone if another instance took that for an old one.
                ON CONFLICT ON CONSTRAINT provider_tokens_pkey DO UPDATE
-               SET state = excluded.state, sealed = excluded.sealed, due_at = excluded.due_at,
+               SET state = excluded.state, sealed = excluded.sealed, access = excluded.access, due_at = excluded.due_at,
                    next_attempt_at = excluded.next_attempt_at, attempts = 0, failure = NULL
            ),
            replaced AS (
                DELETE FROM provider_tokens t USING decision d
-               WHERE d.kept AND t.provider = $2 AND t.subject = $3 AND t.client_id = $4 AND t.state = 'kept' AND t.id <> $1
+               WHERE d.kept AND NOT d.superfluous AND t.provider = $2 AND t.subject = $3 AND t.client_id = $4
+                     AND t.state = 'kept' AND t.id <> $1
+           ),
+           dropped AS (
+               DELETE FROM provider_tokens t USING decision d WHERE d.superfluous AND t.id = $1
            )
            SELECT kept AS "kept!" FROM decision"#,
         id,
@@ -156,6 +174,7 @@ pub async fn keep_token(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -
         subject,
         client_id,
         sealed,
+        access,
     );
     Ok(kept.fetch_one(pool).await?)
 }

@@ -109,12 +109,9 @@ impl Task {
         let (provider, id) = (self.name(), row.id);
         match self.redeem(row).await {
             Ok(token) => {
-                let contents = Contents::Token {
-                    token: token.token.expose().clone(),
-                    access: token.hint != "refresh_token",
-                };
+                let contents = Contents::Token { token: token.token.expose().clone() };
                 let stored = match self.safe.seal(id, &contents) {
-                    Ok(sealed) => self.store(row, &sealed).await,
+                    Ok(sealed) => self.store(row, &sealed, token.access).await,
                     Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
                 };
                 if let Err(error) = &stored {
@@ -158,17 +155,19 @@ impl Task {
     }
 
     /// Stores a token, however long the database is away.
-    async fn store(&self, row: &Claimed, sealed: &[u8]) -> Result<(), Error> {
+    async fn store(&self, row: &Claimed, sealed: &[u8], access: bool) -> Result<(), Error> {
         for _ in 1..STORED {
-            match in_time(async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed)) })
-                .await
+            match in_time(async {
+                retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed, access))
+            })
+            .await
             {
                 Ok(_) => return Ok(()),
                 Err(_) if !self.pool.is_closed() => sleep(PAUSE).await,
                 Err(error) => return Err(error),
             }
         }
-        in_time(store::keep_token(&self.pool, row.id, &row.owner, sealed)).await.map(drop)
+        in_time(store::keep_token(&self.pool, row.id, &row.owner, sealed, access)).await.map(drop)
     }
 
     async fn revoke(&self, row: &Claimed) -> Result<(), Error> {
@@ -197,11 +196,10 @@ impl Task {
     }
 
     async fn try_to_revoke(&self, row: &Claimed) -> Result<(), Failure> {
-        let Contents::Token { token, access } = self.safe.open(row.id, &row.sealed)? else {
+        let Contents::Token { token } = self.safe.open(row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };
-        let hint = if access { "access_token" } else { "refresh_token" };
-        let token = Revocable { token: Secret::new(token), hint };
+        let token = Revocable { token: Secret::new(token), access: row.access };
         Ok(self.provider.revoke(&token, &row.owner.client_id, clock::now()).await?)
     }
 

@@ -39,7 +39,7 @@ async fn a_thousand_exchanges_that_meet_the_deletion_leave_no_token_that_nobody_
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token").await.unwrap()
+            store::keep_token(pool, id, &owner, b"token", false).await.unwrap()
         };
         let deleted = async {
             pause(round % 5).await;
@@ -79,7 +79,9 @@ async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_th
         sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(&mut *deletion).await.unwrap();
         let stored = {
             let pool = pool.clone();
-            tokio::spawn(async move { store::keep_token(&pool, Uuid::now_v7(), &owner, b"token").await })
+            tokio::spawn(
+                async move { store::keep_token(&pool, Uuid::now_v7(), &owner, b"token", false).await },
+            )
         };
         eventually("it waits", async || (database.count(blocked).await == 1).then_some(())).await;
         if commits {
@@ -104,7 +106,7 @@ async fn a_thousand_exchanges_that_meet_a_move_keep_their_token() {
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token").await.unwrap();
+            store::keep_token(pool, id, &owner, b"token", false).await.unwrap();
         };
         let moved = async {
             pause(round % 5).await;
@@ -140,7 +142,7 @@ async fn a_thousand_tokens_that_go_back_to_a_linked_identity_meet_its_deletion()
         let owner = Owner { provider: "apple".into(), subject: subject.clone(), client_id: "app".into() };
         // It is due, and then its identity is linked again.
         let id = Uuid::now_v7();
-        assert!(!store::keep_token(pool, id, &owner, b"token").await.unwrap());
+        assert!(!store::keep_token(pool, id, &owner, b"token", false).await.unwrap());
         let (user, _) = person(pool, &subject).await;
         let claimed = async {
             pause(round % 7).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{APP, apple, posted, revoked, sign_in, states, until, with_apple};
-use crate::support::app::App;
+use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::provider::apple::{id_token, other_key};
@@ -112,28 +112,40 @@ async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_the_standards_say() {
-    let app = App::start_with(|figment| {
+/// A provider with a client secret and a revocation endpoint.
+async fn with_secret() -> App {
+    App::start_with(|figment| {
         let url = super::provider_url(&figment);
         figment
             .merge(("idp.client_secret", "hush-hush"))
             .merge(("idp.token_url", format!("{url}/token")))
             .merge(("idp.revocation_url", format!("{url}/revoke")))
     })
-    .await;
+    .await
+}
+
+/// Signs in with a code that the token endpoint answers so.
+async fn sign_in_with(app: &App, code: &str, tokens: Value) -> Answer {
     let provider = &app.provider;
-    let token = app.token(&claims("subject", "ada@example.com"));
-    let body =
-        json!({ "id_token": token, "authorization_code": "4/code", "redirect_uri": "https://example.com/" });
+    let body = json!({ "id_token": app.token(&claims("subject", "ada@example.com")), "authorization_code": code,
+                       "redirect_uri": "https://example.com/" });
     let gate = provider.hold();
     let request = app.post("idp", &body);
     let (answer, ()) = tokio::join!(request, async {
         gate.arrived(1).await;
-        provider.behave(Behaviour::Json(json!({ "access_token": "a", "refresh_token": "r" })));
+        provider.behave(Behaviour::Json(tokens));
         gate.release();
     });
-    assert_eq!(answer.outcome(), "created", "{}", answer.text);
+    assert!(answer.status.is_success(), "{}", answer.text);
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_the_standards_say() {
+    let app = with_secret().await;
+    let provider = &app.provider;
+    let tokens = json!({ "access_token": "a", "refresh_token": "r" });
+    let answer = sign_in_with(&app, "4/code", tokens).await;
     until(&app.database.pool, &["kept"]).await;
     provider.behave(Behaviour::status(200));
     assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
@@ -151,4 +163,29 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
     for request in [exchange, revocation] {
         assert!(request.header("authorization").unwrap().starts_with("Basic "));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token() {
+    let app = with_secret().await;
+    let (pool, provider) = (&app.database.pool, &app.provider);
+    for (code, tokens, stored) in [
+        ("first", json!({ "access_token": "a1" }), true),
+        ("second", json!({ "access_token": "a2", "refresh_token": "r" }), false),
+        ("third", json!({ "access_token": "a3" }), false),
+    ] {
+        sign_in_with(&app, code, tokens).await;
+        until(pool, &["kept"]).await;
+        let access: bool =
+            sqlx::query_scalar("SELECT access FROM provider_tokens").fetch_one(pool).await.unwrap();
+        assert_eq!(access, stored, "{code}");
+        provider.behave(Behaviour::Usual);
+    }
+    let asked = provider.requests().len();
+    provider.behave(Behaviour::status(200));
+    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    until(pool, &[]).await;
+    let revocation = provider.requests().remove(asked);
+    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(revocation.parameters(), [text("token", "r"), text("token_type_hint", "refresh_token")]);
 }
