@@ -1150,7 +1150,7 @@ export interface components {
         ReauthenticationRequest: {
             /**
              * @description The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
-             *     without one can so have the provider's tokens revoked.
+             *     without one can so have the provider's tokens revoked, also while the session is new.
              */
             authorization_code?: string | null;
             /** @description The token that the provider's SDK has just returned. */

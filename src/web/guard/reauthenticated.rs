@@ -93,7 +93,7 @@ pub struct ReauthenticationRequest {
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
     /// The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
-    /// without one can so have the provider's tokens revoked.
+    /// without one can so have the provider's tokens revoked, also while the session is new.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
     pub authorization_code: Option<String>,
     /// The redirect URI of the authorization request, if it had one.
@@ -219,10 +219,11 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         }
     };
     // The session may have ended since the guard succeeded.
-    match opened_within(db.pool(), who.token.session, *window).await? {
-        Some(true) => return Ok(()),
-        Some(false) => {}
-        None => return Err(bearer::over(db, who.token).await),
+    match (opened_within(db.pool(), who.token.session, *window).await?, &proof) {
+        // A code is taken only beside a proof that counts.
+        (Some(true), None | Some((_, None))) => return Ok(()),
+        (Some(_), _) => {}
+        (None, _) => return Err(bearer::over(db, who.token).await),
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
     let Some((proof, code)) = proof else {

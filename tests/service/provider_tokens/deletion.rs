@@ -150,16 +150,22 @@ async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoke
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_signed_in_without_a_code_can_send_one_with_the_deletion() {
     let app = with_apple().await;
-    let signed_in = app.post("apple", &json!({ "id_token": id_token("ada", "ada@example.com", APP) })).await;
-    let sql = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
-    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
-    let mut proof = posted(&app.provider, "ada");
-    proof["provider"] = "apple".into();
-    let body = json!({ "reauthentication": proof });
-    let deleted = app.as_user(&signed_in.access_token(), Method::DELETE, "/api/v1/me", Some(&body)).await;
-    assert_eq!(deleted.status, 204, "{}", deleted.text);
-    eventually("the token is revoked", async || (revoked(&app.provider).0 == ["ada"]).then_some(())).await;
-    until(&app.database.pool, &[]).await;
+    for (subject, hours) in [("ada", 1), ("grace", 0)] {
+        let token = id_token(subject, &format!("{subject}@example.com"), APP);
+        let signed_in = app.post("apple", &json!({ "id_token": token })).await;
+        let sql = "UPDATE sessions SET created_at = created_at - $1 * interval '1 hour'";
+        sqlx::query(sql).bind(hours).execute(&app.database.pool).await.unwrap();
+        let mut proof = posted(&app.provider, subject);
+        proof["provider"] = "apple".into();
+        let body = json!({ "reauthentication": proof });
+        let deleted = app.as_user(&signed_in.access_token(), Method::DELETE, "/api/v1/me", Some(&body)).await;
+        assert_eq!(deleted.status, 204, "{}", deleted.text);
+        eventually("the token is revoked", async || {
+            revoked(&app.provider).0.contains(&subject.to_owned()).then_some(())
+        })
+        .await;
+        until(&app.database.pool, &[]).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
