@@ -22,7 +22,7 @@ pub struct Owner {
 }
 
 /// The state of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum State {
     /// An authorization code to exchange.
@@ -179,14 +179,16 @@ pub async fn keep_token(
     Ok(kept.fetch_one(pool).await?)
 }
 
-/// Deletes a code that was exchanged or refused, or a token that was revoked.
+/// Deletes a code that was refused, or a token that was revoked. A token that another instance has got for the code
+/// meanwhile stays.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     sqlx::query!(
-        "DELETE FROM provider_tokens WHERE id = $1 AND (state = 'due' OR attempts = $2)",
+        "DELETE FROM provider_tokens WHERE id = $1 AND state = $2 AND (state = 'due' OR attempts = $3)",
         row.id,
+        <&str>::from(row.state),
         row.attempts,
     )
     .execute(pool)

@@ -157,6 +157,21 @@ async fn a_thousand_tokens_that_go_back_to_a_linked_identity_meet_its_deletion()
     assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE state <> 'due'").await, 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_token() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let owner = Owner { provider: "apple".into(), subject: "ada".into(), client_id: "app".into() };
+    let id = Uuid::now_v7();
+    store::keep_code(pool, id, &owner, b"code").await.unwrap();
+    let claim = async |lease| store::claim(pool, "apple", 1, lease).await.unwrap().remove(0);
+    let (first, second) = (claim(0).await, claim(60).await);
+    assert_eq!((first.attempts, second.attempts), (1, 2));
+    assert!(!store::keep_token(pool, first.id, &owner, b"token", false).await.unwrap());
+    store::delete(pool, &second).await.unwrap();
+    assert_eq!(states(pool).await, ["due"]);
+}
+
 /// Lets the other side of a race go first for a while.
 async fn pause(turns: usize) {
     for _ in 0..turns * 3 {
