@@ -102,15 +102,17 @@ impl ProviderTokens {
         let revoking = self.revoking();
         in_time(async { retrying!(store::unpark(pool, &revoking)) }).await?;
         let summaries = in_time(store::summaries(pool)).await?;
-        for summary in summaries.iter().filter(|summary| !revoking.contains(&summary.provider)) {
-            let (provider, tokens) = (&summary.provider, summary.waiting + summary.parked);
+        let stored = in_time(store::providers(pool)).await?;
+        for provider in stored.iter().filter(|provider| !revoking.contains(provider)) {
+            let due = summaries.iter().find(|summary| summary.provider == *provider);
+            let due = due.map_or(0, |summary| summary.waiting + summary.parked);
             tracing::warn!(
                 provider,
-                tokens,
-                "this provider's tokens have to be revoked, but its settings do not allow it"
+                due,
+                "this provider's tokens are to be revoked when their identities are gone, but the settings do not allow it"
             );
         }
-        let idle = revoking.is_empty() && summaries.is_empty();
+        let idle = revoking.is_empty() && stored.is_empty();
         self.0.readings.read(summaries);
         let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for provider in revoking.iter().filter_map(|name| self.0.providers.get(name)) {

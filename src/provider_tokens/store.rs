@@ -291,6 +291,23 @@ pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
     Ok(summaries.fetch_all(pool).await?)
 }
 
+/// Returns the names of the providers with codes or tokens, in their order. It reads the index once for each of them.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
+    let providers = sqlx::query_scalar!(
+        r#"WITH RECURSIVE names AS (
+               SELECT min(provider) AS name FROM provider_tokens
+               UNION ALL
+               SELECT (SELECT min(t.provider) FROM provider_tokens t WHERE t.provider > n.name)
+               FROM names n WHERE n.name IS NOT NULL
+           )
+           SELECT name AS "name!" FROM names WHERE name IS NOT NULL"#,
+    );
+    Ok(providers.fetch_all(pool).await?)
+}
+
 /// Returns the identities of a user with a token to be revoked when they are gone.
 ///
 /// # Errors

@@ -49,7 +49,15 @@ impl Desk {
         settings: impl FnOnce(Figment) -> Figment,
         alter: impl FnOnce(Rocket<Build>) -> Rocket<Build>,
     ) -> Self {
-        let database = Database::create().await;
+        Self::open_on(Database::create().await, settings, alter).await
+    }
+
+    /// On that database.
+    pub async fn open_on(
+        database: Database,
+        settings: impl FnOnce(Figment) -> Figment,
+        alter: impl FnOnce(Rocket<Build>) -> Rocket<Build>,
+    ) -> Self {
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
         let issuer = format!("{base}/dev/idp");

@@ -42,6 +42,30 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_whose_provider_has_left_the_settings_is_seen_when_it_becomes_due() {
+    let mut app = with_apple().await;
+    sign_in(&app, "ada").await;
+    until(&app.database.pool, &["kept"]).await;
+    app.stop().await;
+    let database = std::mem::replace(&mut app.database, Database::gone());
+    let desk = Desk::open_on(database, |figment| figment, |rocket| rocket).await;
+    let pool = &desk.app.database.pool;
+    desk.appoint(ADMIN, Role::Admin).await;
+    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    super::pass(pool, 2 * DAY).await;
+    eventually("it is counted", async || {
+        let metrics = desk.app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+        metrics.contains("vestibule_provider_revocations_waiting{provider=\"apple\"} 1").then_some(())
+    })
+    .await;
+    let page = desk.signed_in(ADMIN).await.get("/admin").await.text;
+    assert!(
+        page.contains("1 token of removed identities is not revoked at <strong>apple</strong>"),
+        "{page}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
     let database = Database::create().await;
     let pool = &database.pool;
