@@ -116,15 +116,21 @@ impl Merging {
 /// # Errors
 /// See [`Error`].
 pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
-    retrying!(in_turn(pool, request.user, merge_once(pool, request)))
+    let mut perhaps_done = None;
+    retrying!(in_turn(pool, request.user, merge_once(pool, request, &mut perhaps_done)))
 }
 
-/// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again.
-async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
+/// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again. A merge
+/// whose connection breaks is perhaps done.
+async fn merge_once(
+    pool: &PgPool,
+    request: MergeRequest<'_>,
+    perhaps_done: &mut Option<Merging>,
+) -> Result<Result<Merging, NotMerged>, Error> {
     let MergeRequest { user, session, provider, subject, issued_at, dry_run, origin } = request;
     let owner = identities::owner(pool, provider, subject).await?;
     if owner == Some(user) {
-        return Ok(Err(NotMerged::Own));
+        return Ok(perhaps_done.take().ok_or(NotMerged::Own));
     }
     let ids: Vec<_> = owner.into_iter().chain([user]).collect();
     let mut users = merging::users(pool, &ids).await?;
@@ -149,10 +155,16 @@ async fn merge_once(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<M
     if dry_run {
         return Ok(Ok(Merging { from, into }));
     }
-    match merging::merge(pool, &from, &into, MergedBy::User(session, origin)).await? {
-        Merge::Done => Ok(Ok(Merging { from, into })),
-        Merge::Changed => Err(Error::Raced(None)),
-        Merge::NotPermitted => Ok(Err(NotMerged::NoUser)),
+    match merging::merge(pool, &from, &into, MergedBy::User(session, origin)).await {
+        Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
+        Ok(Merge::Changed) => Err(Error::Raced(None)),
+        Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
+        Err(error) => {
+            if matches!(error, Error::Disconnected(_)) {
+                *perhaps_done = Some(Merging { from, into });
+            }
+            Err(error)
+        }
     }
 }
 
@@ -167,7 +179,12 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    retrying!(in_turn(pool, user, identities::unlink(pool, user, session, identity, origin)))
+    let mut perhaps_done = false;
+    let unlinked = retrying!(in_turn(pool, user, async {
+        let unlinked = identities::unlink(pool, user, session, identity, origin).await;
+        unlinked.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
+    }))?;
+    Ok(if perhaps_done && unlinked == Unlinked::NotFound { Unlinked::Done } else { unlinked })
 }
 
 /// Deletes a user with all of their data. Returns `false` if there was none: they may have been deleted or merged since

@@ -5,6 +5,7 @@ mod database;
 mod full_disk;
 mod held_answers;
 mod logins;
+mod lost_answers;
 mod provider;
 mod read_only;
 mod row_locks;

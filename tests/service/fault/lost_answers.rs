@@ -1,0 +1,156 @@
+//! A connection to the database that breaks when a statement is done and before it is answered.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::support::app::App;
+use crate::support::cluster::cluster;
+use crate::support::token::{claims, with};
+
+/// What PostgreSQL says when a statement is done.
+const READY: &[u8] = b"Z\0\0\0\x05I";
+
+/// A way to the tests' PostgreSQL that breaks at one statement.
+struct Way {
+    directory: PathBuf,
+    /// What the statement contains; nothing where none is to break.
+    words: Arc<Mutex<Option<&'static str>>>,
+}
+
+impl Way {
+    async fn open() -> Self {
+        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        std::fs::create_dir(&directory).unwrap();
+        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
+        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+        let words = Arc::new(Mutex::new(None));
+        let shared = words.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(relay(client, UnixStream::connect(&server).await.unwrap(), shared.clone()));
+            }
+        });
+        Self { directory, words }
+    }
+
+    /// Breaks the connection of the next statement that contains these words.
+    fn breaks_at(&self, words: &'static str) {
+        *self.words.lock().unwrap() = Some(words);
+    }
+
+    fn has_broken(&self) -> bool {
+        self.words.lock().unwrap().is_none()
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).unwrap();
+    }
+}
+
+async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&'static str>>>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let (breaks, broken) = oneshot::channel();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = copy(&mut from_server, &mut to_client) => return,
+            Ok(()) = broken => {}
+        }
+        let mut answer = Vec::new();
+        while !answer.ends_with(READY) {
+            assert!(from_server.read_buf(&mut answer).await.unwrap() > 0);
+        }
+    });
+    // The startup message has no type, only its length.
+    let (mut begun, mut statements, mut breaks) = (false, HashMap::new(), Some(breaks));
+    loop {
+        let mut kind = [0; 1];
+        if begun && from_client.read_exact(&mut kind).await.is_err() {
+            return;
+        }
+        let mut length = [0; 4];
+        if from_client.read_exact(&mut length).await.is_err() {
+            return;
+        }
+        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
+        from_client.read_exact(&mut rest).await.unwrap();
+        // Their names and the text end with a zero byte.
+        let mut parts = rest.split(|&byte| byte == 0);
+        match kind[0] {
+            b'P' => {
+                let (name, text) = (parts.next().unwrap().to_vec(), parts.next().unwrap());
+                statements.insert(name, String::from_utf8_lossy(text).into_owned());
+            }
+            b'B' => {
+                let text = parts.nth(1).and_then(|name| statements.get(name));
+                let mut words = words.lock().unwrap();
+                if words.is_some_and(|words| text.is_some_and(|text| text.contains(words))) {
+                    *words = None;
+                    breaks.take().unwrap().send(()).unwrap();
+                }
+            }
+            _ => {}
+        }
+        let kind: &[u8] = if begun { &kind } else { &[] };
+        if to_server.write_all(&[kind, &length, &rest].concat()).await.is_err() {
+            return;
+        }
+        begun = true;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_changed_is_answered_although_the_database_could_not_say_that_it_is_done() {
+    let way = Way::open().await;
+    let app = App::start_with(|figment| {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
+        let directory = way.directory.display();
+        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
+        figment.merge(("databases.vestibule.url", url))
+    })
+    .await;
+    let at = |provider: &str, subject: &str| {
+        let issuer = json!({ "iss": format!("https://{provider}.example") });
+        with(claims(subject, &format!("{subject}@{provider}.example")), &issuer)
+    };
+    let user = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let gone = app.sign_in_at("second", &at("second", "other")).await;
+    let body = json!({ "id_token": app.token(&at("third", "other-3")) });
+    let path = "/api/v1/me/identities/third";
+    assert_eq!(app.as_user(&gone.access_token(), Method::POST, path, Some(&body)).await.status, 201);
+
+    way.breaks_at("Merges one user into another");
+    let body = json!({ "provider": "second", "id_token": app.token(&at("second", "other")) });
+    let merged = app.as_user(&user.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    assert_eq!(merged.status, 200, "{}", merged.text);
+    assert_eq!((&merged.json()["applied"], way.has_broken()), (&true.into(), true));
+    assert_eq!(merged.json()["merged"]["user_id"], gone.user_id());
+
+    // Another identity, and the one that the session was opened with.
+    let me = app.get(&user.access_token(), "/api/v1/me").await.json();
+    let identities = me["identities"].as_array().unwrap();
+    for provider in ["third", "idp"] {
+        let identity = identities.iter().find(|identity| identity["provider"] == provider).unwrap();
+        way.breaks_at("Unlinks one of a user's identities");
+        let path = format!("/api/v1/me/identities/{}", identity["id"].as_str().unwrap());
+        let unlinked = app.delete(&user.access_token(), &path).await;
+        assert_eq!((unlinked.status.as_u16(), way.has_broken()), (204, true), "{}", unlinked.text);
+    }
+
+    let user = app.sign_in_at("second", &at("second", "other")).await;
+    way.breaks_at("Deletes a user with identities");
+    let deleted = app.delete(&user.access_token(), "/api/v1/me").await;
+    assert_eq!((deleted.status.as_u16(), way.has_broken()), (204, true), "{}", deleted.text);
+    assert_eq!(app.database.rows().await, [0; 3]);
+}
