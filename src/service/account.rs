@@ -184,21 +184,28 @@ pub async fn unlink(
         let unlinked = identities::unlink(pool, user, session, identity, origin).await;
         unlinked.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
     }))?;
-    Ok(if perhaps_done && unlinked == Unlinked::NotFound { Unlinked::Done } else { unlinked })
+    Ok(match unlinked {
+        Unlinked::NotFound | Unlinked::Over { linked: false } if perhaps_done => Unlinked::Done,
+        unlinked => unlinked,
+    })
 }
 
-/// Deletes a user with all of their data. Returns `false` if there was none: they may have been deleted or merged since
-/// the request was authenticated. Their traces in events are erased here, or by the pruner if there are many.
+/// Deletes the user of a session with all of their data. Returns `false` if the session is over: it may have ended, or the
+/// user been disabled, deleted or merged, since the request was authenticated. Their traces in events are erased here, or
+/// by the pruner if there are many.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, origin: &Origin) -> Result<bool, Error> {
+pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
     let mut perhaps_done = false;
     let deletion = retrying!(async {
-        let deletion = users::delete(pool, user, DeletedBy::User(origin)).await;
+        let deletion = users::delete(pool, user, DeletedBy::User(session, origin)).await;
         deletion.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
     })?;
-    let Deletion::Done(traces) = deletion else { return Ok(perhaps_done) };
-    erasure::begin(pool, &traces).await;
+    match deletion {
+        Deletion::Done(traces) => erasure::begin(pool, &traces).await,
+        Deletion::NotFound => return Ok(perhaps_done),
+        Deletion::NotPermitted => return Ok(false),
+    }
     Ok(true)
 }

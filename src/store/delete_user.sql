@@ -5,13 +5,20 @@
 --   $1 user  $2 event id  $3 request id
 -- and for staff, only if the user is unchanged since the preview:
 --   $4 actor  $5 reason  $6 the user's updated_at  $7 ip  $8 user agent  $9 the role that the actor needs
+-- and for the user:
+--   $10 session, which may have ended while the provider was asked
 WITH RECURSIVE permitted AS MATERIALIZED (
     SELECT FROM current_staff WHERE email = $4 AND role = $9 FOR SHARE
+),
+live AS MATERIALIZED (
+    SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
+    WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $1
 ),
 deleted AS (
     DELETE FROM users
     WHERE id = $1 AND ($6::timestamptz IS NULL OR updated_at = $6)
           AND ($9::text IS NULL OR EXISTS (SELECT FROM permitted))
+          AND ($10::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live))
     RETURNING id, email
 ),
 -- Includes the users that were merged into this one.
@@ -62,4 +69,5 @@ recorded AS (
 )
 SELECT EXISTS (SELECT FROM deleted) AS "deleted!",
        $9::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!",
+       EXISTS (SELECT FROM users WHERE id = $1) AS "there!",
        ARRAY(SELECT id FROM ids) AS "users!", ARRAY(SELECT email FROM addresses) AS "addresses!"

@@ -139,6 +139,11 @@ pub enum Unlinked {
     Suspended,
     /// The user could sign in with no other identity.
     Last,
+    /// The session has ended, or its user is deleted, merged or disabled.
+    Over {
+        /// True if the identity is still the user's.
+        linked: bool,
+    },
 }
 
 /// Unlinks one of a user's identities; see `unlink_identity.sql`.
@@ -152,7 +157,7 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    let outcome = sqlx::query_file_scalar!(
+    let row = sqlx::query_file!(
         "src/store/unlink_identity.sql",
         user,
         identity,
@@ -161,12 +166,12 @@ pub async fn unlink(
         origin.ip as _,
         origin.user_agent,
         origin.request_id,
-    )
-    .fetch_optional(pool)
-    .await?;
-    match outcome.as_deref() {
+    );
+    let row = row.fetch_one(pool).await?;
+    match row.outcome.as_deref() {
+        None => Ok(Unlinked::Over { linked: row.linked }),
         Some("unlinked") => Ok(Unlinked::Done),
-        None | Some("not_found") => Ok(Unlinked::NotFound),
+        Some("not_found") => Ok(Unlinked::NotFound),
         Some("suspended") => Ok(Unlinked::Suspended),
         Some("last_identity") => Ok(Unlinked::Last),
         Some("raced") => Err(Error::Raced(None)),

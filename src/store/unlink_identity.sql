@@ -5,13 +5,16 @@
 --
 --   $1 user  $2 identity  $3 event id  $4 session  $5 ip  $6 user agent  $7 request id
 --
--- Two concurrent statements could together unlink the last two identities. So the user's row is locked and changed, and
--- a statement that waited for the lock notices that its snapshot is old, and is repeated.
+-- The session may have ended while the provider was asked, so it is checked again: then there is no outcome. Two
+-- concurrent statements could together unlink the last two identities. So the user's row is locked and changed, and a
+-- statement that waited for the lock notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
-    SELECT id, updated_at FROM users WHERE id = $1
+    SELECT u.id, u.updated_at
+    FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
+    WHERE s.id = $4 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
 ),
 owner AS MATERIALIZED (
-    SELECT id, updated_at FROM users WHERE id = $1 FOR NO KEY UPDATE
+    SELECT id, updated_at FROM users WHERE id = (SELECT id FROM seen) AND disabled_at IS NULL FOR NO KEY UPDATE
 ),
 decision AS MATERIALIZED (
     SELECT CASE
@@ -39,4 +42,5 @@ recorded AS (
     SELECT $3, 'identity_unlinked', provider, user_id, $4, $5::inet, $6, $7, jsonb_build_object('identity_id', $2)
     FROM unlinked
 )
-SELECT outcome AS "outcome!" FROM decision
+SELECT (SELECT outcome FROM decision) AS outcome,
+       EXISTS (SELECT FROM identities WHERE id = $2 AND user_id = $1) AS "linked!"

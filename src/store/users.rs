@@ -281,8 +281,8 @@ pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
 /// The author of a deletion.
 #[derive(Debug, Clone, Copy)]
 pub enum DeletedBy<'a> {
-    /// The user.
-    User(&'a Origin),
+    /// The user, in that session.
+    User(Uuid, &'a Origin),
     /// Staff, who saw the user as of that `updated_at`.
     Staff(By<'a>, OffsetDateTime),
 }
@@ -294,7 +294,7 @@ pub enum Deletion {
     Done(Traces),
     /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,
-    /// The actor lacks the role.
+    /// The actor lacks the role, or the user's session has ended, or the user is disabled.
     NotPermitted,
 }
 
@@ -313,9 +313,9 @@ pub struct Traces {
 /// Nothing was written; see [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Deletion, Error> {
     // If users delete themselves, their IP address and user agent are not stored.
-    let (staff, seen, request_id) = match by {
-        DeletedBy::User(origin) => (None, None, &origin.request_id),
-        DeletedBy::Staff(by, seen) => (Some(by), Some(seen), &by.origin.request_id),
+    let (staff, seen, session, request_id) = match by {
+        DeletedBy::User(session, origin) => (None, None, Some(session), &origin.request_id),
+        DeletedBy::Staff(by, seen) => (Some(by), Some(seen), None, &by.origin.request_id),
     };
     let row = sqlx::query_file!(
         "src/store/delete_user.sql",
@@ -328,11 +328,12 @@ pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Dele
         staff.and_then(|by| by.origin.ip) as _,
         staff.and_then(|by| by.origin.user_agent.as_deref()),
         staff.and_then(|by| by.actor.needs(Role::Admin)),
+        session,
     );
     let row = row.fetch_one(pool).await?;
     Ok(match (row.deleted, row.permitted) {
         (true, _) => Deletion::Done(Traces { users: row.users, addresses: row.addresses }),
-        (false, true) => Deletion::NotFound,
-        (false, false) => Deletion::NotPermitted,
+        (false, true) if session.is_none() || !row.there => Deletion::NotFound,
+        (false, _) => Deletion::NotPermitted,
     })
 }

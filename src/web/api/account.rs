@@ -128,6 +128,6 @@ async fn update_me(
 #[delete("/me", data = "<who>")]
 async fn delete_me(who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
-    let deleted = account::delete(db.pool(), signed_in.user.id, &origin.0).await?;
+    let deleted = account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await?;
     if deleted { Ok(Status::NoContent) } else { Err(bearer::over(db, signed_in.token).await) }
 }

@@ -164,5 +164,6 @@ async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -
             ErrorCode::LastIdentity,
             "the last identity with which the user can sign in cannot be unlinked",
         )),
+        Unlinked::Over { .. } => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use vestibule::admin::changes::{Change, Outcome, apply};
+use vestibule::domain::actor::{Actor, By, Origin};
 
 use crate::support::app::{Answer, App};
 use crate::support::token::{claims, with};
@@ -158,6 +160,51 @@ async fn a_session_that_ends_while_the_provider_is_asked_links_nothing() {
     assert!(linked.header("www-authenticate").unwrap().contains("invalid_token"));
     let back = app.sign_in_at("second", &at("second", "first", "")).await;
     assert_eq!(back.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_while_the_provider_is_asked_unlinks_and_deletes_nothing() {
+    let app = Arc::new(App::start().await);
+    let pool = &app.database.pool;
+    for (round, (whole, disables)) in
+        [(true, false), (true, true), (false, false), (false, true)].into_iter().enumerate()
+    {
+        let ada = claims(&format!("ada-{round}"), &format!("ada-{round}@example.com"));
+        let user = app.sign_in(&ada).await;
+        let linked =
+            link(&app, &user.access_token(), "second", &at("second", &format!("ada-{round}"), "")).await;
+        assert_eq!(linked.status, 201, "{}", linked.text);
+        sqlx::query("UPDATE sessions SET created_at = created_at - interval '1 hour'")
+            .execute(pool)
+            .await
+            .unwrap();
+        let rows = app.database.rows().await;
+        let path = if whole {
+            "/api/v1/me".to_owned()
+        } else {
+            format!("/api/v1/me/identities/{}", linked.json()["id"].as_str().unwrap())
+        };
+        let body = json!({ "reauthentication": { "provider": "idp", "id_token": app.token(&ada) } });
+        let gate = app.provider.hold();
+        let removal = tokio::spawn({
+            let (app, token) = (app.clone(), user.access_token());
+            async move { app.as_user(&token, Method::DELETE, &path, Some(&body)).await }
+        });
+        gate.arrived(1).await;
+        if disables {
+            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+            let change = Change::Disable { user: user.user_id().parse().unwrap() };
+            assert_eq!(apply(pool, change, None, by).await.unwrap(), Outcome::Done);
+        } else {
+            app.as_user(&user.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+        }
+        gate.release();
+        let refused = removal.await.unwrap();
+        assert_eq!(names(&refused), (401, "invalid_access_token".into()), "round {round}");
+        let reason = if disables { "user_disabled" } else { "session_ended" };
+        assert_eq!(refused.json()["reason"], reason, "round {round}");
+        assert_eq!(app.database.rows().await, rows, "round {round}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

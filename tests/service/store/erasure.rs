@@ -1,6 +1,8 @@
 //! Of a deleted user's addresses nothing stays, however often others have used them.
 
 use serde_json::{Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::sign_in::store::{self as staff, Admission, Candidate};
 use vestibule::admin::staff::store as access;
@@ -61,13 +63,21 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     assert_eq!(app.database.count(kept).await, 300_000, "that they were refused is still known");
 }
 
+/// Deletes a user as they do it themselves.
+async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
+    let sql =
+        "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
+    let session = sqlx::query_scalar(sql).bind(user).fetch_one(pool).await.unwrap();
+    users::delete(pool, user, DeletedBy::User(session, &Origin::default())).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
     claim(&app, 2_500).await;
-    let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
+    let deleted = delete(pool, ada).await;
     let left = Traces { users: vec![ada], addresses: vec![ADA.to_owned()] };
     assert_eq!(deleted, Deletion::Done(left));
     assert_eq!(erasure::users(pool, None).await.unwrap(), Some(1), "her sign-in");
@@ -172,7 +182,7 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     .unwrap();
     let about = "SELECT count(*) FROM events WHERE kind <> 'user_deleted'
                  AND (ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL)";
-    let deleted = users::delete(pool, ada, DeletedBy::User(&Origin::default())).await.unwrap();
+    let deleted = delete(pool, ada).await;
     assert!(matches!(deleted, Deletion::Done(_)), "{deleted:?}");
     assert_eq!(app.database.rows().await, [0; 3]);
     assert_eq!(app.database.count(about).await, 2_501, "the statement that deletes is as long for everybody");
