@@ -46,6 +46,11 @@ enum Failure {
     Provider(#[from] provider::Error),
     #[error("the stored value {0}")]
     Sealed(#[from] Unopened),
+    /// The credentials are another client's.
+    #[error(
+        "it was issued to the client {client}, and the credentials in the settings are another's: {setting} has to be that client"
+    )]
+    Client { client: String, setting: String },
 }
 
 impl Task {
@@ -141,7 +146,16 @@ impl Task {
         }
     }
 
+    fn has_credentials(&self, row: &Claimed) -> Result<(), Failure> {
+        let (settings, client) = (&self.provider.settings, &row.owner.client_id);
+        if settings.revokes(client) {
+            return Ok(());
+        }
+        Err(Failure::Client { client: client.clone(), setting: settings.setting("client_id") })
+    }
+
     async fn redeem(&self, row: &Claimed) -> Result<Revocable, Failure> {
+        self.has_credentials(row)?;
         let Contents::Code { code, redirect_uri } = self.safe.open(row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };
@@ -196,6 +210,7 @@ impl Task {
     }
 
     async fn try_to_revoke(&self, row: &Claimed) -> Result<(), Failure> {
+        self.has_credentials(row)?;
         let Contents::Token { token } = self.safe.open(row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };

@@ -1,13 +1,15 @@
 //! Codes in requests: which are taken, and what becomes of those that are not good.
 
+use figment::Figment;
 use serde_json::{Value, json};
 
 use super::{APP, apple, posted, revoked, sign_in, states, until, with_apple};
 use crate::support::app::{Answer, App};
+use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::provider::apple::{id_token, other_key};
-use crate::support::token::claims;
+use crate::support::token::{CLIENT_ID, claims};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_ignored_where_nothing_can_be_revoked() {
@@ -114,14 +116,15 @@ async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
 
 /// A provider with a client secret and a revocation endpoint.
 async fn with_secret() -> App {
-    App::start_with(|figment| {
-        let url = super::provider_url(&figment);
-        figment
-            .merge(("idp.client_secret", "hush-hush"))
-            .merge(("idp.token_url", format!("{url}/token")))
-            .merge(("idp.revocation_url", format!("{url}/revoke")))
-    })
-    .await
+    App::start_with(revoking).await
+}
+
+fn revoking(figment: Figment) -> Figment {
+    let url = super::provider_url(&figment);
+    figment
+        .merge(("idp.client_secret", "hush-hush"))
+        .merge(("idp.token_url", format!("{url}/token")))
+        .merge(("idp.revocation_url", format!("{url}/revoke")))
 }
 
 /// Signs in with a code that the token endpoint answers so.
@@ -188,4 +191,32 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
     let revocation = provider.requests().remove(asked);
     let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(revocation.parameters(), [text("token", "r"), text("token_type_hint", "refresh_token")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
+    let mut app = with_secret().await;
+    sign_in_with(&app, "code", json!({ "refresh_token": "r" })).await;
+    until(&app.database.pool, &["kept"]).await;
+    app.stop().await;
+    let (pool, url) = (app.database.pool.clone(), app.database.url.clone());
+    let next = App::start_on(Database::gone(), |figment| {
+        revoking(figment)
+            .merge(("databases.vestibule.url", url))
+            .merge(("idp.client_id", "another-client"))
+            .merge(("idp.additional_client_ids", [CLIENT_ID]))
+    })
+    .await;
+    sqlx::query("DELETE FROM users").execute(&pool).await.unwrap();
+    let failure = eventually("it fails", async || {
+        let sql = "SELECT failure FROM provider_tokens WHERE state = 'due'";
+        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+        failure
+    })
+    .await;
+    assert!(
+        failure.contains(&format!("the client {CLIENT_ID}")) && failure.contains("IDP_CLIENT_ID"),
+        "{failure}"
+    );
+    assert_eq!(next.provider.calls(), 0);
 }
