@@ -33,6 +33,8 @@ struct Labels {
 pub(super) enum Exchange {
     /// Its token is stored.
     Stored,
+    /// Its token could not be stored.
+    Lost,
     /// The provider refuses the code.
     Refused,
     /// The attempt failed and is repeated.

@@ -119,11 +119,15 @@ impl Task {
                     Ok(sealed) => self.store(row, &sealed, token.access).await,
                     Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
                 };
-                if let Err(error) = &stored {
-                    tracing::error!(provider, %id, %error, "a provider's token was lost, and cannot be revoked later");
-                }
-                self.readings.exchange(provider, Exchange::Stored);
-                stored
+                let outcome = match stored {
+                    Ok(()) => Exchange::Stored,
+                    Err(error) => {
+                        tracing::error!(provider, %id, %error, "a provider's token was lost, and cannot be revoked later");
+                        Exchange::Lost
+                    }
+                };
+                self.readings.exchange(provider, outcome);
+                Ok(())
             }
             Err(Failure::Provider(provider::Error::Refused(refusal))) => {
                 let why = refusal.log.unwrap_or_default();
@@ -168,20 +172,17 @@ impl Task {
         Ok(self.provider.redeem(code, clock::now()).await?)
     }
 
-    /// Stores a token, however long the database is away.
+    /// Stores a token. If the database is away, this is tried again for some minutes.
     async fn store(&self, row: &Claimed, sealed: &[u8], access: bool) -> Result<(), Error> {
-        for _ in 1..STORED {
-            match in_time(async {
-                retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed, access))
-            })
-            .await
-            {
-                Ok(_) => return Ok(()),
-                Err(_) if !self.pool.is_closed() => sleep(PAUSE).await,
-                Err(error) => return Err(error),
+        let mut others = 1..STORED;
+        loop {
+            let store =
+                async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed, access)) };
+            match in_time(store).await {
+                Err(_) if !self.pool.is_closed() && others.next().is_some() => sleep(PAUSE).await,
+                stored => return stored.map(drop),
             }
         }
-        in_time(store::keep_token(&self.pool, row.id, &row.owner, sealed, access)).await.map(drop)
     }
 
     async fn revoke(&self, row: &Claimed) -> Result<(), Error> {

@@ -194,6 +194,7 @@ async fn staff_see_which_identity_has_a_token_and_what_is_not_revoked() {
         "vestibule_provider_revocations_parked{provider=\"apple\"} 0",
         "vestibule_provider_revocations_total{provider=\"apple\",outcome=\"revoked\"} 0",
         "vestibule_provider_code_exchanges_total{provider=\"apple\",outcome=\"stored\"} 1",
+        "vestibule_provider_code_exchanges_total{provider=\"apple\",outcome=\"lost\"} 0",
     ] {
         assert!(metrics.contains(line), "no {line}: {metrics}");
     }
