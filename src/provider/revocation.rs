@@ -10,8 +10,9 @@ use url::Url;
 use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::authorization_code::{ErrorResponse, error};
 use super::{Error, Provider, attempt, credentials};
-use crate::config::ClientAuthentication;
+use crate::config::{ClientAuthentication, Preset};
 use crate::domain::id_token::{Format, IdToken};
+use crate::domain::json::Object;
 use crate::domain::refusal::{Reason, Refusal};
 use crate::secret::Secret;
 
@@ -64,11 +65,7 @@ impl Provider {
                 _ => return Err(attempt::unusable(&response, "token_url").into()),
             }
             let answer = answer::json(response).await?;
-            let id_token = answer.str("id_token").and_then(|text| IdToken::parse(text, Format::Jwt).ok());
-            let claimed = id_token.as_ref().and_then(|token| token.unverified()?.claimed("sub"));
-            if claimed.is_some_and(|subject| subject != code.subject) {
-                return Err(refused("it is another user's"));
-            }
+            self.check_subject(&answer, code.subject)?;
             let found =
                 [false, true].into_iter().find_map(|access| Some((access, answer.str(kind(access))?)));
             let (access, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
@@ -104,6 +101,21 @@ impl Provider {
         let revoked: Result<_, Error> =
             timeout(DEADLINE, revoked).await.unwrap_or_else(|late| Err(late.into()));
         revoked.map_err(|error| error.named(&self.settings))
+    }
+
+    /// Checks that the answer to a code is about the user whose code it was. RFC 6749 knows no `id_token`; Apple always
+    /// sends one.
+    fn check_subject(&self, answer: &Object, subject: &str) -> Result<(), Error> {
+        let Some(token) = answer.get("id_token") else {
+            let required = self.settings.kind == Preset::Apple;
+            return if required { Err(refused("its answer has no id_token")) } else { Ok(()) };
+        };
+        let token = token.as_str().and_then(|text| IdToken::parse(text, Format::Jwt).ok());
+        match token.as_ref().and_then(|token| token.unverified()?.claimed("sub")) {
+            Some(claimed) if claimed == subject => Ok(()),
+            Some(_) => Err(refused("it is another user's")),
+            None => Err(refused("the id_token of its answer names nobody")),
+        }
     }
 
     async fn revocation_url(&self, now: i64) -> Result<Cow<'_, Url>, Error> {

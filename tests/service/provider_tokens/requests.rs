@@ -73,6 +73,23 @@ async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    // The keys are fetched, so that the next call is the exchange.
+    sign_in(&app, "grace").await;
+    until(pool, &["kept"]).await;
+    for id_token in [json!("x.y"), json!(7), json!(null)] {
+        app.provider.behave(Behaviour::Json(json!({ "refresh_token": "r", "id_token": id_token })));
+        sign_in(&app, "ada").await;
+        until(pool, &["kept"]).await;
+    }
+    let metrics = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    let line = "vestibule_provider_code_exchanges_total{provider=\"apple\",outcome=\"refused\"} 3";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_old() {
     let app = with_apple().await;
     sign_in(&app, "grace").await;
