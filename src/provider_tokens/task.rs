@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(3);
 const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
 const STORED: u32 = 60;
-/// The time at the shutdown for what was begun.
-const GRACE: Duration = Duration::from_secs(3);
+/// The time at the shutdown for what was begun: a call, and its result.
+const GRACE: Duration = Duration::from_millis(4_800);
 
 /// The work for one provider.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! What removes an identity has its tokens revoked; what only moves it does not.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -116,6 +118,20 @@ async fn a_process_that_is_killed_while_it_revokes_revokes_again() {
     super::pass(&database.pool, 60).await;
     until(&database.pool, &[]).await;
     assert_eq!(revoked(&provider).0, ["ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
+    let mut app = with_apple().await;
+    // The keys are fetched, so that the next call is the exchange.
+    sign_in(&app, "grace").await;
+    until(&app.database.pool, &["kept"]).await;
+    app.provider.behave(Behaviour::Usual.delayed(Duration::from_millis(3_500)));
+    let asked = app.provider.calls();
+    sign_in(&app, "ada").await;
+    app.provider.until(|counts| counts.calls > asked).await;
+    app.stop().await;
+    assert_eq!(states(&app.database.pool).await, ["kept", "kept"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

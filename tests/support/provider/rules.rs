@@ -86,7 +86,10 @@ impl Rules {
         let chosen = once.or_else(|| told.by_token.get(token.as_deref()?).cloned());
         let behaviour = chosen.unwrap_or_else(|| Arc::clone(&told.always));
         // Apple does what it is asked for only if it works.
-        let works = matches!(*behaviour, Behaviour::Usual);
+        let works = match &*behaviour {
+            Behaviour::Delay { then, .. } => matches!(**then, Behaviour::Usual),
+            behaviour => matches!(behaviour, Behaviour::Usual),
+        };
         let apple = if works { self.apple.answer(request) } else { None };
         Chosen {
             behaviour,
