@@ -378,13 +378,24 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 }
 
 /// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
-/// limited length.
+/// limited length. A name of which nothing is seen is none.
 pub(crate) fn display_name(text: &str) -> Option<String> {
     let sound = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();
-    (!name.is_empty()).then(|| name.to_owned())
+    name.chars().any(is_seen).then(|| name.to_owned())
+}
+
+/// Returns false for blanks, and for what is displayed as nothing (`Default_Ignorable_Code_Point` of Unicode, and the empty
+/// Braille pattern).
+fn is_seen(c: char) -> bool {
+    !c.is_whitespace()
+        && !matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Returns the URL of a picture, if it can be put into a page.

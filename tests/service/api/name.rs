@@ -107,6 +107,12 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
     let nobody = told(&app, &called("nobody", None), "Somebody").await;
     assert_eq!(rename(&app, &nobody, json!("")).await.json()["name"], Value::Null);
     assert_eq!(stored(&app, &nobody).await, (None, false));
+    // Nor a name of which nothing is seen.
+    for (name, shown) in
+        [("\u{200b} \u{ad}", Value::Null), ("\u{3164}", Value::Null), ("👩\u{200d}💻", json!("👩\u{200d}💻"))]
+    {
+        assert_eq!(rename(&app, &nobody, json!(name)).await.json()["name"], shown, "{name:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
