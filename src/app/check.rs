@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// Checks the database and each enabled provider, and reports each result at once. The settings themselves are valid
+/// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at once. The settings themselves are valid
 /// by now.
 ///
 /// # Errors
@@ -97,13 +97,18 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
         Err(_) => say("database", unreachable(&options, "no response within five seconds")),
     }
     let providers = Providers::new(config.providers.clone())?;
-    for provider in providers.enabled() {
+    for provider in providers.all() {
         let settings = &provider.settings;
-        for finding in provider.check(clock::now()).await {
-            told(settings, finding, &mut say);
+        if settings.enabled {
+            for finding in provider.check(clock::now()).await {
+                told(settings, finding, &mut say);
+            }
         }
         for finding in provider.check_revocation(clock::now()).await {
             told(settings, finding, &mut say);
+        }
+        if !settings.enabled {
+            continue;
         }
         if settings.kind == Preset::Apple && settings.client_key.is_none() {
             let [team, key, file] =

@@ -102,9 +102,14 @@ impl Providers {
         self.0.get(name)
     }
 
+    /// Returns the providers, also those that are switched off.
+    pub fn all(&self) -> impl Iterator<Item = &Provider> {
+        self.0.values()
+    }
+
     /// Returns the providers that are switched on.
     pub fn enabled(&self) -> impl Iterator<Item = &Provider> {
-        self.0.values().filter(|provider| provider.settings.enabled)
+        self.all().filter(|provider| provider.settings.enabled)
     }
 }
 

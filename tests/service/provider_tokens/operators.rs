@@ -127,6 +127,8 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
         assert!(line.starts_with(&format!("{begins} {client} as expected (400)")), "{line}");
     }
     assert_eq!(lines.len(), 2, "{lines:?}");
+    let off = [with(private_key()), vec![("IDP_ENABLED", "false")]].concat();
+    assert_eq!(check(&app, SECRET, &off).await.len(), 2, "one that is switched off still revokes");
 
     let ada = sign_in(&app, "ada").await;
     until(&app.database.pool, &["kept"]).await;
