@@ -366,7 +366,7 @@ pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Re
     Ok(())
 }
 
-/// Deletes up to `batch` tokens that were parked a month ago. Returns their number.
+/// Deletes up to `batch` rows: tokens that have been due for 60 days, and codes that are a day old. Returns their number.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
