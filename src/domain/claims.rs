@@ -156,6 +156,8 @@ pub struct VerifiedClaims {
     pub client_id: String,
     /// `iat`.
     pub issued_at: OffsetDateTime,
+    /// True if the first configured client id is in the audience.
+    pub for_first: bool,
 }
 
 impl VerifiedClaims {
@@ -183,6 +185,7 @@ impl VerifiedClaims {
             picture: claims.str("picture").and_then(picture),
             client_id,
             issued_at: OffsetDateTime::from_unix_timestamp(issued_at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
+            for_first: expected.audiences.first().is_some_and(|first| has_audience(claims, first)),
         })
     }
 }
@@ -248,6 +251,14 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
             .ok_or_else(|| mismatch("`azp` is not a client id that is configured for this provider"))?;
     }
     Ok(client)
+}
+
+fn has_audience(claims: &Object, client_id: &str) -> bool {
+    match claims.get("aud") {
+        Some(Value::Array(several)) => several.iter().any(|one| one == client_id),
+        Some(one) => one == client_id,
+        None => false,
+    }
 }
 
 /// Returns the client that a token was issued to, according to introspection (RFC 7662 §2.2).

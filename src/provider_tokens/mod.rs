@@ -146,13 +146,17 @@ impl ProviderTokens {
         claims: &VerifiedClaims,
         posted: &PostedCode,
     ) -> Result<(), Error> {
-        if !provider.revokes(&claims.client_id) {
+        // Google's native apps are `azp`, and ask for a code for the server that has the secret.
+        let own = claims.client_id.as_str();
+        let client_id =
+            if claims.for_first && !provider.revokes(own) { &provider.client_ids[0] } else { own };
+        if !provider.revokes(client_id) {
             return Ok(());
         }
         let owner = Owner {
             provider: provider.name.clone(),
             subject: claims.subject.clone(),
-            client_id: claims.client_id.clone(),
+            client_id: client_id.to_owned(),
         };
         let id = id(&owner, posted);
         let PostedCode { code, redirect_uri } = posted;

@@ -9,7 +9,7 @@ use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::provider::apple::{id_token, other_key};
-use crate::support::token::{CLIENT_ID, claims};
+use crate::support::token::{CLIENT_ID, claims, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_ignored_where_nothing_can_be_revoked() {
@@ -144,10 +144,14 @@ fn revoking(figment: Figment) -> Figment {
         .merge(("idp.revocation_url", format!("{url}/revoke")))
 }
 
+fn ada() -> Value {
+    claims("subject", "ada@example.com")
+}
+
 /// Signs in with a code that the token endpoint answers so.
-async fn sign_in_with(app: &App, code: &str, tokens: Value) -> Answer {
+async fn sign_in_with(app: &App, claims: &Value, code: &str, tokens: Value) -> Answer {
     let provider = &app.provider;
-    let body = json!({ "id_token": app.token(&claims("subject", "ada@example.com")), "authorization_code": code,
+    let body = json!({ "id_token": app.token(claims), "authorization_code": code,
                        "redirect_uri": "https://example.com/" });
     let gate = provider.hold();
     let request = app.post("idp", &body);
@@ -165,7 +169,7 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
     let app = with_secret().await;
     let provider = &app.provider;
     let tokens = json!({ "access_token": "a", "refresh_token": "r" });
-    let answer = sign_in_with(&app, "4/code", tokens).await;
+    let answer = sign_in_with(&app, &ada(), "4/code", tokens).await;
     until(&app.database.pool, &["kept"]).await;
     provider.behave(Behaviour::status(200));
     assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
@@ -194,7 +198,7 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
         ("second", json!({ "access_token": "a2", "refresh_token": "r" }), false),
         ("third", json!({ "access_token": "a3" }), false),
     ] {
-        sign_in_with(&app, code, tokens).await;
+        sign_in_with(&app, &ada(), code, tokens).await;
         until(pool, &["kept"]).await;
         let access: bool =
             sqlx::query_scalar("SELECT access FROM provider_tokens").fetch_one(pool).await.unwrap();
@@ -213,7 +217,7 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
     let mut app = with_secret().await;
-    sign_in_with(&app, "code", json!({ "refresh_token": "r" })).await;
+    sign_in_with(&app, &ada(), "code", json!({ "refresh_token": "r" })).await;
     until(&app.database.pool, &["kept"]).await;
     app.stop().await;
     let (pool, url) = (app.database.pool.clone(), app.database.url.clone());
@@ -236,4 +240,18 @@ async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
         "{failure}"
     );
     assert_eq!(next.provider.calls(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_a_native_app_has_for_the_server_is_exchanged_as_the_servers() {
+    let app = App::start_with(|figment| {
+        revoking(figment).merge(("idp.additional_client_ids", ["android.example"]))
+    })
+    .await;
+    let native = with(ada(), &json!({ "aud": CLIENT_ID, "azp": "android.example" }));
+    sign_in_with(&app, &native, "code", json!({ "refresh_token": "r" })).await;
+    until(&app.database.pool, &["kept"]).await;
+    let sql = "SELECT client_id FROM provider_tokens";
+    let owner: String = sqlx::query_scalar(sql).fetch_one(&app.database.pool).await.unwrap();
+    assert_eq!(owner, CLIENT_ID);
 }
