@@ -18,7 +18,11 @@ CREATE TABLE webhook_messages (
     type            text        NOT NULL,
     payload         text        NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT now(),
+    -- The number of attempts that were begun. An instance may record the end of an attempt if it is the last one.
     attempts        smallint    NOT NULL DEFAULT 0,
+    -- The number of attempts that were answered and failed, which decides on the next one.
+    failures        smallint    NOT NULL DEFAULT 0,
+    -- Infinity for a message that waits for an earlier one of the same user.
     next_attempt_at timestamptz NOT NULL,
     -- The time of the last attempt. A parked message is only sent again if an operator asks for it.
     parked_at       timestamptz,
@@ -26,9 +30,12 @@ CREATE TABLE webhook_messages (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX webhook_messages_due_idx ON webhook_messages (webhook, next_attempt_at) WHERE parked_at IS NULL;
 CREATE INDEX webhook_messages_parked_idx ON webhook_messages (webhook, parked_at) WHERE parked_at IS NOT NULL;
--- For the messages before and after another one of the same user.
-CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id);
-CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id) WHERE other_id IS NOT NULL;
+-- For the first message of a user that waits. They are read in their order, and not by `parked_at IS NULL`, so that no plan
+-- has another index: the table is empty most of the time, when all plans look equal.
+CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook, id)
+    WHERE coalesce(parked_at, 'infinity') = 'infinity';
+CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
+    WHERE coalesce(parked_at, 'infinity') = 'infinity' AND other_id IS NOT NULL;
 
 -- Returns a user as messages contain them, or null if there is none. Like the next ones, it is no SQL function: PostgreSQL
 -- would plan that one again in each transaction.
@@ -50,32 +57,42 @@ BEGIN
     );
 END $$;
 
--- Returns the waiting messages of a receiver that are about these users. The table is empty most of the time, when
--- all plans look equal, and a plan of then would read all of it when a receiver is down. So the conditions are written in
--- a way that only the index on the user has them, and the functions plan once and without scans of the table.
-CREATE FUNCTION webhook_messages_about(receiver text, person uuid, other uuid) RETURNS SETOF webhook_messages
-LANGUAGE plpgsql STABLE ROWS 1 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+-- Returns the first waiting message of a receiver that is about a user, or null. It reads one row of each index, however
+-- many wait.
+CREATE FUNCTION first_webhook_message(receiver text, person uuid) RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-    RETURN QUERY
-    SELECT m.* FROM webhook_messages m
-    WHERE m.user_id IN (person, other)
-          AND m.webhook || '' = receiver AND coalesce(m.parked_at, 'infinity') = 'infinity'
-    UNION ALL
-    SELECT m.* FROM webhook_messages m
-    WHERE m.other_id IN (person, other)
-          AND m.webhook || '' = receiver AND coalesce(m.parked_at, 'infinity') = 'infinity';
+    RETURN least(
+        (SELECT f.id FROM (
+             SELECT m.id, m.user_id, m.webhook FROM webhook_messages m
+             WHERE (m.user_id, m.webhook) >= (person, receiver) AND coalesce(m.parked_at, 'infinity') = 'infinity'
+             ORDER BY m.user_id, m.webhook, m.id LIMIT 1
+         ) AS f WHERE f.user_id = person AND f.webhook = receiver),
+        (SELECT f.id FROM (
+             SELECT m.id, m.other_id, m.webhook FROM webhook_messages m
+             WHERE (m.other_id, m.webhook) >= (person, receiver) AND coalesce(m.parked_at, 'infinity') = 'infinity'
+                   AND m.other_id IS NOT NULL
+             ORDER BY m.other_id, m.webhook, m.id LIMIT 1
+         ) AS f WHERE f.other_id = person AND f.webhook = receiver));
 END $$;
 
--- Queues a message for a receiver.
+-- Lets transactions that queue or settle messages of the same users take turns up to their commits. The first number is
+-- "hook" in ASCII.
+CREATE FUNCTION lock_webhook_users(users uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(1752133483, key)
+    FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(users) AS id WHERE id IS NOT NULL ORDER BY key) AS keys;
+END $$;
+
+-- Queues a message for a receiver. Behind another one of the same user it waits for that one's end.
 CREATE FUNCTION queue_webhook_message(
     receiver text, event_id uuid, message_type text, about uuid, about_other uuid, message text
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    -- A message behind one that waits for a retry is due with it. One that is being sent is over within a minute.
     INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
-    SELECT receiver, event_id, about, about_other, message_type, message, coalesce(max(m.next_attempt_at), now())
-    FROM webhook_messages_about(receiver, about, about_other) AS m
-    WHERE m.next_attempt_at > now() + interval '1 minute';
+    SELECT receiver, event_id, about, about_other, message_type, message,
+           CASE WHEN coalesce(first_webhook_message(receiver, about), first_webhook_message(receiver, about_other)) IS NULL
+                THEN now() ELSE 'infinity' END;
 END $$;
 
 -- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no earlier
@@ -87,7 +104,7 @@ BEGIN
     WITH due AS MATERIALIZED (
         SELECT m.id FROM webhook_messages m
         WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at <= now()
-              AND NOT EXISTS (SELECT FROM webhook_messages_about(receiver, m.user_id, m.other_id) AS e WHERE e.id < m.id)
+              AND least(first_webhook_message(receiver, m.user_id), first_webhook_message(receiver, m.other_id)) = m.id
         ORDER BY m.next_attempt_at LIMIT most
         FOR UPDATE SKIP LOCKED
     )
@@ -97,41 +114,34 @@ BEGIN
     RETURNING m.*;
 END $$;
 
--- Records the end of an attempt: deletes a delivered message, lets one wait that was not accepted, or parks it. Returns
--- false, and changes nothing, if another instance has taken the message over, so that it has another number of attempts.
+-- Records the end of an attempt: deletes a delivered message, lets one wait that was not accepted, or parks it. Changes
+-- nothing if another instance has taken over a message that was not accepted, so that it has another number of attempts.
 -- Without a failure it was delivered, and without a pause it is parked.
-CREATE FUNCTION settle_webhook_message(message bigint, attempt smallint, why text, pause float8) RETURNS boolean
+CREATE FUNCTION settle_webhook_message(message bigint, attempt smallint, why text, pause float8) RETURNS void
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     settled webhook_messages;
 BEGIN
+    IF why IS NOT NULL AND pause IS NOT NULL THEN
+        UPDATE webhook_messages m
+        SET failure = why, failures = least(m.failures, 32766) + 1,
+            next_attempt_at = now() + pause * (0.9 + 0.2 * random()) * interval '1 second'
+        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL;
+        RETURN;
+    END IF;
+    -- A message that is queued meanwhile waits for this one, or is seen below.
+    SELECT m.* INTO settled FROM webhook_messages m WHERE m.id = message;
+    PERFORM lock_webhook_users(ARRAY[settled.user_id, settled.other_id]);
     IF why IS NULL THEN
-        DELETE FROM webhook_messages m WHERE m.id = message RETURNING m.* INTO settled;
+        DELETE FROM webhook_messages m WHERE m.id = message;
     ELSE
         UPDATE webhook_messages m
-        SET failure = why, parked_at = CASE WHEN pause IS NULL THEN now() END,
-            next_attempt_at = now() + coalesce(pause, 0) * (0.9 + 0.2 * random()) * interval '1 second'
-        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL
-        RETURNING m.* INTO settled;
+        SET failure = why, failures = least(m.failures, 32766) + 1, parked_at = now(), next_attempt_at = now()
+        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL;
     END IF;
-    IF settled.id IS NULL THEN
-        RETURN false;
-    END IF;
-    -- Later messages of the same user that nobody has tried to send wait with a failed one. Once it no longer waits, the
-    -- next one is due.
-    IF why IS NOT NULL AND pause IS NOT NULL THEN
-        UPDATE webhook_messages m SET next_attempt_at = settled.next_attempt_at
-        WHERE m.id IN (SELECT f.id FROM webhook_messages_about(settled.webhook, settled.user_id, settled.other_id) AS f
-                       WHERE f.id > settled.id AND f.attempts = 0 AND f.next_attempt_at < settled.next_attempt_at);
-    ELSE
-        UPDATE webhook_messages m SET next_attempt_at = now()
-        WHERE m.id IN (SELECT min(f.id)
-                       FROM unnest(ARRAY[settled.user_id, settled.other_id]) AS person (id)
-                       CROSS JOIN webhook_messages_about(settled.webhook, person.id, NULL) AS f
-                       WHERE f.id > settled.id GROUP BY person.id)
-              AND m.attempts = 0 AND m.next_attempt_at > now();
-    END IF;
-    RETURN true;
+    UPDATE webhook_messages m SET next_attempt_at = now()
+    FROM unnest(ARRAY[settled.user_id, settled.other_id]) AS person (id)
+    WHERE m.id = first_webhook_message(settled.webhook, person.id) AND m.next_attempt_at = 'infinity';
 END $$;
 
 -- Queues the messages that tell of an event. It runs at the end of the statement that records the event, and sees what
@@ -172,12 +182,9 @@ BEGIN
     IF message_type IN ('user.merged', 'identity.moved') THEN
         from_id := (NEW.detail->>'from')::uuid;
     END IF;
-    -- Transactions that tell of the same user take turns up to their commits, so that a later message has a higher id and
-    -- tells of a later state. Nobody else knows a new user yet. The first number is "hook" in ASCII.
+    -- A later message has a higher id and tells of a later state. Nobody else knows a new user yet.
     IF message_type <> 'user.created' THEN
-        PERFORM pg_advisory_xact_lock(1752133483, key)
-        FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(ARRAY[NEW.user_id, from_id]) AS id
-              WHERE id IS NOT NULL ORDER BY key) AS keys;
+        PERFORM lock_webhook_users(ARRAY[NEW.user_id, from_id]);
     END IF;
     IF message_type LIKE 'identity.%' OR message_type = 'security.provider_event' THEN
         SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email)

@@ -104,7 +104,7 @@ impl Delivery {
                 let kind = &message.kind;
                 let pause = match failure {
                     Failure::Gone => None,
-                    _ => schedule::pause(attempts.unsigned_abs(), *retry_after),
+                    _ => schedule::pause(message.failures.unsigned_abs(), *retry_after),
                 };
                 let failure = failure.to_string();
                 if pause.is_some() {
@@ -134,7 +134,7 @@ impl Delivery {
         message: &Claimed,
         failure: Option<&str>,
         pause: Option<Duration>,
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let pause = pause.map(|pause| pause.as_secs_f64());
         in_time(async { retrying!(store::settle(&self.pool, message, failure, pause)) }).await
     }

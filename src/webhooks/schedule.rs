@@ -10,11 +10,11 @@ const DELAYS: [u64; 9] =
 /// The longest time that a receiver can ask us to wait.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
-/// Returns the pause after that many attempts, or `None` if there is no further one. A receiver can ask for a longer
-/// pause, but not for a shorter one.
+/// Returns the pause after a failure that comes after that many others, or `None` if there is no further attempt. A receiver
+/// can ask for a longer pause, but not for a shorter one.
 #[must_use]
-pub fn pause(attempts: u16, retry_after: Option<Duration>) -> Option<Duration> {
-    let delay = DELAYS.get(usize::from(attempts).saturating_sub(1))?;
+pub fn pause(failures: u16, retry_after: Option<Duration>) -> Option<Duration> {
+    let delay = DELAYS.get(usize::from(failures))?;
     Some(Duration::from_secs(*delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER)))
 }
 
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn a_message_is_retried_for_three_days_and_then_parked() {
-        let pauses: Vec<_> = (1..).map_while(|attempts| pause(attempts, None)).collect();
+        let pauses: Vec<_> = (0..).map_while(|failures| pause(failures, None)).collect();
         assert_eq!(pauses.len(), 9, "ten attempts");
         assert!(pauses.is_sorted());
         assert_eq!(pauses.iter().sum::<Duration>().as_secs(), 5 + 35 * 60 + 75 * 3600);
@@ -32,13 +32,13 @@ mod tests {
 
     #[test]
     fn a_receiver_can_ask_for_patience_within_reason() {
-        let seconds = |attempts, retry_after| {
-            pause(attempts, Some(Duration::from_secs(retry_after))).map(|pause| pause.as_secs())
+        let seconds = |failures, retry_after| {
+            pause(failures, Some(Duration::from_secs(retry_after))).map(|pause| pause.as_secs())
         };
-        assert_eq!(seconds(1, 120), Some(120));
-        assert_eq!(seconds(1, 0), Some(5));
-        assert_eq!(seconds(1, u64::MAX), Some(3600));
-        assert_eq!(seconds(5, 3600), Some(5 * 3600));
-        assert_eq!(seconds(10, 3600), None);
+        assert_eq!(seconds(0, 120), Some(120));
+        assert_eq!(seconds(0, 0), Some(5));
+        assert_eq!(seconds(0, u64::MAX), Some(3600));
+        assert_eq!(seconds(4, 3600), Some(5 * 3600));
+        assert_eq!(seconds(9, 3600), None);
     }
 }

@@ -20,10 +20,12 @@ pub struct Claimed {
     pub payload: String,
     /// The attempts, including the one that is due.
     pub attempts: i16,
+    /// Those of them that were answered and failed.
+    pub failures: i16,
 }
 
 /// Writes which messages the receivers want. Nothing further is queued for those that are no longer configured; what
-/// they have not got yet stays.
+/// they have not got yet stays. For one that is back, the messages are due behind which others wait that were pruned.
 ///
 /// # Errors
 /// See [`Error`].
@@ -43,6 +45,12 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
              INSERT INTO webhooks (name, events) SELECT name, events FROM wanted
              ON CONFLICT ON CONSTRAINT webhooks_pkey DO UPDATE SET events = excluded.events
              WHERE webhooks.events <> excluded.events
+         ),
+         woken AS (
+             UPDATE webhook_messages m SET next_attempt_at = now()
+             FROM webhooks w JOIN wanted USING (name)
+             WHERE w.events = '{}' AND m.webhook = w.name AND m.next_attempt_at = 'infinity'
+                   AND least(first_webhook_message(m.webhook, m.user_id), first_webhook_message(m.webhook, m.other_id)) = m.id
          )
          SELECT name FROM ended",
         &names,
@@ -59,7 +67,8 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
 pub async fn claim(pool: &PgPool, webhook: &str, limit: usize, lease: u32) -> Result<Vec<Claimed>, Error> {
     let claimed = sqlx::query_as!(
         Claimed,
-        r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", payload AS "payload!", attempts AS "attempts!"
+        r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", payload AS "payload!", attempts AS "attempts!",
+                  failures AS "failures!"
            FROM claim_webhook_messages($1, $2, $3)"#,
         webhook,
         i64::try_from(limit).unwrap_or(i64::MAX),
@@ -71,7 +80,6 @@ pub async fn claim(pool: &PgPool, webhook: &str, limit: usize, lease: u32) -> Re
 }
 
 /// Records the end of an attempt. `failure` is `None` after a delivery, and `pause` is `None` for a message to park.
-/// Returns `false` if another instance has taken the message over.
 ///
 /// # Errors
 /// See [`Error`].
@@ -80,15 +88,16 @@ pub async fn settle(
     message: &Claimed,
     failure: Option<&str>,
     pause: Option<f64>,
-) -> Result<bool, Error> {
-    let settled = sqlx::query_scalar!(
-        r#"SELECT settle_webhook_message($1, $2, $3, $4) AS "settled!""#,
+) -> Result<(), Error> {
+    let settled = sqlx::query!(
+        "SELECT FROM settle_webhook_message($1, $2, $3, $4)",
         message.id,
         message.attempts,
         failure,
         pause,
     );
-    Ok(settled.fetch_one(pool).await?)
+    settled.execute(pool).await?;
+    Ok(())
 }
 
 /// The state of a webhook's queue. Numbers end at [`COUNTED`].
@@ -178,18 +187,20 @@ pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<
 }
 
 /// Lets up to `batch` messages of a webhook be sent now, that one or any, parked ones with all their attempts again. Returns
-/// their number. A message behind another one of its user, or on its way, is due soon in any case.
+/// their number. A message on its way, or behind another one of its user, is left: it is due once that one is over.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>, batch: i64) -> Result<u64, Error> {
     let replayed = sqlx::query!(
         "UPDATE webhook_messages
-         SET next_attempt_at = now(), parked_at = NULL, attempts = CASE WHEN parked_at IS NULL THEN attempts ELSE 0 END
+         SET next_attempt_at = now(), parked_at = NULL, failures = CASE WHEN parked_at IS NULL THEN failures ELSE 0 END
          WHERE id IN (
              SELECT id FROM webhook_messages
              WHERE webhook = $1 AND ($2::uuid IS NULL OR message_id = $2)
-                   AND (parked_at IS NOT NULL OR (attempts > 0 AND next_attempt_at > now() + interval '1 minute'))
+                   AND (parked_at IS NOT NULL OR (
+                       next_attempt_at > now() + interval '1 minute'
+                       AND least(first_webhook_message(webhook, user_id), first_webhook_message(webhook, other_id)) = id))
              ORDER BY id LIMIT $3
              FOR UPDATE SKIP LOCKED
          )",

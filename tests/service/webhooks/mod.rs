@@ -45,8 +45,11 @@ const SESSION: Uuid = Uuid::from_u128(0x5e55);
 
 /// Lets the next attempts be due, as if the time had passed.
 async fn pass(pool: &PgPool) {
-    sqlx::query("UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL")
-        .execute(pool)
-        .await
-        .unwrap();
+    // The others wait for one of these.
+    sqlx::query(
+        "UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL AND attempts > 0",
+    )
+    .execute(pool)
+    .await
+    .unwrap();
 }

@@ -6,9 +6,11 @@ use strum::VariantNames;
 use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
-use super::{SESSION, event};
+use super::{SESSION, event, with_receivers};
 use crate::support::app::App;
 use crate::support::cluster::Database;
+use crate::support::process::eventually;
+use crate::support::receiver::{Received, Receiver, SECRET};
 use crate::support::token::claims;
 
 /// Lets a receiver want all messages. Nothing sends to it.
@@ -306,4 +308,99 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     assert_eq!(database.count(waiting).await, 3);
     event(pool, "user_disabled", user(pool).await, None, &Value::Null).await;
     assert_eq!(database.count(waiting).await, 3, "others do not wait");
+}
+
+/// The limit is that of the service. A check that reads all of them for each of them takes a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_messages_about_one_user_delay_no_others() {
+    let database = Database::create().await;
+    let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
+    for (user, messages) in [(ada, 20_000), (linus, 1)] {
+        sqlx::query(
+            "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
+             SELECT 'shop', gen_random_uuid(), $1, 'user.updated', '{}', now() FROM generate_series(1, $2)",
+        )
+        .bind(user)
+        .bind(messages)
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    }
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    connection.execute("SET statement_timeout = '10s'").await.unwrap();
+    let claimed: Vec<Uuid> = sqlx::query_scalar("SELECT user_id FROM claim_webhook_messages('shop', 16, 60)")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(claimed, [ada, linus]);
+}
+
+/// A change of a user that is not committed yet.
+fn change(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!(
+        "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), '{kind}', '{user}')"
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    let ada = user(pool).await;
+    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    let claimed: i64 = sqlx::query_scalar("SELECT id FROM claim_webhook_messages('shop', 16, 60)")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    let mut first = PgConnection::connect(&database.url).await.unwrap();
+    let mut transaction = first.begin().await.unwrap();
+    transaction.execute(change("user_disabled", ada)).await.unwrap();
+    let settle = async {
+        sqlx::query("SELECT FROM settle_webhook_message($1, 1::smallint, NULL, NULL)")
+            .bind(claimed)
+            .execute(pool)
+            .await
+            .unwrap();
+    };
+    let settled = std::sync::atomic::AtomicBool::new(false);
+    let commit = async {
+        eventually("it has waited, or needs not", async || {
+            let waits = "SELECT count(*) FROM pg_stat_activity
+                         WHERE datname = current_database() AND wait_event = 'advisory'";
+            let over = settled.load(std::sync::atomic::Ordering::SeqCst) || database.count(waits).await == 1;
+            over.then_some(())
+        })
+        .await;
+        transaction.commit().await.unwrap();
+    };
+    let settle = async {
+        settle.await;
+        settled.store(true, std::sync::atomic::Ordering::SeqCst);
+    };
+    tokio::join!(settle, commit);
+    let due =
+        "SELECT count(*) FROM webhook_messages WHERE type = 'user.disabled' AND next_attempt_at <= now()";
+    assert_eq!(database.count(due).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
+    let receiver = Receiver::start().await;
+    let mut app = with_receivers(&[("shop", &receiver)]).await;
+    app.stop().await;
+    let pool = &app.database.pool;
+    let ada = user(pool).await;
+    for kind in ["user_disabled", "user_enabled", "user_disabled"] {
+        event(pool, kind, ada, None, &Value::Null).await;
+    }
+    sqlx::query("UPDATE webhooks SET events = '{}'").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM webhook_messages WHERE id = (SELECT min(id) FROM webhook_messages)")
+        .execute(pool)
+        .await
+        .unwrap();
+    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let _app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
+    let kinds: Vec<_> = receiver.received_all(2).await.iter().map(Received::kind).collect();
+    assert_eq!(kinds, ["user.enabled", "user.disabled"]);
 }

@@ -60,6 +60,26 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn attempts_without_an_answer_use_up_none_of_the_ten() {
+    let receiver = Receiver::start_with(|_| Reply::Status(500)).await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    changed(&app).await;
+    failed(&app.database, 1).await;
+    // As if the instances had been killed in the middle of nine.
+    sqlx::query("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()")
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
+    eventually("the first answer is recorded", async || {
+        let answered = "SELECT count(*) FROM webhook_messages WHERE attempts = 10 AND failures = 1";
+        (app.database.count(answered).await == 1).then_some(())
+    })
+    .await;
+    let (.., parked, pause) = state(&app.database).await;
+    assert!(!parked && pause < 6.0, "the next is seconds away: {pause} s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_nobody_else() {
     let (slow, quick) = (Receiver::start_with(|_| Reply::Hang).await, Receiver::start().await);
     let app = with_receivers(&[("slow", &slow), ("quick", &quick)]).await;
