@@ -45,6 +45,11 @@ impl Error {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
+    /// Returns the error for a change that an earlier attempt may have made, whose connection broke.
+    pub(crate) fn perhaps_done() -> Self {
+        Self::Disconnected(sqlx::Error::Protocol("the change may have been made before".into()))
+    }
+
     /// Returns the error for an outcome that no statement should have.
     pub(crate) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
@@ -101,11 +106,12 @@ impl From<sqlx::Error> for Error {
 pub struct Retries {
     failures: u32,
     since: Instant,
+    perhaps_done: bool,
 }
 
 impl Default for Retries {
     fn default() -> Self {
-        Self { failures: 0, since: Instant::now() }
+        Self { failures: 0, since: Instant::now(), perhaps_done: false }
     }
 }
 
@@ -123,6 +129,7 @@ impl Retries {
     /// Returns the error itself if a retry cannot help.
     pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         self.failures += 1;
+        self.perhaps_done |= matches!(error, Error::Disconnected(_));
         let transient = match error {
             Error::Raced(_) => true,
             Error::Disconnected(_) => self.since.elapsed() < Self::TIMEOUT,
@@ -136,6 +143,11 @@ impl Retries {
         let jitter = u64::from(crate::clock::subsecond_nanos() % 1_000);
         tokio::time::sleep(Duration::from_micros(jitter * u64::from(self.failures.pow(2)))).await;
         Ok(())
+    }
+
+    /// Returns `true` if an attempt may have taken effect, since its connection broke.
+    pub(crate) const fn perhaps_done(&self) -> bool {
+        self.perhaps_done
     }
 }
 
@@ -154,6 +166,24 @@ macro_rules! retrying {
 }
 pub(crate) use retrying;
 
+/// Runs a statement as [`retrying`] does. If its outcome is one of those that say that nothing was done, although an attempt
+/// before may have done it, the function returns [`Error::Disconnected`].
+macro_rules! changing {
+    ($statement:expr, $undone:pat) => {{
+        let mut retries = $crate::store::error::Retries::default();
+        loop {
+            match $statement.await {
+                Err(error) => retries.after(error).await?,
+                Ok($undone) if retries.perhaps_done() => {
+                    return Err($crate::store::error::Error::perhaps_done());
+                }
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use changing;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +194,7 @@ mod tests {
         let mut quick = Retries::default();
         assert!(quick.after(broke()).await.is_ok());
         let long_ago = Instant::now().checked_sub(Retries::TIMEOUT).unwrap();
-        let mut slow = Retries { failures: 0, since: long_ago };
+        let mut slow = Retries { since: long_ago, ..Retries::default() };
         assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is retried");
         assert!(slow.after(broke()).await.is_err());
     }

@@ -121,8 +121,8 @@ impl Person {
                 request = request.header("Content-Type", "application/json").body(body.to_string());
             }
             if let Some((status, answer)) = answer(request).await {
-                // The database is on its way back, or has made the change on a connection that broke.
-                if status != 503 && answer["error"] != "user_changed" {
+                // The database is on its way back, or the change may have been made on a connection that broke.
+                if status != 503 {
                     let repeated = attempt > 0 && [401, 404].contains(&status);
                     assert!(wanted.contains(&status) || repeated, "{method} {path}: {status} {answer}");
                     return answer;

@@ -11,7 +11,7 @@ use crate::domain::actor::{Actor, Origin};
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::store::Error;
-use crate::store::error::retrying;
+use crate::store::error::changing;
 use crate::store::unprepared::unprepared;
 
 /// A user with identities.
@@ -130,14 +130,14 @@ pub enum Created {
 /// Creates a user; see `create_user.sql`.
 ///
 /// # Errors
-/// Nothing was written; see [`Error`].
+/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn create(
     pool: &PgPool,
     user: &NewUser,
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<Created, Error> {
-    retrying!(create_once(pool, user, actor, origin))
+    changing!(create_once(pool, user, actor, origin), Created::EmailTaken | Created::IdentityTaken)
 }
 
 async fn create_once(

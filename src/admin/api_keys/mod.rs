@@ -10,7 +10,7 @@ use crate::domain::actor::By;
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::secret::Secret;
 use crate::service::opaque_token::OpaqueToken;
-use crate::store::error::{Error, retrying};
+use crate::store::error::{Error, changing, retrying};
 
 /// The first characters of every key, by which scanners of source code recognise one.
 const PREFIX: &str = "vst_";
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Option<KeyHash> {
 /// Adds a key, and returns it, or the reason why not.
 ///
 /// # Errors
-/// Nothing was written; see [`Error`].
+/// See [`Error`]. If a connection broke, there may be a key that nobody knows.
 pub async fn add(
     pool: &PgPool,
     name: &KeyName,
@@ -36,17 +36,17 @@ pub async fn add(
     by: By<'_>,
 ) -> Result<Result<Secret<String>, Changed>, Error> {
     let token = OpaqueToken::generate();
-    let changed = retrying!(store::add(pool, name, &token.hash, role, expires_at, by))?;
+    let added = changing!(store::add(pool, name, &token.hash, role, expires_at, by), Changed::Already)?;
     let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
-    Ok(if changed == Changed::Done { Ok(secret()) } else { Err(changed) })
+    Ok(if added == Changed::Done { Ok(secret()) } else { Err(added) })
 }
 
 /// Revokes a key at once.
 ///
 /// # Errors
-/// Nothing was written; see [`Error`].
+/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
-    retrying!(store::revoke(pool, name, by))
+    changing!(store::revoke(pool, name, by), Changed::Already)
 }
 
 /// Returns the key with that hash, or `None` if it was revoked or has expired. Records its use.

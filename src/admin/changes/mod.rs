@@ -18,7 +18,7 @@ use crate::domain::actor::By;
 use crate::domain::merging::{LinkedIdentity, UserState};
 use crate::domain::staff::Role;
 use crate::service::erasure;
-use crate::store::error::{Error, retrying};
+use crate::store::error::{Error, changing, retrying};
 use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::users::{self, DeletedBy, Deletion};
 
@@ -174,7 +174,7 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
 /// as it is now.
 ///
 /// # Errors
-/// See [`Error`]. Nothing was written, unless the connection broke: then everything may have been.
+/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Result<Outcome, Error> {
     let Some(preview) = preview(pool, change, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
     make(pool, &preview, seen, by).await
@@ -198,7 +198,8 @@ pub async fn make(
     }
     match &preview.change {
         Change::Delete { user } => {
-            match retrying!(users::delete(pool, user.id, DeletedBy::Staff(by, user.updated_at)))? {
+            let by = DeletedBy::Staff(by, user.updated_at);
+            match changing!(users::delete(pool, user.id, by), Deletion::NotFound)? {
                 Deletion::Done(traces) => {
                     erasure::begin(pool, &traces).await;
                     Ok(Outcome::Done)
@@ -208,16 +209,18 @@ pub async fn make(
             }
         }
         Change::Merge { from, into } => {
-            Ok(match retrying!(merging::merge(pool, from, into, MergedBy::Staff(by)))? {
+            Ok(match changing!(merging::merge(pool, from, into, MergedBy::Staff(by)), Merge::Changed)? {
                 Merge::Done => Outcome::Done,
                 Merge::Changed => Outcome::Changed,
                 Merge::NotPermitted => Outcome::NotPermitted,
             })
         }
         Change::Move { identity, from, to } => {
-            retrying!(store::move_identity(pool, identity.id, from, to, by))
+            changing!(store::move_identity(pool, identity.id, from, to, by), Outcome::Changed)
         }
-        Change::Unlink { identity, user } => retrying!(store::unlink(pool, identity.id, user, by)),
+        Change::Unlink { identity, user } => {
+            changing!(store::unlink(pool, identity.id, user, by), Outcome::Changed)
+        }
         Change::Disable { user } => {
             retrying!(store::act(pool, user.id, None, "user_disabled", Role::Admin, by))
         }

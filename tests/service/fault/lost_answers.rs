@@ -10,18 +10,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use uuid::Uuid;
+use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
 use crate::support::cluster::cluster;
+use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
 /// What PostgreSQL says when a statement is done.
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
+/// A parameter of the statement whose answer is to be lost.
+const LOST: &str = "the answer is lost";
+
 /// A way to the tests' PostgreSQL that breaks at one statement.
 struct Way {
     directory: PathBuf,
-    /// What the statement contains; nothing where none is to break.
+    /// What the statement or a parameter contains; nothing where none is to break.
     words: Arc<Mutex<Option<&'static str>>>,
 }
 
@@ -41,7 +46,7 @@ impl Way {
         Self { directory, words }
     }
 
-    /// Breaks the connection of the next statement that contains these words.
+    /// Breaks the connection of the next statement that contains these words, or has a parameter that does.
     fn breaks_at(&self, words: &'static str) {
         *self.words.lock().unwrap() = Some(words);
     }
@@ -94,7 +99,11 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
             b'B' => {
                 let text = parts.nth(1).and_then(|name| statements.get(name));
                 let mut words = words.lock().unwrap();
-                if words.is_some_and(|words| text.is_some_and(|text| text.contains(words))) {
+                let meant = |words: &str| {
+                    let parameter = || rest.windows(words.len()).any(|part| part == words.as_bytes());
+                    text.is_some_and(|text| text.contains(words)) || parameter()
+                };
+                if words.is_some_and(meant) {
                     *words = None;
                     breaks.take().unwrap().send(()).unwrap();
                 }
@@ -153,4 +162,52 @@ async fn what_a_user_changed_is_answered_although_the_database_could_not_say_tha
     let deleted = app.delete(&user.access_token(), "/api/v1/me").await;
     assert_eq!((deleted.status.as_u16(), way.has_broken()), (204, true), "{}", deleted.text);
     assert_eq!(app.database.rows().await, [0; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made() {
+    let way = Way::open().await;
+    let app = App::start_with(|figment| {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
+        let directory = way.directory.display();
+        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
+        figment.merge(("databases.vestibule.url", url))
+    })
+    .await;
+    let key = app.api_key("shop", KeyRole::Admin).await;
+    let ask = async |path: &str, body| {
+        let path = format!("/api/v1/admin/users{path}");
+        app.as_user(&key, Method::POST, &path, Some(&body)).await
+    };
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let identity = ada.json()["identity"]["id"].clone();
+    let id = ada.user_id();
+    let reason = || json!({ "reason": LOST });
+
+    way.breaks_at(LOST);
+    let unlink = json!({ "reason": LOST, "identity": identity });
+    let unlinked = ask(&format!("/{id}/unlink"), unlink).await;
+    assert_problem(&unlinked, 503, "service_unavailable");
+    assert_eq!(app.database.count("SELECT count(*) FROM identities").await, 0, "it was made");
+
+    way.breaks_at(LOST);
+    assert_problem(&ask(&format!("/{id}/delete"), reason()).await, 503, "service_unavailable");
+    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0, "it was made");
+    assert_problem(&ask(&format!("/{id}/delete"), reason()).await, 404, "user_not_found");
+
+    let new = json!({ "email": "grace@example.com", "name": LOST });
+    way.breaks_at(LOST);
+    assert_problem(&ask("", new.clone()).await, 503, "service_unavailable");
+    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 1, "it was made");
+    assert_problem(&ask("", new).await, 409, "email_taken");
+
+    // What makes no difference twice is made twice.
+    let id: Uuid = sqlx::query_scalar("SELECT id FROM users").fetch_one(&app.database.pool).await.unwrap();
+    way.breaks_at(LOST);
+    let disabled = ask(&format!("/{id}/disable"), reason()).await;
+    assert_eq!(disabled.status, 200, "{}", disabled.text);
+    assert!(way.has_broken(), "an answer was lost");
+    let events = "SELECT count(*) FROM events WHERE kind = 'user_disabled'";
+    assert_eq!(app.database.count(events).await, 1);
 }
