@@ -373,7 +373,9 @@ impl Visit<'_> {
             match make(pool, &preview, seen, by).await? {
                 Outcome::Done => {}
                 Outcome::NotFound => return Err(missing(pool, change).await?),
-                Outcome::Changed if matches!(change, Change::EndSession { .. }) => return Err(no_session()),
+                Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
+                    return Err(no_session());
+                }
                 Outcome::Changed => {
                     let detail = "one of the users has changed since the preview; nothing was done";
                     return Err(Problem::new(ErrorCode::UserChanged, detail));

@@ -196,6 +196,7 @@ pub async fn make(
     if seen.is_some_and(|seen| seen != preview.fingerprint()) {
         return Ok(Outcome::Changed);
     }
+    let as_seen = |user: &UserState| (user.id, seen.map(|_| user.updated_at));
     match &preview.change {
         Change::Delete { user } => {
             let by = DeletedBy::Staff(by, user.updated_at);
@@ -222,16 +223,28 @@ pub async fn make(
             changing!(store::unlink(pool, identity.id, user, by), Outcome::Changed)
         }
         Change::Disable { user } => {
-            retrying!(store::act(pool, user.id, None, "user_disabled", Role::Admin, by))
+            changing!(
+                store::act(pool, as_seen(user), None, "user_disabled", Role::Admin, by),
+                Outcome::Changed
+            )
         }
         Change::Enable { user } => {
-            retrying!(store::act(pool, user.id, None, "user_enabled", Role::Admin, by))
+            changing!(
+                store::act(pool, as_seen(user), None, "user_enabled", Role::Admin, by),
+                Outcome::Changed
+            )
         }
         Change::EndSessions { user } => {
-            retrying!(store::act(pool, user.id, None, "sessions_ended", Role::Support, by))
+            changing!(
+                store::act(pool, as_seen(user), None, "sessions_ended", Role::Support, by),
+                Outcome::Changed
+            )
         }
         Change::EndSession { session, user } => {
-            retrying!(store::act(pool, user.id, Some(*session), "session_ended", Role::Support, by))
+            changing!(
+                store::act(pool, as_seen(user), Some(*session), "session_ended", Role::Support, by),
+                Outcome::Changed
+            )
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The statements that change users for staff. Each checks the actor's role itself and records its event. All but
-//! `act` change users who are as the preview showed them, or nobody.
+//! The statements that change users for staff. Each checks the actor's role itself and records its event. They change users
+//! who are as the preview showed them, or nobody.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -77,16 +77,17 @@ pub(super) async fn unlink(
     )
 }
 
-/// Makes the change that `event` names; see `act.sql`. It needs that role or a higher one.
+/// Makes the change that `event` names to a user, who must have been updated then, if a time is given; see `act.sql`. It
+/// needs that role or a higher one.
 pub(super) async fn act(
     pool: &PgPool,
-    user: Uuid,
+    (user, seen): (Uuid, Option<OffsetDateTime>),
     session: Option<Uuid>,
     event: &str,
     role: Role,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
-    change!("src/admin/changes/act.sql", pool, by, role, user, event, session, Uuid::now_v7())
+    change!("src/admin/changes/act.sql", pool, by, role, user, seen, event, session, Uuid::now_v7())
 }
 
 /// A deletion, as its event tells it.

@@ -487,6 +487,7 @@ async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
     let [ada, second, grace] = two_people(&desk).await;
     let csrf = browser.csrf().await;
     for (path, kind) in previews(&ada, &second, &grace) {
+        person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1"), ("name", "Ada")]).await;
         let form = Form::of(&browser.get(&path).await.text).with("reason", "as <b>agreed");
         let end = format!("/admin/users/{}/end-sessions", ada.user_id());
         let ended = browser.post(&end, &[("csrf", &csrf), ("reason", "meanwhile")]).await;

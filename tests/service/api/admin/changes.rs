@@ -7,6 +7,7 @@ use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
+use crate::support::process::eventually;
 use crate::support::token::{claims, with};
 
 /// A service, and the key of its backend.
@@ -119,6 +120,58 @@ async fn a_backend_disables_enables_and_signs_out_in_its_own_name() {
     assert_eq!((alive(&two).await, alive(&three).await), (false, false));
     let expected = ["user_disabled", "user_enabled", "session_ended", "sessions_ended"];
     assert_eq!(backend.kinds(&id).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_changes_nothing_is_answered_and_not_recorded() {
+    let backend = Backend::start().await;
+    let id = backend.ada().await.user_id();
+    for change in ["disable", "enable", "end-sessions"] {
+        if change == "end-sessions" {
+            backend.ada().await;
+        }
+        let before = backend.everything().await;
+        assert_eq!(backend.make(&id, change, &json!({})).await.status, 200, "{change}");
+        let after = backend.everything().await;
+        assert_ne!(after, before, "{change}");
+        assert_eq!(backend.make(&id, change, &json!({})).await.status, 200, "{change}");
+        assert_eq!(backend.everything().await, after, "{change} again");
+    }
+    assert_eq!(backend.kinds(&id).await, ["user_disabled", "user_enabled", "sessions_ended"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
+    let backend = Backend::start().await;
+    let id = backend.ada().await.user_id();
+    let pool = &backend.app.database.pool;
+    for change in ["disable", "enable", "end-sessions"] {
+        backend.ada().await;
+        let seen = backend.dry(&id, change, &json!({})).await["fingerprint"].clone();
+        let mut meanwhile = pool.begin().await.unwrap();
+        sqlx::query("UPDATE users SET name = $2, updated_at = now() WHERE id = $1::uuid")
+            .bind(Uuid::parse_str(&id).unwrap())
+            .bind(format!("Ada, {change}"))
+            .execute(&mut *meanwhile)
+            .await
+            .unwrap();
+        let before = backend.kinds(&id).await;
+        let commit = async {
+            eventually("the change waits for the user", async || {
+                let waiting = "SELECT count(*) FROM pg_stat_activity
+                               WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                (backend.app.database.count(waiting).await == 1).then_some(())
+            })
+            .await;
+            meanwhile.commit().await.unwrap();
+        };
+        let more = json!({ "seen": seen });
+        let (answer, ()) = tokio::join!(backend.make(&id, change, &more), commit);
+        assert_problem(&answer, 409, "user_changed");
+        assert_eq!(backend.kinds(&id).await, before, "{change}");
+        let live = "SELECT count(*) FROM sessions WHERE ended_at IS NULL";
+        assert!(backend.app.database.count(live).await > 0, "{change}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
