@@ -195,7 +195,8 @@ BEGIN
     END IF;
     message := jsonb_build_object(
         'type', message_type,
-        'timestamp', to_char(NEW.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+        -- The event's time is that of its transaction's begin, which may come before that of an earlier message.
+        'timestamp', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
         'data', jsonb_build_object('user_id', NEW.user_id, 'user', webhook_user(NEW.user_id)) || CASE message_type
             WHEN 'user.merged' THEN jsonb_build_object('from', from_id, 'into', NEW.user_id)
             WHEN 'identity.moved' THEN

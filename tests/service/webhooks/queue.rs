@@ -385,6 +385,24 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_later_message_about_a_user_has_a_later_timestamp() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    let ada = user(pool).await;
+    let mut slow = PgConnection::connect(&database.url).await.unwrap();
+    let mut transaction = slow.begin().await.unwrap();
+    transaction.execute("SELECT now()").await.unwrap();
+    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    transaction.execute(change("user_disabled", ada)).await.unwrap();
+    transaction.commit().await.unwrap();
+    let [first, second] = queued(pool).await.try_into().unwrap();
+    assert_eq!((&first["type"], &second["type"]), (&json!("user.enabled"), &json!("user.disabled")));
+    let time = |message: &Value| message["timestamp"].as_str().unwrap().to_owned();
+    assert!(time(&first) < time(&second), "{first} {second}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
     let receiver = Receiver::start().await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;
