@@ -214,11 +214,20 @@ pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>, batch: i64
 }
 
 /// Deletes up to `batch` messages that nobody will ask for any more: those parked a month ago, parked ones about users who
-/// are no more, and a month-old rest of webhooks that are not configured. Returns their number.
+/// are no more, and a month-old rest of webhooks that are not configured. Returns their number. That a user was deleted or
+/// merged is still worth knowing, without what a message tells of a user who is no more.
 ///
 /// # Errors
 /// See [`Error`].
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+    sqlx::query!(
+        r"UPDATE webhook_messages m SET payload = jsonb_set(payload::jsonb, '{data,user}', 'null')::text
+          WHERE m.type = 'user.merged' AND m.payload::jsonb #> '{data,user}' <> 'null'
+                AND (m.parked_at IS NOT NULL OR m.webhook IN (SELECT name FROM webhooks WHERE events = '{}'))
+                AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)",
+    )
+    .execute(pool)
+    .await?;
     let deleted = sqlx::query!(
         "WITH emptied AS (
              DELETE FROM webhooks w
@@ -228,12 +237,12 @@ pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
              SELECT id FROM webhook_messages m
              WHERE m.parked_at IS NOT NULL
                    AND (m.parked_at < now() - interval '30 days'
-                        OR (m.type <> 'user.deleted' AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
+                        OR (m.type NOT IN ('user.deleted', 'user.merged') AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
              UNION ALL
              SELECT m.id FROM webhooks w JOIN webhook_messages m ON m.webhook = w.name AND m.parked_at IS NULL
              WHERE w.events = '{}'
                    AND (m.created_at < now() - interval '30 days'
-                        OR (m.type <> 'user.deleted' AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
+                        OR (m.type NOT IN ('user.deleted', 'user.merged') AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)))
              LIMIT $1
          )",
         batch,

@@ -195,14 +195,17 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         ("shop", ada, "user.updated", 31, true, false),
         ("shop", Uuid::now_v7(), "user.updated", 1, true, false),
         ("shop", Uuid::now_v7(), "user.deleted", 1, true, true),
+        ("shop", Uuid::now_v7(), "user.merged", 1, true, true),
+        ("shop", Uuid::now_v7(), "user.merged", 31, true, false),
+        ("shop", ada, "user.merged", 1, true, true),
         ("shop", Uuid::now_v7(), "user.updated", 1, false, true),
         ("gone", ada, "user.updated", 29, false, true),
         ("gone", ada, "user.updated", 31, false, false),
     ] {
         sqlx::query(
-            "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, created_at, next_attempt_at, parked_at, failure)
-             VALUES ($1, gen_random_uuid(), $2, $3, '{}', now() - $4 * interval '1 day', now(),
-                     CASE WHEN $5 THEN now() - $4 * interval '1 day' END, $6)",
+            r#"INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, created_at, next_attempt_at, parked_at, failure)
+             VALUES ($1, gen_random_uuid(), $2, $3, '{"data": {"user": {"name": "Ada"}, "from": 1}}', now() - $4 * interval '1 day', now(),
+                     CASE WHEN $5 THEN now() - $4 * interval '1 day' END, $6)"#,
         )
         .bind(webhook)
         .bind(user)
@@ -215,7 +218,20 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         .unwrap();
     }
     let limits = Limits { event_days: 400, sessions_per_identity: 100 };
-    assert_eq!(prune(pool, limits).await.unwrap().webhook_messages, 3);
-    assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 5);
+    assert_eq!(prune(pool, limits).await.unwrap().webhook_messages, 4);
+    assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 7);
+    let merged: Vec<(bool, Value)> = sqlx::query_as(
+        "SELECT user_id = $1, payload::jsonb->'data' FROM webhook_messages WHERE type = 'user.merged' ORDER BY 1",
+    )
+    .bind(ada)
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let without = json!({ "user": null, "from": 1 });
+    let expected = [(false, without), (true, json!({ "user": { "name": "Ada" }, "from": 1 }))];
+    assert_eq!(
+        merged, expected,
+        "that a user was merged stays, and what it told of one who is no more does not"
+    );
     assert_eq!(database.count("SELECT count(*) FROM webhooks").await, 2, "no rest of `empty`");
 }
