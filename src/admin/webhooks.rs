@@ -1,7 +1,5 @@
 //! The page of webhooks: what waits for each receiver, what none has accepted, and sending it again.
 
-mod store;
-
 use rocket::http::Status;
 use rocket::response::Redirect;
 use rocket::{Route, State, get, post, routes};
@@ -14,7 +12,7 @@ use crate::config::Webhook;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
-use crate::webhooks::store::{Summary, summaries};
+use crate::webhooks::store::{Summary, exists, summaries};
 use crate::webhooks::{Webhooks, replay};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -92,9 +90,9 @@ async fn send_again(
 ) -> Result<Redirect, Failure> {
     let reason = form.reason()?;
     let by = staff.0.by(&reason, &origin.0);
-    if !store::record(db.pool(), name, by).await? {
-        return Err(Status::Forbidden.into());
+    if !exists(db.pool(), name).await? {
+        return Err(Status::NotFound.into());
     }
-    replay(db.pool(), name, None).await?;
+    replay(db.pool(), name, None, by).await?.ok_or(Status::Forbidden)?;
     Ok(Redirect::to("/admin/webhooks?done=replayed"))
 }

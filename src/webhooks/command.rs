@@ -12,6 +12,7 @@ use super::sender::{Message, Sender};
 use super::store::{self, PgPool};
 use crate::clock;
 use crate::config::Webhook;
+use crate::domain::actor::{Actor, By, Origin};
 
 /// The messages that `list` prints of one webhook.
 const LISTED: i64 = 1000;
@@ -70,13 +71,17 @@ impl Command {
     ) -> Result<(), Box<dyn Error>> {
         match self {
             Self::List { name: None } => list(&database().await?, &webhooks).await,
-            Self::List { name: Some(name) } => messages(&database().await?, &name).await,
+            Self::List { name: Some(name) } => {
+                messages(&known(&webhooks, &name, database).await?, &name).await
+            }
             Self::Test { name } => {
                 let webhook = webhooks.into_iter().find(|webhook| webhook.name == name);
                 test(webhook.ok_or_else(|| unknown(&name))?).await
             }
             Self::Replay(Replay { name, message, .. }) => {
-                let replayed = super::replay(&database().await?, &name, message).await?;
+                let pool = known(&webhooks, &name, database).await?;
+                let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+                let replayed = super::replay(&pool, &name, message, by).await?.unwrap_or_default();
                 if let (Some(message), 0) = (message, replayed) {
                     let remedy = format!("see `vestibule webhooks list {name}`");
                     return Err(format!(
@@ -84,10 +89,27 @@ impl Command {
                     )
                     .into());
                 }
-                say!("{replayed} messages are sent again");
+                match replayed {
+                    1 => say!("1 message is due now; an instance sends it"),
+                    _ => say!("{replayed} messages are due now; an instance sends them"),
+                }
                 Ok(())
             }
         }
+    }
+}
+
+/// Opens the database, if a webhook of that name is configured or is known there.
+async fn known(
+    webhooks: &[Webhook],
+    name: &str,
+    database: impl AsyncFnOnce() -> Result<PgPool, Box<dyn Error>>,
+) -> Result<PgPool, Box<dyn Error>> {
+    let pool = database().await?;
+    if webhooks.iter().any(|webhook| webhook.name == name) || store::exists(&pool, name).await? {
+        Ok(pool)
+    } else {
+        Err(unknown(name).into())
     }
 }
 

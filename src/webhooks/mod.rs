@@ -27,6 +27,7 @@ use self::readings::Readings;
 pub use self::sender::{ClientError, Sender};
 use self::store::PgPool;
 use crate::config::Webhook;
+use crate::domain::actor::By;
 use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
@@ -105,17 +106,26 @@ impl Webhooks {
     }
 }
 
-/// Lets messages of a webhook that were not accepted be sent now, that one or all. Returns their number.
+/// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns their
+/// number, or `None` if that is a member of staff who is no admin.
 ///
 /// # Errors
 /// See [`Error`]; earlier batches stay due.
-pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>) -> Result<u64, Error> {
+pub async fn replay(
+    pool: &PgPool,
+    webhook: &str,
+    only: Option<Uuid>,
+    by: By<'_>,
+) -> Result<Option<u64>, Error> {
+    if !in_time(store::record_replay(pool, webhook, only, by)).await? {
+        return Ok(None);
+    }
     let mut replayed = 0;
     loop {
         let batch = in_time(async { retrying!(store::replay(pool, webhook, only, REPLAYED)) }).await?;
         replayed += batch;
         if batch < REPLAYED.unsigned_abs() {
-            return Ok(replayed);
+            return Ok(Some(replayed));
         }
     }
 }

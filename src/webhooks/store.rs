@@ -5,6 +5,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::config::Webhook;
+use crate::domain::actor::By;
+use crate::domain::staff::Role;
 use crate::store::Error;
 
 /// A message that this instance has to send.
@@ -184,6 +186,48 @@ pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<
     .fetch_all(pool)
     .await?;
     Ok(messages)
+}
+
+/// Returns true if instances have started with a webhook of that name, or it has messages left.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
+    let found =
+        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM webhooks WHERE name = $1) AS "found!""#, webhook);
+    Ok(found.fetch_one(pool).await?)
+}
+
+/// Records who lets that message of a webhook, or all, be sent again. Returns `false`, and records nothing, if they are a
+/// member of staff and no admin.
+///
+/// # Errors
+/// See [`Error`].
+pub(super) async fn record_replay(
+    pool: &PgPool,
+    webhook: &str,
+    only: Option<Uuid>,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let recorded = sqlx::query!(
+        "INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
+         SELECT $1, 'webhook_replayed', $2,
+                jsonb_strip_nulls(jsonb_build_object('reason', $3::text, 'webhook', $4::text, 'message', $5::uuid)),
+                $6::inet, $7, $8
+         WHERE $9::text IS NULL OR EXISTS (SELECT FROM current_staff WHERE email = $2 AND role = $9)",
+        Uuid::now_v7(),
+        by.actor.name(),
+        by.reason,
+        webhook,
+        only,
+        by.origin.ip as _,
+        by.origin.user_agent,
+        by.origin.request_id,
+        by.actor.needs(Role::Admin),
+    )
+    .execute(pool)
+    .await?;
+    Ok(recorded.rows_affected() > 0)
 }
 
 /// Lets up to `batch` messages of a webhook be sent now, that one or any, parked ones with all their attempts again. Returns

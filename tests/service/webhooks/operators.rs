@@ -16,6 +16,7 @@ use crate::support::process::eventually;
 use crate::support::receiver::{Receiver, Reply, SECRET};
 
 const ROWS: &str = "SELECT count(*) FROM webhook_messages";
+const DUE: &str = "1 message is due now; an instance sends it\n";
 const PARKED: &str = "SELECT count(*) FROM webhook_messages WHERE parked_at IS NOT NULL";
 
 /// Runs the program in the release profile, with a webhook called `shop`.
@@ -71,21 +72,29 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     assert!(said.contains("`shop` has no message"), "{said}");
     let output = webhooks(&app.database, &receiver.url, &["replay", "shop"]).await;
     assert_eq!(output.status.code(), Some(2), "one message, or all");
+    for arguments in [&["list", "shpo"][..], &["replay", "shpo", "--all"]] {
+        let output = webhooks(&app.database, &receiver.url, arguments).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{arguments:?}: {said}");
+        assert!(said.contains("`shpo` is not configured"), "{said}");
+    }
 
     // The receiver still refuses it: it is parked again.
-    assert_eq!(
-        printed(&app.database, &receiver.url, &["replay", "shop", &id]).await,
-        "1 messages are sent again\n"
-    );
+    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", &id]).await, DUE);
     receiver.received_all(2).await;
     is_parked(&app.database).await;
     receiver.behave(|_| Reply::Status(200));
-    assert_eq!(
-        printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await,
-        "1 messages are sent again\n"
-    );
+    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, DUE);
     is_empty(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
+    let recorded: Vec<(String, Value)> =
+        sqlx::query_as("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed' ORDER BY id")
+            .fetch_all(&app.database.pool)
+            .await
+            .unwrap();
+    let by = |detail| ("the command line".to_owned(), detail);
+    let one = |message: &str| by(json!({ "webhook": "shop", "message": message }));
+    assert_eq!(recorded, [one(&other), one(&id), by(json!({ "webhook": "shop" }))]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,6 +146,9 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     let refused = support.post(replay, &[("csrf", &theirs), ("reason", "again")]).await;
     assert_eq!(refused.status.as_u16(), 403);
     assert_eq!(admin.post(replay, &[("csrf", &csrf)]).await.status.as_u16(), 400, "it needs a reason");
+    let unknown = admin.post("/admin/webhooks/shpo/replay", &[("csrf", &csrf), ("reason", "again")]).await;
+    assert_eq!(unknown.status.as_u16(), 404);
+    assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
     assert_eq!(database.count(PARKED).await, 1);
     let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
     assert_eq!(done.header("location"), Some("/admin/webhooks?done=replayed"));
