@@ -8,6 +8,7 @@ use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
+use crate::support::process::eventually;
 use crate::support::token::claims;
 
 const WRITERS: u32 = 8;
@@ -53,6 +54,35 @@ async fn an_event_is_in_the_feed_once_it_is_a_minute_old_and_the_place_is_kept()
     assert_eq!(read(&app, &key, &format!("after={first}")).await.0, events[1..]);
     assert_eq!(read(&app, &key, "since=2020-01-31T00:00:00Z").await.0, events);
     assert_eq!(read(&app, &key, "since=2120-01-31T00:00:00%2B01:00").await.0, Vec::<Value>::new());
+}
+
+/// Its id is almost a minute old when its transaction begins; that of a request is younger.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
+    use sqlx::{Connection, Executor};
+    let app = App::start().await;
+    let key = app.api_key("reader", KeyRole::Reader).await;
+    let pool = &app.database.pool;
+    let written = |request: &str, seconds| {
+        AssertSqlSafe(format!(
+            "INSERT INTO events (id, kind, request_id) VALUES ({}, 'tested', '{request}')",
+            id_of(seconds)
+        ))
+    };
+    let mut slow = sqlx::PgConnection::connect(&app.database.url).await.unwrap();
+    let mut transaction = slow.begin().await.unwrap();
+    transaction.execute(written("first", 59)).await.unwrap();
+    pool.execute(written("second", 58)).await.unwrap();
+    let later = Instant::now() + Duration::from_secs(3);
+    eventually("both are a minute old", async || (Instant::now() > later).then_some(())).await;
+    let tested = async || {
+        let (events, _) = read(&app, &key, "").await;
+        let tested = events.into_iter().filter(|event| event["kind"] == "tested");
+        tested.map(|event| event["request_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(tested().await, [] as [&str; 0], "the first is not passed");
+    transaction.commit().await.unwrap();
+    assert_eq!(tested().await, ["first", "second"]);
 }
 
 /// Ids are drawn before their events are committed, in any order. These are 50 seconds old when they are drawn, so that ten
