@@ -6,14 +6,14 @@
 //! deleted when an instance ends is sent again. `docs/webhooks.md` describes what receivers can rely on.
 
 pub(crate) mod command;
-pub mod delivery;
+mod delivery;
 pub mod description;
-pub mod failure;
+mod failure;
 mod readings;
 mod resolver;
-pub mod schedule;
-pub mod sender;
-pub mod signature;
+mod schedule;
+mod sender;
+mod signature;
 pub mod store;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,8 @@ use uuid::Uuid;
 
 use self::delivery::Delivery;
 use self::readings::Readings;
-pub use self::sender::{ClientError, Sender};
+pub use self::sender::ClientError;
+use self::sender::Sender;
 use self::store::PgPool;
 use crate::config::Webhook;
 use crate::domain::actor::By;

@@ -107,8 +107,6 @@ pub async fn settle(
 pub struct Summary {
     /// The webhook's name.
     pub name: String,
-    /// True if messages are queued for it.
-    pub subscribed: bool,
     /// The number of messages that wait.
     pub waiting: i64,
     /// The time since which the oldest of them waits.
@@ -129,8 +127,7 @@ pub const COUNTED: i64 = 100_000;
 pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
-        r#"SELECT w.name, w.events <> '{}' AS "subscribed!",
-                  coalesce(queue.waiting, 0) AS "waiting!", queue.oldest_at,
+        r#"SELECT w.name, coalesce(queue.waiting, 0) AS "waiting!", queue.oldest_at,
                   (SELECT count(*) FROM (SELECT FROM webhook_messages m
                                          WHERE m.webhook = w.name AND m.parked_at IS NOT NULL LIMIT $1) AS capped) AS "parked!",
                   coalesce((SELECT m.failure FROM webhook_messages m

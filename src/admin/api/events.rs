@@ -4,7 +4,6 @@ use rocket::http::Status;
 use rocket::http::uri::Origin;
 use rocket::{Route, get, routes};
 use serde::Serialize;
-use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use utoipa::{OpenApi, ToSchema};
@@ -38,7 +37,7 @@ pub(super) struct ApiDoc;
 #[derive(Serialize, ToSchema)]
 struct UserEvents {
     /// The events, newest first.
-    events: Vec<EventRecord>,
+    events: Vec<EventRow>,
     /// The `cursor` of the next page; `null` on the last.
     #[schema(required = true)]
     next: Option<Uuid>,
@@ -48,72 +47,9 @@ struct UserEvents {
 #[derive(Serialize, ToSchema)]
 struct EventFeed {
     /// The events, oldest first.
-    events: Vec<EventRecord>,
+    events: Vec<EventRow>,
     /// The `after` of the next request, even if there are no events yet.
     next: Uuid,
-}
-
-/// An event.
-#[derive(Serialize, ToSchema)]
-struct EventRecord {
-    /// The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
-    id: Uuid,
-    /// The time of the event.
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-    /// The kind, such as `user_created`. New releases may add kinds.
-    kind: String,
-    /// The reason of a refusal, which is the name of the error, or more about the kind.
-    #[schema(required = true)]
-    reason: Option<String>,
-    /// The user concerned.
-    #[schema(required = true)]
-    user_id: Option<Uuid>,
-    /// The session concerned, if it is not that of the event of its sign-in.
-    #[schema(required = true)]
-    session_id: Option<Uuid>,
-    /// The name of the provider.
-    #[schema(required = true)]
-    provider: Option<String>,
-    /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
-    /// for the user.
-    #[schema(required = true)]
-    actor: Option<String>,
-    /// The IP address of the request.
-    #[schema(required = true)]
-    ip: Option<String>,
-    /// The `User-Agent` header of the request.
-    #[schema(required = true)]
-    user_agent: Option<String>,
-    /// The id of the request in the service's log.
-    #[schema(required = true)]
-    request_id: Option<String>,
-    /// More about the event, by its kind.
-    #[schema(required = true, value_type = Option<Object>)]
-    detail: Option<Value>,
-}
-
-impl From<EventRow> for EventRecord {
-    fn from(row: EventRow) -> Self {
-        Self {
-            id: row.id,
-            created_at: row.created_at,
-            kind: row.kind,
-            reason: row.reason,
-            user_id: row.user_id,
-            session_id: row.session_id,
-            provider: row.provider,
-            email: row.email,
-            actor: row.actor,
-            ip: row.ip,
-            user_agent: row.user_agent,
-            request_id: row.request_id,
-            detail: row.detail,
-        }
-    }
 }
 
 /// List a user's events
@@ -149,7 +85,7 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|event| event.id);
-    Ok(Json(Status::Ok, UserEvents { events: rows.into_iter().map(EventRecord::from).collect(), next }))
+    Ok(Json(Status::Ok, UserEvents { events: rows, next }))
 }
 
 /// Follow all events
@@ -187,7 +123,7 @@ async fn feed(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>
     let after = after.or(since).unwrap_or_default();
     let rows = store::events_after(db.pool(), after, limit).await?;
     let next = rows.last().map_or(after, |event| event.id);
-    Ok(Json(Status::Ok, EventFeed { events: rows.into_iter().map(EventRecord::from).collect(), next }))
+    Ok(Json(Status::Ok, EventFeed { events: rows, next }))
 }
 
 fn uuid(text: &str) -> Option<Uuid> {

@@ -42,10 +42,6 @@ impl KnownKeys {
 /// An API key that is valid.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
-    /// The key's name.
-    pub name: String,
-    /// The key's permissions.
-    pub role: KeyRole,
     /// The key's name among the actors of events.
     actor: String,
 }
@@ -129,8 +125,7 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
         };
         return Err(Problem::new(ErrorCode::InsufficientRole, detail));
     }
-    let actor = format!("{}{}", KeyName::ACTOR_PREFIX, found.name);
-    Ok(ApiKey { name: found.name, role: found.role, actor })
+    Ok(ApiKey { actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name) })
 }
 
 /// Implements a guard that asks for a role.

@@ -1,10 +1,11 @@
 //! The statements of the routes for the product's backend, beside those of the list of users.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{FromRow, PgPool};
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::actor::{Actor, Origin};
@@ -41,22 +42,26 @@ pub struct UserRow {
     pub identities: Json<Vec<IdentityRow>>,
 }
 
-/// An identity of a [`UserRow`].
-#[derive(Debug, Clone, Deserialize)]
+/// An account at an identity provider that is linked to a user.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[schema(as = IdentityRecord)]
 pub struct IdentityRow {
-    /// Id of the identity.
+    /// The identity's id.
     pub id: Uuid,
-    /// Name of the provider.
+    /// The provider's name, as in the path of the sign-in.
     pub provider: String,
-    /// `sub` at that provider.
+    /// The account's `sub` at the provider.
     pub subject: String,
-    /// Latest e-mail address from the provider.
+    /// The account's e-mail address at the last sign-in.
+    #[schema(required = true)]
     pub email: Option<String>,
-    /// Time of the linking.
+    /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// Time since which nobody can sign in with it, because its provider said so.
+    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
+    /// deleted; `null` if it may sign in.
     #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required = true)]
     pub suspended_at: Option<OffsetDateTime>,
 }
 
@@ -175,34 +180,47 @@ async fn create_once(
     }
 }
 
-/// An event as it is stored.
-#[derive(Debug, Clone, FromRow)]
+/// An event.
+#[derive(Debug, Clone, FromRow, Serialize, ToSchema)]
+#[schema(as = EventRecord)]
 pub struct EventRow {
-    /// Id of the event; it grows with time.
+    /// The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
     pub id: Uuid,
-    /// Time of the event.
+    /// The time of the event.
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// Kind of the event.
+    /// The kind, such as `user_created`. New releases may add kinds.
     pub kind: String,
-    /// Reason of a refusal, and the like.
+    /// The reason of a refusal, which is the name of the error, or more about the kind.
+    #[schema(required = true)]
     pub reason: Option<String>,
     /// The user concerned.
+    #[schema(required = true)]
     pub user_id: Option<Uuid>,
-    /// The session.
+    /// The session concerned, if it is not that of the event of its sign-in.
+    #[schema(required = true)]
     pub session_id: Option<Uuid>,
-    /// Name of the provider.
+    /// The name of the provider.
+    #[schema(required = true)]
     pub provider: Option<String>,
-    /// E-mail address that a refused token claimed, and the like.
+    /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
+    #[schema(required = true)]
     pub email: Option<String>,
-    /// Member of staff, operator or key that caused it.
+    /// The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
+    /// for the user.
+    #[schema(required = true)]
     pub actor: Option<String>,
-    /// IP address of the client.
+    /// The IP address of the request.
+    #[schema(required = true)]
     pub ip: Option<String>,
-    /// `User-Agent` header of the client.
+    /// The `User-Agent` header of the request.
+    #[schema(required = true)]
     pub user_agent: Option<String>,
-    /// Id of the request.
+    /// The id of the request in the service's log.
+    #[schema(required = true)]
     pub request_id: Option<String>,
-    /// What else there is to say of that kind.
+    /// More about the event, by its kind.
+    #[schema(required = true, value_type = Option<Object>)]
     pub detail: Option<Value>,
 }
 

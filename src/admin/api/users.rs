@@ -131,36 +131,7 @@ pub(super) struct UserRecord {
     #[schema(value_type = Object)]
     claims: CustomClaims,
     /// The user's identities, oldest first.
-    identities: Vec<IdentityRecord>,
-}
-
-/// An account at an identity provider that is linked to a user.
-#[derive(Serialize, ToSchema)]
-struct IdentityRecord {
-    /// The identity's id.
-    id: Uuid,
-    /// The provider's name, as in the path of the sign-in.
-    provider: String,
-    /// The account's `sub` at the provider.
-    subject: String,
-    /// The account's e-mail address at the last sign-in.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// The time at which the identity was linked.
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-    /// deleted; `null` if it may sign in.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(required = true)]
-    suspended_at: Option<OffsetDateTime>,
-}
-
-impl From<IdentityRow> for IdentityRecord {
-    fn from(row: IdentityRow) -> Self {
-        let IdentityRow { id, provider, subject, email, created_at, suspended_at } = row;
-        Self { id, provider, subject, email, created_at, suspended_at }
-    }
+    identities: Vec<IdentityRow>,
 }
 
 impl TryFrom<UserRow> for UserRecord {
@@ -179,7 +150,7 @@ impl TryFrom<UserRow> for UserRecord {
             disabled_at: row.disabled_at,
             last_seen_on: row.last_seen_on.map(|day| day.to_string()),
             claims: claims.map_err(|error| Problem::internal().logged(error.to_string()))?,
-            identities: row.identities.0.into_iter().map(IdentityRecord::from).collect(),
+            identities: row.identities.0,
         })
     }
 }
