@@ -42,8 +42,8 @@ async fn the_reference_library_accepts_each_message() {
         verify(SECRET, message).unwrap();
         assert!(verify("whsec_b3RoZXIgc2VjcmV0IG9mIHRoZSB0ZXN0cw==", message).is_err());
         let mut altered = message.clone();
-        altered.body = message.body.replace("ada@", "eve@");
-        assert!(altered.body == message.body || verify(SECRET, &altered).is_err());
+        altered.body.push(' ');
+        assert!(verify(SECRET, &altered).is_err());
         assert_eq!(message.line, "POST /hooks HTTP/1.1");
         assert_eq!(message.header("content-type"), "application/json");
         assert!(message.header("user-agent").starts_with("Vestibule/"), "{message:?}");
