@@ -263,6 +263,7 @@ impl Person {
         self.administer(ada, "enable", None, "user_enabled").await;
         let session = self.sign_in(&tablet).await;
         self.administer(ada, "end-session", Some(("session", &session.id())), "session_ended").await;
+        self.sign_in(&tablet).await;
         self.administer(ada, "end-sessions", None, "sessions_ended").await;
         let session = self.sign_in(&phone).await;
         let next = self.refresh(&session.refresh).await;
