@@ -2,10 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome, apply};
+use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
 
@@ -363,7 +363,7 @@ async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Resul
         session,
         provider: "idp",
         subject,
-        issued_at: OffsetDateTime::now_utc(),
+        issued_at: clock::system().into(),
         dry_run: false,
         origin: &origin,
     };

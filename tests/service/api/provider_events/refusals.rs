@@ -2,9 +2,9 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
+use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
@@ -89,7 +89,8 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
         name: None,
         picture: None,
         client_id: "client".into(),
-        issued_at: OffsetDateTime::now_utc(),
+        issued_at: clock::system().into(),
+        for_first: true,
     };
     let linked = identities::link(pool, ada, session, "idp", &claims, false, &origin).await.unwrap();
     assert!(matches!(linked, Linked::NoUser), "{linked:?}");
