@@ -1,7 +1,6 @@
 //! The service, launched on a port of its own, with a database and a provider of its own.
 
 use std::net::IpAddr;
-use std::path::Path;
 
 use figment::Figment;
 use reqwest::{Method, StatusCode};
@@ -233,15 +232,6 @@ impl Drop for App {
             served.abort();
         }
     }
-}
-
-/// The same settings, with the way to the database through the socket in that folder.
-pub fn through(folder: &Path, figment: Figment) -> Figment {
-    let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-    let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
-    let folder = folder.display();
-    let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
-    figment.merge(("databases.vestibule.url", url))
 }
 
 /// The settings of the tests, complete.

@@ -14,5 +14,6 @@ pub mod provider;
 pub mod pyjwt;
 pub mod raw;
 pub mod receiver;
+pub mod relay;
 pub mod tls;
 pub mod token;

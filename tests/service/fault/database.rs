@@ -1,18 +1,15 @@
 //! A database whose machine is gone: it says nothing more, not even goodbye.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use sqlx::{Acquire, Executor};
 use tokio::io::copy_bidirectional;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
-use crate::support::app::{App, through};
-use crate::support::cluster::cluster;
+use crate::support::app::App;
 use crate::support::process::eventually;
+use crate::support::relay::Relay;
 use crate::support::token::claims;
 
 /// Connections that the service may have.
@@ -23,32 +20,26 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
 
 /// A way to the tests' PostgreSQL that can fall silent.
 struct Way {
-    directory: PathBuf,
+    relay: Relay,
     silence: watch::Sender<()>,
 }
 
 impl Way {
     async fn open() -> Self {
-        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-        std::fs::create_dir(&directory).unwrap();
-        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
-        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
         let silence = watch::Sender::new(());
         let falls = silence.clone();
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let (mut server, mut silent) =
-                    (UnixStream::connect(&server).await.unwrap(), falls.subscribe());
-                tokio::spawn(async move {
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut client, &mut server) => {}
-                        // Both ends stay open, and nothing passes any more.
-                        Ok(()) = silent.changed() => std::future::pending().await,
-                    }
-                });
+        let relay = Relay::open(move |mut client, mut server| {
+            let mut silent = falls.subscribe();
+            async move {
+                tokio::select! {
+                    _ = copy_bidirectional(&mut client, &mut server) => {}
+                    // Both ends stay open, and nothing passes any more.
+                    Ok(()) = silent.changed() => std::future::pending().await,
+                }
             }
-        });
-        Self { directory, silence }
+        })
+        .await;
+        Self { relay, silence }
     }
 
     /// From now on nothing passes on the connections that there are; new ones are as good as ever.
@@ -57,17 +48,11 @@ impl Way {
     }
 }
 
-impl Drop for Way {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).unwrap();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool() {
     let way = Way::open().await;
     let app = App::start_with(|figment| {
-        through(&way.directory, figment).merge(("databases.vestibule.max_connections", PLACES))
+        way.relay.behind(figment).merge(("databases.vestibule.max_connections", PLACES))
     })
     .await;
     let app = Arc::new(app);

@@ -1,21 +1,19 @@
 //! A database that answers only when nobody waits any more (launchbadge/sqlx#4393).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::watch;
 use uuid::Uuid;
 use vestibule::domain::staff::Role;
 use vestibule::web::http::deadline::Limit;
 
-use crate::support::app::through;
-use crate::support::cluster::cluster;
 use crate::support::desk::Desk;
+use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, with};
 
 /// Longest time for a request.
@@ -27,7 +25,7 @@ const SIGN_INS: usize = 12;
 
 /// A way to the tests' PostgreSQL that can keep an answer back.
 struct Way {
-    directory: PathBuf,
+    relay: Relay,
     held: Arc<Held>,
 }
 
@@ -43,22 +41,14 @@ struct Held {
 
 impl Way {
     async fn open() -> Self {
-        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-        std::fs::create_dir(&directory).unwrap();
-        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
-        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
         let held = Arc::new(Held {
             questions: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             release: watch::Sender::new(()),
         });
         let shared = held.clone();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(relay(client, UnixStream::connect(&server).await.unwrap(), shared.clone()));
-            }
-        });
-        Self { directory, held }
+        let relay = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
+        Self { relay, held }
     }
 
     /// Keeps back the answer to a question to come.
@@ -73,14 +63,8 @@ impl Way {
     }
 }
 
-impl Drop for Way {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).unwrap();
-    }
-}
-
 async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
-    let (mut from_client, mut to_client) = client.into_split();
+    let (from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     // The release that this connection's answers wait for.
     let (kept, mut keeps) = watch::channel(None::<watch::Receiver<()>>);
@@ -96,32 +80,19 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
             }
         }
     });
-    // The startup message has no type, only its length.
-    let (mut begun, mut transaction) = (false, 0);
-    loop {
-        let mut kind = [0; 1];
-        if begun && from_client.read_exact(&mut kind).await.is_err() {
-            return;
-        }
-        let mut length = [0; 4];
-        if from_client.read_exact(&mut length).await.is_err() {
-            return;
-        }
-        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
-        from_client.read_exact(&mut rest).await.unwrap();
+    let (mut transaction, mut messages) = (0, Messages::of(from_client));
+    while let Some(message) = messages.next().await {
         // `Query` and `Sync` are what PostgreSQL answers with `ReadyForQuery`.
-        if matches!(kind[0], b'Q' | b'S') {
+        if matches!(message.kind, b'Q' | b'S') {
             let round = held.round.load(Ordering::SeqCst);
-            if rest == b"BEGIN\0" {
+            if message.contents() == b"BEGIN\0" {
                 transaction = round;
             }
             let counts = transaction == round && held.questions.load(Ordering::SeqCst) > 0;
             let keep = counts && held.questions.fetch_sub(1, Ordering::SeqCst) == 1;
             kept.send_replace(keep.then(|| held.release.subscribe()));
         }
-        let kind: &[u8] = if begun { &kind } else { &[] };
-        to_server.write_all(&[kind, &length, &rest].concat()).await.unwrap();
-        begun = true;
+        to_server.write_all(&message.bytes).await.unwrap();
     }
 }
 
@@ -129,7 +100,7 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
 async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_more() {
     let way = Way::open().await;
     let settings = |figment: figment::Figment| {
-        through(&way.directory, figment).merge(("databases.vestibule.max_connections", 2))
+        way.relay.behind(figment).merge(("databases.vestibule.max_connections", 2))
     };
     let desk = Desk::open_wholly(settings, |rocket| rocket.manage(Limit(LIMIT))).await;
     desk.appoint("ada@example.com", Role::Admin).await;

@@ -1,20 +1,19 @@
 //! A connection to the database that breaks when a statement is done and before it is answered.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
-use crate::support::cluster::cluster;
 use crate::support::problem::assert_problem;
+use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, with};
 
 /// What PostgreSQL says when a statement is done.
@@ -25,25 +24,17 @@ const LOST: &str = "the answer is lost";
 
 /// A way to the tests' PostgreSQL that breaks at one statement.
 struct Way {
-    directory: PathBuf,
+    relay: Relay,
     /// What the statement or a parameter contains; nothing where none is to break.
     words: Arc<Mutex<Option<&'static str>>>,
 }
 
 impl Way {
     async fn open() -> Self {
-        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-        std::fs::create_dir(&directory).unwrap();
-        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
-        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
         let words = Arc::new(Mutex::new(None));
         let shared = words.clone();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(relay(client, UnixStream::connect(&server).await.unwrap(), shared.clone()));
-            }
-        });
-        Self { directory, words }
+        let relay = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
+        Self { relay, words }
     }
 
     /// Breaks the connection of the next statement that contains these words, or has a parameter that does.
@@ -56,14 +47,8 @@ impl Way {
     }
 }
 
-impl Drop for Way {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).unwrap();
-    }
-}
-
 async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&'static str>>>) {
-    let (mut from_client, mut to_client) = client.into_split();
+    let (from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let (breaks, broken) = oneshot::channel();
     tokio::spawn(async move {
@@ -76,22 +61,13 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
             assert!(from_server.read_buf(&mut answer).await.unwrap() > 0);
         }
     });
-    // The startup message has no type, only its length.
-    let (mut begun, mut statements, mut breaks) = (false, HashMap::new(), Some(breaks));
-    loop {
-        let mut kind = [0; 1];
-        if begun && from_client.read_exact(&mut kind).await.is_err() {
-            return;
-        }
-        let mut length = [0; 4];
-        if from_client.read_exact(&mut length).await.is_err() {
-            return;
-        }
-        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
-        from_client.read_exact(&mut rest).await.unwrap();
+    let (mut statements, mut breaks) = (HashMap::new(), Some(breaks));
+    let mut messages = Messages::of(from_client);
+    while let Some(message) = messages.next().await {
+        let contents = message.contents();
         // Their names and the text end with a zero byte.
-        let mut parts = rest.split(|&byte| byte == 0);
-        match kind[0] {
+        let mut parts = contents.split(|&byte| byte == 0);
+        match message.kind {
             b'P' => {
                 let (name, text) = (parts.next().unwrap().to_vec(), parts.next().unwrap());
                 statements.insert(name, String::from_utf8_lossy(text).into_owned());
@@ -100,7 +76,7 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
                 let text = parts.nth(1).and_then(|name| statements.get(name));
                 let mut words = words.lock().unwrap();
                 let meant = |words: &str| {
-                    let parameter = || rest.windows(words.len()).any(|part| part == words.as_bytes());
+                    let parameter = || contents.windows(words.len()).any(|part| part == words.as_bytes());
                     text.is_some_and(|text| text.contains(words)) || parameter()
                 };
                 if words.is_some_and(meant) {
@@ -110,25 +86,16 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
             }
             _ => {}
         }
-        let kind: &[u8] = if begun { &kind } else { &[] };
-        if to_server.write_all(&[kind, &length, &rest].concat()).await.is_err() {
+        if to_server.write_all(&message.bytes).await.is_err() {
             return;
         }
-        begun = true;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_user_changed_is_answered_although_the_database_could_not_say_that_it_is_done() {
     let way = Way::open().await;
-    let app = App::start_with(|figment| {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
-        let directory = way.directory.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
-        figment.merge(("databases.vestibule.url", url))
-    })
-    .await;
+    let app = App::start_with(|figment| way.relay.behind(figment)).await;
     let at = |provider: &str, subject: &str| {
         let issuer = json!({ "iss": format!("https://{provider}.example") });
         with(claims(subject, &format!("{subject}@{provider}.example")), &issuer)
@@ -167,14 +134,7 @@ async fn what_a_user_changed_is_answered_although_the_database_could_not_say_tha
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made() {
     let way = Way::open().await;
-    let app = App::start_with(|figment| {
-        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap().to_owned();
-        let directory = way.directory.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={directory}&sslmode=disable");
-        figment.merge(("databases.vestibule.url", url))
-    })
-    .await;
+    let app = App::start_with(|figment| way.relay.behind(figment)).await;
     let key = app.api_key("shop", KeyRole::Admin).await;
     let ask = async |path: &str, body| {
         let path = format!("/api/v1/admin/users{path}");

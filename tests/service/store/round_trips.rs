@@ -1,18 +1,15 @@
 //! What a sign-in, and what made-up credentials ask of the database, counted on the wire.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use figment::Figment;
 use reqwest::Method;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 
-use crate::support::app::{App, through};
-use crate::support::cluster::cluster;
+use crate::support::app::App;
+use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, encode, with};
 
 /// Messages from the service to PostgreSQL (PostgreSQL, "Message Formats").
@@ -26,33 +23,18 @@ struct Counts {
     query: AtomicUsize,
 }
 
-/// A relay in front of the tests' PostgreSQL that counts what passes.
-struct Relay {
-    directory: PathBuf,
+/// A way to the tests' PostgreSQL that counts what passes.
+struct Counted {
+    relay: Relay,
     counts: Arc<Counts>,
 }
 
-impl Relay {
-    async fn start(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("vestibule-{name}-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
-        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+impl Counted {
+    async fn open() -> Self {
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let (server, counts) = (UnixStream::connect(&server).await.unwrap(), counted.clone());
-                tokio::spawn(relay(client, server, counts));
-            }
-        });
-        Self { directory, counts }
-    }
-
-    /// The same database, by way of the relay.
-    fn behind(&self, figment: Figment) -> Figment {
-        through(&self.directory, figment)
+        let relay = Relay::open(move |client, server| relay(client, server, counted.clone())).await;
+        Self { relay, counts }
     }
 
     fn executed(&self) -> usize {
@@ -61,47 +43,30 @@ impl Relay {
 }
 
 async fn relay(client: UnixStream, server: UnixStream, counts: Arc<Counts>) {
-    let (mut from_client, mut to_client) = client.into_split();
+    let (from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
-    // The startup message has no type, only its length.
-    let mut head = 0;
-    loop {
-        let mut kind = [0; 1];
-        if head > 0 && from_client.read_exact(&mut kind).await.is_err() {
-            return;
-        }
-        let mut length = [0; 4];
-        if from_client.read_exact(&mut length).await.is_err() {
-            return;
-        }
-        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
-        from_client.read_exact(&mut rest).await.unwrap();
-        let count = match kind[0] {
+    let mut messages = Messages::of(from_client);
+    while let Some(message) = messages.next().await {
+        let count = match message.kind {
             b'P' => Some(&counts.parse),
             b'E' => Some(&counts.execute),
             // The pool's own question, when the connection has rested.
-            b'Q' if rest.starts_with(b"SELECT current_setting('transaction_read_only')") => None,
+            b'Q' if message.contents().starts_with(b"SELECT current_setting('transaction_read_only')") => {
+                None
+            }
             b'Q' => Some(&counts.query),
             _ => None,
         };
         if let Some(count) = count {
             count.fetch_add(1, Ordering::SeqCst);
         }
-        let kind: &[u8] = if head > 0 { &kind } else { &[] };
-        to_server.write_all(&[kind, &length, &rest].concat()).await.unwrap();
-        head += 1;
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).unwrap();
+        to_server.write_all(&message.bytes).await.unwrap();
     }
 }
 
 /// Sends sign-ins one after the other; returns how many statements each took.
-async fn statements(app: &App, relay: &Relay, sign_ins: &[serde_json::Value]) -> Vec<usize> {
+async fn statements(app: &App, relay: &Counted, sign_ins: &[serde_json::Value]) -> Vec<usize> {
     let mut counts = Vec::new();
     for claimed in sign_ins {
         let before = relay.executed();
@@ -113,7 +78,7 @@ async fn statements(app: &App, relay: &Relay, sign_ins: &[serde_json::Value]) ->
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three() {
-    let relay = Relay::start("statements").await;
+    let relay = Counted::open().await;
     let app = behind(&relay).await;
     let unverified = json!({ "email_verified": false });
     let sign_ins = [
@@ -151,7 +116,7 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
 #[tokio::test(flavor = "multi_thread")]
 async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     const PEOPLE: usize = 60;
-    let relay = Relay::start("together").await;
+    let relay = Counted::open().await;
     let app = Arc::new(behind(&relay).await);
     let mut tokens = Vec::new();
     for number in 0..PEOPLE {
@@ -176,14 +141,15 @@ async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
 }
 
-async fn behind(relay: &Relay) -> App {
-    App::start_with(|figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1))).await
+async fn behind(relay: &Counted) -> App {
+    App::start_with(|figment| relay.relay.behind(figment).merge(("databases.vestibule.max_connections", 1)))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     const SIGN_INS: usize = 20;
-    let relay = Relay::start("round-trips").await;
+    let relay = Counted::open().await;
     let app = behind(&relay).await;
     // Connections open, and statements are prepared on them.
     app.sign_in(&claims("first", "first@example.com")).await;
@@ -230,8 +196,8 @@ const BESIDE: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_access_tokens_cost_no_statement() {
-    let relay = Relay::start("forged-bearers").await;
-    let app = App::start_with(|figment| relay.behind(figment)).await;
+    let relay = Counted::open().await;
+    let app = App::start_with(|figment| relay.relay.behind(figment)).await;
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
     let (message, _) = token.rsplit_once('.').unwrap();
     let (_, payload) = message.split_once('.').unwrap();
@@ -253,9 +219,10 @@ async fn forged_access_tokens_cost_no_statement() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_staff_cookies_cost_the_statements_of_their_addresss_share() {
-    let relay = Relay::start("made-up-cookies").await;
+    let relay = Counted::open().await;
     let app = App::start_with(|figment| {
         relay
+            .relay
             .behind(figment)
             .merge(("rate_limit.enabled", true))
             .merge(("rate_limit.staff_pages_per_minute", 5))

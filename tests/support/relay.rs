@@ -1,0 +1,93 @@
+//! A way to the tests' PostgreSQL on which a test counts, breaks or keeps back what passes.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use figment::Figment;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::net::{UnixListener, UnixStream};
+use uuid::Uuid;
+
+use super::cluster::cluster;
+
+/// The folder of a socket that leads to the tests' PostgreSQL, deleted with this value.
+pub struct Relay(PathBuf);
+
+impl Relay {
+    /// Runs `relay` for each connection, with its ends at the service and at the server.
+    pub async fn open<F>(relay: impl Fn(UnixStream, UnixStream) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
+        let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = UnixStream::connect(&server).await.unwrap();
+                tokio::spawn(relay(client, server));
+            }
+        });
+        Self(directory)
+    }
+
+    /// The same database, by way of the relay.
+    pub fn behind(&self, figment: Figment) -> Figment {
+        let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
+        let folder = self.0.display();
+        let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
+        figment.merge(("databases.vestibule.url", url))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// A message from the service to PostgreSQL (PostgreSQL, "Message Formats").
+pub struct Message {
+    /// Its type; zero for the startup message, which has none.
+    pub kind: u8,
+    /// All of it, as it is passed on.
+    pub bytes: Vec<u8>,
+    /// The length of what comes before the contents.
+    head: usize,
+}
+
+impl Message {
+    /// What it has beside its type and length.
+    pub fn contents(&self) -> &[u8] {
+        &self.bytes[self.head..]
+    }
+}
+
+/// The messages of a connection.
+pub struct Messages {
+    client: OwnedReadHalf,
+    begun: bool,
+}
+
+impl Messages {
+    pub fn of(client: OwnedReadHalf) -> Self {
+        Self { client, begun: false }
+    }
+
+    /// The next message; `None` if the connection has ended.
+    pub async fn next(&mut self) -> Option<Message> {
+        let head = if self.begun { 5 } else { 4 };
+        let mut bytes = vec![0; head];
+        self.client.read_exact(&mut bytes).await.ok()?;
+        let kind = if self.begun { bytes[0] } else { 0 };
+        let length = u32::from_be_bytes(*bytes.last_chunk().unwrap()) as usize;
+        bytes.resize(head + length - 4, 0);
+        self.client.read_exact(&mut bytes[head..]).await.unwrap();
+        self.begun = true;
+        Some(Message { kind, bytes, head })
+    }
+}
