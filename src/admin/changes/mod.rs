@@ -196,7 +196,10 @@ pub async fn make(
     if seen.is_some_and(|seen| seen != preview.fingerprint()) {
         return Ok(Outcome::Changed);
     }
-    let as_seen = |user: &UserState| (user.id, seen.map(|_| user.updated_at));
+    let act = async |user: &UserState, session, event, role| {
+        let seen = seen.map(|_| user.updated_at);
+        changing!(store::act(pool, (user.id, seen), session, event, role, by), Outcome::Changed)
+    };
     match &preview.change {
         Change::Delete { user } => {
             let by = DeletedBy::Staff(by, user.updated_at);
@@ -222,29 +225,11 @@ pub async fn make(
         Change::Unlink { identity, user } => {
             changing!(store::unlink(pool, identity.id, user, by), Outcome::Changed)
         }
-        Change::Disable { user } => {
-            changing!(
-                store::act(pool, as_seen(user), None, "user_disabled", Role::Admin, by),
-                Outcome::Changed
-            )
-        }
-        Change::Enable { user } => {
-            changing!(
-                store::act(pool, as_seen(user), None, "user_enabled", Role::Admin, by),
-                Outcome::Changed
-            )
-        }
-        Change::EndSessions { user } => {
-            changing!(
-                store::act(pool, as_seen(user), None, "sessions_ended", Role::Support, by),
-                Outcome::Changed
-            )
-        }
+        Change::Disable { user } => act(user, None, "user_disabled", Role::Admin).await,
+        Change::Enable { user } => act(user, None, "user_enabled", Role::Admin).await,
+        Change::EndSessions { user } => act(user, None, "sessions_ended", Role::Support).await,
         Change::EndSession { session, user } => {
-            changing!(
-                store::act(pool, as_seen(user), Some(*session), "session_ended", Role::Support, by),
-                Outcome::Changed
-            )
+            act(user, Some(*session), "session_ended", Role::Support).await
         }
     }
 }
