@@ -133,8 +133,9 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     let options = settings.connect_options()?;
     let failed = failed(&options);
     let mut turn = options.connect().await.map_err(&failed)?;
-    // An index on millions of rows takes longer than the time limit for requests.
-    let patient = options.options([("statement_timeout", "0")]);
+    // An index on millions of rows takes longer than the time limits for requests. Its creation waits for the end of all
+    // transactions, and hinders none.
+    let patient = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
     let mut connection = patient.connect().await.map_err(&failed)?;
     if !pooler::keeps_statements(&mut turn, &mut connection).await? {
         return Err(Error::Pooler);
@@ -144,8 +145,8 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
     }
     let held = migrations::take_turn(&mut turn).await?;
     migrations::apply(&mut connection).await?;
-    partitions::keep(&mut connection, None).await?;
     held.rollback().await.map_err(&failed)?;
+    partitions::keep(&mut turn, None).await?;
     turn.close().await.map_err(&failed)?;
     connection.close().await.map_err(&failed)
 }

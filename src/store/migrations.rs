@@ -1,10 +1,11 @@
 //! The migrations of the schema, embedded in the binary and applied at the start.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Connection, PgConnection, PgPool, PgTransaction};
+use sqlx::migrate::{MigrateError, Migration, Migrator};
+use sqlx::{Connection, Executor, PgConnection, PgPool, PgTransaction};
 
 use super::{Error, doubt};
 
@@ -15,8 +16,12 @@ const OURS: &str = env!("CARGO_PKG_VERSION");
 
 /// Key of the advisory lock for schema changes ("vestibul" in ASCII).
 const TURN: i64 = 0x7665_7374_6962_756c;
-/// Pause between two attempts to take the lock.
+/// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Limits the time that a migration waits for a table, since all statements that need the table queue behind it. It is
+/// shorter than PostgreSQL's `deadlock_timeout` (1 s): if a request and a migration wait for each other, the migration gives
+/// up.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
 
 /// Waits until no other instance changes the schema, and keeps the lock for as long as the transaction is open. A
 /// session-level lock would be lost in a pooler that lends connections for one transaction at a time.
@@ -107,13 +112,53 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
         return Ok(());
     }
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
-    migrator.set_locking(false).set_ignore_missing(true);
-    migrator.run(connection).await.map_err(|cause| match missing.first() {
+    run(connection, &mut migrator).await.map_err(|cause| match missing.first() {
         Some(&first) if is_not_permitted(&cause) => {
             Failure::NotPermitted { missing: missing.len(), known, first, cause }
         }
         _ => Failure::Failed(cause),
     })
+}
+
+/// Applies the migrations that the database lacks. One that does not get its locks in time gives way to the requests that
+/// hold them, and is tried again for as long as it takes.
+///
+/// # Errors
+/// See [`MigrateError`].
+pub async fn run(connection: &mut PgConnection, migrator: &mut Migrator) -> Result<(), MigrateError> {
+    migrator.set_locking(false).set_ignore_missing(true);
+    for migration in migrator.iter() {
+        let mut waits = false;
+        while let Err(error) = run_to(connection, migrator, migration).await {
+            if !is_blocked(&error) {
+                return Err(error);
+            }
+            if !waits {
+                tracing::warn!(
+                    migration = migration.version,
+                    "a migration waits for locks that other transactions hold"
+                );
+            }
+            waits = true;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Applies the migrations up to this one.
+async fn run_to(
+    connection: &mut PgConnection,
+    migrator: &Migrator,
+    last: &Migration,
+) -> Result<(), MigrateError> {
+    if last.no_tx {
+        return migrator.run_to(last.version, connection).await;
+    }
+    let mut transaction = connection.begin().await?;
+    transaction.execute(LOCK_TIMEOUT).await?;
+    migrator.run_to(last.version, &mut *transaction).await?;
+    Ok(transaction.commit().await?)
 }
 
 /// The state of the database.
@@ -221,10 +266,20 @@ async fn oldest(connection: &mut PgConnection) -> Result<Option<String>, Error> 
 
 /// Returns `true` for `insufficient_privilege` (PostgreSQL, appendix A).
 fn is_not_permitted(error: &MigrateError) -> bool {
+    code(error).as_deref() == Some("42501")
+}
+
+/// Returns `true` for `lock_not_available` and `deadlock_detected` (PostgreSQL, appendix A).
+fn is_blocked(error: &MigrateError) -> bool {
+    matches!(code(error).as_deref(), Some("55P03" | "40P01"))
+}
+
+/// Returns PostgreSQL's code of an error.
+fn code(error: &MigrateError) -> Option<Cow<'_, str>> {
     let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
-        return false;
+        return None;
     };
-    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42501"))
+    error.as_database_error()?.code()
 }
 
 /// Returns `true` for `undefined_table` (PostgreSQL, appendix A).

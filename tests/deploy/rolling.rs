@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, SqlSafeStr};
+use vestibule::store::migrations;
+
 use crate::haproxy::HaProxy;
 use crate::phone::Crowd;
 use crate::support::cluster::Database;
@@ -11,14 +16,20 @@ use crate::support::provider::Provider;
 use crate::tools::{alone, folder};
 use crate::vestibule::Vestibule;
 
-/// A migration of a later version, which only adds.
-const LATER: &str = "BEGIN;
-    ALTER TABLE users ADD COLUMN later text;
-    ALTER TABLE identities ADD COLUMN later text;
-    ALTER TABLE sessions ADD COLUMN later text;
-    INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-    VALUES (99991231235959, 'of a later version', true, 'x', 1);
-    COMMIT";
+/// The migration of a later version, which only adds.
+fn later() -> Migrator {
+    let sql = "ALTER TABLE users ADD COLUMN later text;
+               ALTER TABLE identities ADD COLUMN later text;
+               ALTER TABLE sessions ADD COLUMN later text";
+    let (description, kind) = ("of a later version".into(), MigrationType::Simple);
+    Migrator::with_migrations(vec![Migration::new(
+        99_991_231_235_959,
+        description,
+        kind,
+        sql.into_sql_str(),
+        false,
+    )])
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() {
@@ -36,8 +47,11 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
     });
     let crowd = Crowd::gather(clients.collect(), &proxy.url(), &provider);
     // The second instance goes on with a schema that it did not start on; then both start on it.
-    for (index, migration) in [(0, ""), (1, LATER), (0, "")] {
-        sqlx::raw_sql(migration).execute(&database.pool).await.unwrap();
+    for (index, migrates) in [(0, false), (1, true), (0, false)] {
+        if migrates {
+            let mut connection = PgConnection::connect(&database.url).await.unwrap();
+            migrations::run(&mut connection, &mut later()).await.unwrap();
+        }
         let before = crowd.answers();
         eventually("people are at it", async || (crowd.answers() > before + 100).then_some(())).await;
         let instance = &mut instances[index];

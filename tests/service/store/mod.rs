@@ -9,6 +9,7 @@ mod instances;
 mod keys;
 mod keys_command;
 mod last_seen;
+mod migrations;
 mod model;
 mod plans;
 mod prune;
