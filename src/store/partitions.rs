@@ -83,6 +83,11 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         warn_once();
         return Ok(transaction.rollback().await?);
     }
+    // Dropping locks all of `events`, and adding its default partition, in the order in which readers lock them. In the
+    // other order, it and a reader could wait for each other.
+    for month in old {
+        transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
+    }
     for month in missing {
         let (name, from, to) =
             (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
@@ -94,9 +99,6 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
              ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"
         );
         transaction.execute(AssertSqlSafe(sql)).await?;
-    }
-    for month in old {
-        transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
     }
     Ok(transaction.commit().await?)
 }
