@@ -1,5 +1,5 @@
-//! Connections in doubt: work on them was cancelled, or their server no longer accepts writes. From then on all
-//! connections are checked for a minute, and none that fails is used again.
+//! Connections in doubt: work on them was cancelled, one of them broke, or their server no longer accepts writes. From then
+//! on all connections are checked for a minute, and none that fails is used again.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

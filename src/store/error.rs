@@ -40,6 +40,13 @@ impl Error {
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }
 
+    /// Returns the error for a connection that broke. Most often the others broke with it, and a pool can hold more of them
+    /// than there are attempts.
+    fn disconnected(error: sqlx::Error) -> Self {
+        doubt::begin();
+        Self::Disconnected(error)
+    }
+
     /// Returns the error for a wait that exceeded its limit.
     pub(super) const fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
@@ -69,9 +76,9 @@ impl From<sqlx::Error> for Error {
             (sqlx::Error::Database(_), Some("40001" | "40P01" | "0A000")) => Self::Raced(Some(error)),
             // admin_shutdown, crash_shutdown, cannot_connect_now and the class of lost connections.
             (sqlx::Error::Database(_), Some(code)) if code.starts_with("57P") || code.starts_with("08") => {
-                Self::Disconnected(error)
+                Self::disconnected(error)
             }
-            (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::Disconnected(error),
+            (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::disconnected(error),
             // read_only_sql_transaction: the server is no longer the primary, and the other connections lead to it,
             // too.
             (sqlx::Error::Database(_), Some("25006")) => {

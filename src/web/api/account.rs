@@ -10,6 +10,7 @@ use super::view::{Identity, Json, User};
 use crate::domain;
 use crate::domain::claims::display_name;
 use crate::service::account;
+use crate::store::error::retrying;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::reauthenticated::RemovalRequest;
@@ -38,7 +39,7 @@ struct Me {
 impl Me {
     /// Reads the identities of the user of a session that was opened with `current`.
     async fn read(db: &Db, user: domain::user::User, current: Uuid) -> Result<Self, Problem> {
-        let rows = identities::of_user(db.pool(), user.id).await?;
+        let rows = retrying!(identities::of_user(db.pool(), user.id))?;
         let identities = rows.into_iter().map(|row| Identity::new(row, current)).collect();
         Ok(Self { user: user.into(), identities })
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::view::{Identity, Json};
 use crate::domain::refusal::Reason;
 use crate::service::account::{self, Linked, Unlinked};
+use crate::store::error::retrying;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
@@ -68,7 +69,7 @@ struct Identities {
 )]
 #[get("/me/identities")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem> {
-    let identities = identities::of_user(db.pool(), signed_in.user.id).await?;
+    let identities = retrying!(identities::of_user(db.pool(), signed_in.user.id))?;
     let identities = identities.into_iter().map(|row| Identity::new(row, signed_in.identity)).collect();
     Ok(Json(Status::Ok, Identities { identities }))
 }

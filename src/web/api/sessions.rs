@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::view::Json;
 use crate::service::sign_out::end_session;
+use crate::store::error::retrying;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};
@@ -92,7 +93,7 @@ struct Device {
 )]
 #[get("/me/sessions")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
-    let rows = sessions::of_user(db.pool(), signed_in.user.id).await?.into_iter();
+    let rows = retrying!(sessions::of_user(db.pool(), signed_in.user.id))?.into_iter();
     let sessions = rows
         .map(|row| Session {
             id: row.id,

@@ -11,6 +11,7 @@ use crate::domain::session::EndReason;
 use crate::domain::user::User;
 use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
+use crate::store::error::retrying;
 use crate::store::merging::merged_into;
 use crate::store::sessions::{user_of, why_over};
 use crate::web::database::Db;
@@ -119,7 +120,7 @@ impl SignedIn {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
         let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-        match user_of(db.pool(), token.session, token.user).await? {
+        match retrying!(user_of(db.pool(), token.session, token.user))? {
             Some((user, identity)) => Ok(Self { token, user, identity }),
             None => Err(over(db, token).await),
         }

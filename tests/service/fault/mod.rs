@@ -1,6 +1,7 @@
 //! Providers and clients that fail.
 
 mod clients;
+mod cut_connections;
 mod database;
 mod full_disk;
 mod held_answers;
