@@ -5,8 +5,9 @@
 //! the lanes are busy.
 //!
 //! A batch either succeeds for all of its items or returns no result for any. Then each caller runs its own item alone,
-//! with the retries, deadlines and errors of the single path, so one bad item never fails another. `batch-aint-one`
-//! does not fit: it returns one error to the whole batch and does not notice cancelled callers.
+//! with the retries, deadlines and errors of the single path, so one bad item never fails another. Only if the lane got no
+//! connection in time, each gets that error: alone it would wait for as long again. `batch-aint-one` does not fit: it
+//! returns one error to the whole batch and does not notice cancelled callers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +28,7 @@ pub const BATCHES: &str = "vestibule::batch";
 struct Waiting<I, O> {
     item: I,
     since: Instant,
-    answer: oneshot::Sender<Option<O>>,
+    answer: oneshot::Sender<Result<Option<O>, Error>>,
 }
 
 type Queue<I, O> = Arc<Mutex<mpsc::Receiver<Waiting<I, O>>>>;
@@ -55,13 +56,13 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// Returns the result for an item, or `None` if the caller has to run it alone.
     ///
     /// # Errors
-    /// Returns [`Error::Unavailable`] if too many items are waiting.
+    /// Returns [`Error::Unavailable`] if too many items are waiting, or no connection was free or could be made in time.
     pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting { item, since: Instant::now(), answer };
-        self.0.try_send(waiting).map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
+        self.0.try_send(waiting).map_err(|_| Error::late())?;
         // A lane that panics sends no result.
-        Ok(answered.await.unwrap_or_default())
+        answered.await.unwrap_or(Ok(None))
     }
 }
 
@@ -96,7 +97,15 @@ where
             Ok(results) => {
                 for (answer, result) in answers.into_iter().zip(results) {
                     // The caller may have been cancelled meanwhile.
-                    let _ = answer.send(result);
+                    let _ = answer.send(Ok(result));
+                }
+            }
+            Err(Error::Unavailable(sqlx::Error::PoolTimedOut)) => {
+                // Those that came meanwhile have waited, too. If another lane holds the lock, nobody waits.
+                let mut queue = queue.try_lock();
+                let waiting = std::iter::from_fn(|| queue.as_mut().ok()?.try_recv().ok());
+                for answer in answers.into_iter().chain(waiting.map(|waiting| waiting.answer)) {
+                    let _ = answer.send(Err(Error::late()));
                 }
             }
             Err(error) => tracing::debug!(%error, "a batch failed; its items are retried one by one"),
@@ -124,6 +133,9 @@ mod tests {
                 if items.contains(&7) {
                     return Err(Error::Raced(None));
                 }
+                if items.contains(&9) {
+                    return Err(Error::late());
+                }
                 Ok(items.into_iter().map(|item| (item != 3).then_some(2 * item)).collect())
             }
         })
@@ -143,7 +155,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         for item in 0..10 {
-            callers.spawn(submit(if item == 7 || item == 3 { 50 + item } else { item }));
+            callers.spawn(submit(if [3, 7, 9].contains(&item) { 50 + item } else { item }));
         }
         tokio::task::yield_now().await;
         gate.add_permits(2);
@@ -166,6 +178,27 @@ mod tests {
             assert_eq!(lanes.submit(4).await.unwrap(), Some(8), "after {bad}");
         }
         assert_eq!(lanes.submit(3).await.unwrap(), None, "a result of none is the caller's own way, too");
+    }
+
+    #[tokio::test]
+    async fn without_a_connection_whoever_waits_is_told_so_with_those_of_the_batch() {
+        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
+        let mut callers = JoinSet::new();
+        for item in [9, 1, 2] {
+            let caller = lanes.clone();
+            callers.spawn(async move { caller.submit(item).await.is_err() });
+            while batches.lock().unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        }
+        while lanes.0.capacity() > QUEUE - 2 {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(2);
+        assert_eq!(callers.join_all().await, [true; 3]);
+        assert_eq!(lanes.submit(4).await.unwrap(), Some(8), "afterwards");
+        assert_eq!(*batches.lock().unwrap(), [1, 1]);
     }
 
     #[tokio::test]
@@ -207,7 +240,7 @@ mod tests {
             .collect();
         drop(lanes);
         for answered in answers {
-            assert_eq!(answered.await.unwrap(), Some(()));
+            assert_eq!(answered.await.unwrap().unwrap(), Some(()));
         }
         assert_eq!(done.load(Ordering::SeqCst), 1000);
     }

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::clock;
 
-/// Timeout of the check.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout of the check. It is a part of the time in which the pool has to find a connection.
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// Time during which every connection is checked, in seconds.
 const LASTS: i64 = 60;
 /// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
