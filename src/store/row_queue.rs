@@ -7,13 +7,13 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::Error;
-use super::deadline::within;
 
-/// Time limit for the wait and the statement together. It is longer than PostgreSQL's lock timeout.
-const LIMIT: Duration = Duration::from_secs(3);
+/// Time limit for the wait. The statement has PostgreSQL's own.
+const LIMIT: Duration = Duration::from_secs(1);
 /// Divisor of the pool's size: one row may occupy at most this part of the connections.
 const SHARE: u32 = 4;
 
@@ -56,21 +56,33 @@ fn rows() -> MutexGuard<'static, HashMap<Key, Weak<Semaphore>>> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A place among the statements of one name. It is free again when dropped.
+pub(super) struct Place {
+    // Dropped first: the row exists while a place is taken.
+    _permit: OwnedSemaphorePermit,
+    _row: Row,
+}
+
+/// Waits for a place.
+///
+/// # Errors
+/// Returns [`Error::Unavailable`] if there is none in time.
+pub(super) async fn place(pool: &PgPool, name: impl Hash) -> Result<Place, Error> {
+    let row = Row::named(pool, name);
+    let permit = timeout(LIMIT, row.places.clone().acquire_owned()).await.map_err(|_| Error::late())?;
+    // The semaphore is never closed.
+    Ok(Place { _permit: permit.map_err(|_| Error::late())?, _row: row })
+}
+
 /// Runs a statement that locks the row called `name`, when its turn comes.
 ///
 /// # Errors
-/// Returns the statement's error, or [`Error::Unavailable`] if the wait and the statement together take too long. Then
-/// it is unknown if the statement takes effect.
+/// Returns the statement's error, or [`Error::Unavailable`] if its turn does not come in time.
 pub async fn in_turn<T>(
     pool: &PgPool,
     name: impl Hash,
     statement: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let row = Row::named(pool, name);
-    let done = within(LIMIT, async {
-        // The semaphore is never closed.
-        let _place = row.places.acquire().await.map_err(|_| Error::late())?;
-        statement.await
-    });
-    done.await.unwrap_or_else(|| Err(Error::late()))
+    let _place = place(pool, name).await?;
+    statement.await
 }

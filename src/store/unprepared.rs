@@ -1,23 +1,53 @@
-//! Transactions for statements that are planned for their values each time, and so are not kept prepared.
+//! Transactions for statements that are planned for their values each time, and so are not kept prepared: lists, searches and
+//! exports.
 
-use sqlx::{PgPool, PgTransaction};
+use std::ops::{Deref, DerefMut};
+
+use sqlx::{PgConnection, PgPool, PgTransaction};
 use tracing::Instrument;
 
 use super::Error;
 use super::deadline::in_time;
+use super::row_queue::{Place, place};
+
+/// A transaction and its place among those of its kind.
+pub(crate) struct Unprepared {
+    // Dropped first: the connection is back before the place is.
+    transaction: PgTransaction<'static>,
+    _place: Place,
+}
+
+impl Deref for Unprepared {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for Unprepared {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+}
 
 /// Begins a transaction for one statement with `.persistent(false)`. Such a statement is prepared without a name and
 /// executed in a second step. In between, a pooler that lends connections for one transaction at a time could lend this
 /// one to a client whose unnamed statement would then be executed instead.
+///
+/// Only a part of the pool may be in such transactions, so that however many lists are asked for, users' requests find a
+/// connection.
 ///
 /// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
 /// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).
 ///
 /// # Errors
 /// See [`Error`].
-pub(crate) async fn unprepared(pool: &PgPool) -> Result<PgTransaction<'static>, Error> {
+pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
+    let place = place(pool, "unprepared").await?;
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin().await?) }).await };
     // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
-    tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))
+    let transaction = tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))?;
+    Ok(Unprepared { transaction, _place: place })
 }

@@ -1,11 +1,13 @@
 //! A database whose machine is gone: it says nothing more, not even goodbye.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sqlx::{Acquire, Executor};
 use tokio::io::copy_bidirectional;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
 use crate::support::process::eventually;
@@ -92,4 +94,71 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
         })
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
+    const CONNECT: Duration = Duration::from_secs(6);
+    let gone = watch::Sender::new(false);
+    let goes = gone.clone();
+    let relay = Relay::open(move |mut client, mut server| {
+        let mut gone = goes.subscribe();
+        async move {
+            tokio::select! {
+                _ = copy_bidirectional(&mut client, &mut server), if !*gone.borrow() => {}
+                // Connections end, and new ones lead nowhere.
+                Ok(()) = gone.changed() => {}
+            }
+        }
+    })
+    .await;
+    let app = App::start_with(|figment| {
+        relay.behind(figment).merge(("databases.vestibule.connect_timeout", CONNECT.as_secs()))
+    })
+    .await;
+    let app = Arc::new(app);
+    let session = app.sign_in(&claims("subject", "ada@example.com")).await.json();
+    gone.send_replace(true);
+    let mut requests = JoinSet::new();
+    // More than all lanes take at once.
+    for number in 0..300 {
+        let (app, token) = (app.clone(), session["refresh_token"].as_str().unwrap().to_owned());
+        requests.spawn(async move {
+            let begun = Instant::now();
+            let answer = if number % 2 == 0 {
+                app.sign_in(&claims(&format!("{number}"), &format!("{number}@example.com"))).await
+            } else {
+                app.refresh(&token).await
+            };
+            (answer.status.as_u16(), begun.elapsed())
+        });
+    }
+    for (status, took) in requests.join_all().await {
+        assert_eq!(status, 503);
+        assert!(took < 2 * CONNECT, "{took:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
+    let app = App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", PLACES))).await;
+    let app = Arc::new(app);
+    let key = app.api_key("reader", KeyRole::Reader).await;
+    let ada = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();
+    let mut other = app.database.pool.acquire().await.unwrap();
+    let mut lock = other.begin().await.unwrap();
+    lock.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let mut lists = JoinSet::new();
+    for _ in 0..2 * PLACES {
+        let (app, key) = (app.clone(), key.clone());
+        lists.spawn(async move { app.get(&key, "/api/v1/admin/events").await.status.as_u16() });
+    }
+    eventually("one waits for the lock, in the place that lists have", async || {
+        (app.database.count(WAITING).await == 1).then_some(())
+    })
+    .await;
+    let me = app.get(&ada, "/api/v1/me").await;
+    assert_eq!(me.status.as_u16(), 200, "{}", me.text);
+    lock.rollback().await.unwrap();
+    assert!(lists.join_all().await.contains(&200));
 }
