@@ -51,7 +51,7 @@ async fn paths_are_for_whom_they_are(builder: impl Fn() -> ClientBuilder, proxy:
         for path in ["/api/v1/me", "/livez", "/.well-known/jwks.json"] {
             assert_eq!(asked(client, proxy, path).await, asked(client, instance, path).await, "{path}");
         }
-        for path in ["/metrics", "/metrics?x"] {
+        for path in ["/metrics", "/metrics?x", "/readyz"] {
             assert_eq!(asked(client, proxy, path).await, 404, "{path}");
             assert_eq!(asked(client, instance, path).await, 200, "{path}");
         }
