@@ -9,11 +9,10 @@ use tokio::task::JoinSet;
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
-const CLIENTS: usize = 60;
 const ROUNDS: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_clients_that_rotate_one_token_leave_exactly_one_successor_each_time() {
+async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
     let app = Arc::new(App::start().await);
     for round in 0..ROUNDS {
         // A session's first refresh differs from those after it, so every other round has a fresh session.
@@ -22,9 +21,11 @@ async fn sixty_clients_that_rotate_one_token_leave_exactly_one_successor_each_ti
             token = app.refresh(&token).await.refresh_token();
         }
         let token = token;
-        let barrier = Arc::new(Barrier::new(CLIENTS));
+        // Few come closest together, many overtake each other.
+        let number = if round % 10 == 0 { 60 } else { 8 };
+        let barrier = Arc::new(Barrier::new(number));
         let mut clients = JoinSet::new();
-        for _ in 0..CLIENTS {
+        for _ in 0..number {
             let (app, barrier, token) = (app.clone(), barrier.clone(), token.clone());
             clients.spawn(async move {
                 barrier.wait().await;
