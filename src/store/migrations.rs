@@ -18,10 +18,12 @@ const OURS: &str = env!("CARGO_PKG_VERSION");
 const TURN: i64 = 0x7665_7374_6962_756c;
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Limits the time that a migration waits for a table, since all statements that need the table queue behind it. It is
-/// shorter than PostgreSQL's `deadlock_timeout` (1 s): if a request and a migration wait for each other, the migration gives
-/// up.
-const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
+/// The longest pause between two attempts of a migration.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Limits the time that a change of the schema waits for a table, since all statements that need the table queue behind it.
+/// It is shorter than PostgreSQL's `deadlock_timeout` (1 s): if a request and the change wait for each other, the change
+/// gives up.
+pub(super) const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
 
 /// Waits until no other instance changes the schema, and keeps the lock for as long as the transaction is open. A
 /// session-level lock would be lost in a pooler that lends connections for one transaction at a time.
@@ -128,22 +130,27 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
 pub async fn run(connection: &mut PgConnection, migrator: &mut Migrator) -> Result<(), MigrateError> {
     migrator.set_locking(false).set_ignore_missing(true);
     for migration in migrator.iter() {
-        let mut waits = false;
+        let mut failures = 0;
         while let Err(error) = run_to(connection, migrator, migration).await {
             if !is_blocked(&error) {
                 return Err(error);
             }
-            if !waits {
+            if failures == 0 {
                 tracing::warn!(
                     migration = migration.version,
                     "a migration waits for locks that other transactions hold"
                 );
             }
-            waits = true;
-            tokio::time::sleep(PAUSE).await;
+            failures += 1;
+            tokio::time::sleep(pause(failures)).await;
         }
     }
     Ok(())
+}
+
+/// Returns the pause after so many attempts that did not get their locks. Each of them lets requests wait.
+fn pause(failures: u32) -> Duration {
+    PAUSE.saturating_mul(failures).min(MAX_PAUSE)
 }
 
 /// Applies the migrations up to this one.
@@ -290,6 +297,21 @@ fn is_undefined_table(error: &sqlx::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_migration_that_waits_for_an_hour_lets_requests_wait_for_a_small_part_of_it() {
+        assert_eq!(pause(1), PAUSE);
+        let wait = Duration::from_millis(200);
+        let (mut blocked, mut passed) = (Duration::ZERO, Duration::ZERO);
+        for failures in 1.. {
+            blocked += wait;
+            passed += wait + pause(failures);
+            if passed > Duration::from_hours(1) {
+                break;
+            }
+        }
+        assert!(blocked < passed / 20, "{blocked:?} of {passed:?}");
+    }
 
     #[test]
     fn versions_are_compared_by_their_numbers() {
