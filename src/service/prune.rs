@@ -54,7 +54,10 @@ pub struct Pruned {
 /// See [`Error`]; what was deleted before stays deleted.
 pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
     let Limits { event_days, sessions_per_identity } = limits;
-    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await?;
+    let kept = in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await;
+    if let Err(error) = kept {
+        tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
+    }
     Ok(Pruned {
         sessions: walk(|after| prune::sessions(pool, after, STEP)).await?,
         surplus_sessions: walk(|after| prune::surplus_sessions(pool, after, sessions_per_identity, STEP))

@@ -11,6 +11,7 @@ use time::{Date, Duration, Month, OffsetDateTime, Time};
 use uuid::Uuid;
 
 use super::Error;
+use super::migrations::LOCK_TIMEOUT;
 
 /// Number of future months with a partition.
 const AHEAD: i32 = 2;
@@ -53,7 +54,7 @@ impl Months {
 /// the owner moves them.
 ///
 /// # Errors
-/// Nothing was changed; see [`Error`].
+/// Nothing was changed; see [`Error`]. It is [`Error::Unavailable`] while another transaction holds the locks.
 pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) -> Result<(), Error> {
     let mut transaction = connection.begin().await?;
     let turn = sqlx::query!(
@@ -83,6 +84,7 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         warn_once();
         return Ok(transaction.rollback().await?);
     }
+    transaction.execute(LOCK_TIMEOUT).await?;
     // Dropping locks all of `events`, and adding its default partition, in the order in which readers lock them. In the
     // other order, it and a reader could wait for each other.
     for month in old {
@@ -91,9 +93,12 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     for month in missing {
         let (name, from, to) =
             (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
-        // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it.
+        // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it. The lock that
+        // attaching takes comes first, so that nobody adds to them, or waits for one of them and is waited for. `LIKE` has
+        // locked `events` before it.
         let sql = format!(
             "CREATE TABLE {name} (LIKE events INCLUDING DEFAULTS);
+             LOCK TABLE events_default IN ACCESS EXCLUSIVE MODE;
              WITH moved AS (DELETE FROM events_default WHERE id >= '{from}' AND id < '{to}' RETURNING *)
              INSERT INTO {name} SELECT * FROM moved;
              ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"

@@ -1,8 +1,15 @@
 //! What has served its time goes; what has not stays.
 
+use sqlx::Executor;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+use vestibule::app::migrate;
 use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::store::{Error, partitions};
 
-use crate::support::app::App;
+use crate::support::app::{App, figment};
+use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::token::claims;
 
 pub const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
@@ -67,11 +74,14 @@ async fn only_the_newest_sessions_of_an_identity_stay_wherever_a_step_ends() {
     assert_eq!(app.database.count(whole).await, 3);
 }
 
+const MONTHS: &str = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
+const OLD_MONTH: &str = "CREATE TABLE events_2001_01 PARTITION OF events
+    FOR VALUES FROM ('00e3bb7e-0000-0000-0000-000000000000') TO ('00e45b2e-0000-0000-0000-000000000000')";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     let app = App::start().await;
-    let months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
-    assert_eq!(app.database.count(months).await, 4, "this month, the next two, and the default one");
+    assert_eq!(app.database.count(MONTHS).await, 4, "this month, the next two, and the default one");
     app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
     // A month that was not made in time takes over what was written meanwhile.
@@ -82,15 +92,83 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 1);
     prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
-    let old = "CREATE TABLE events_2001_01 PARTITION OF events
-               FOR VALUES FROM ('00e3bb7e-0000-0000-0000-000000000000') TO ('00e45b2e-0000-0000-0000-000000000000')";
-    sqlx::query(old).execute(&app.database.pool).await.unwrap();
+    sqlx::query(OLD_MONTH).execute(&app.database.pool).await.unwrap();
     let many = (0..8).map(|_| prune(&app.database.pool, LIMITS));
     for pruned in rocket::futures::future::join_all(many).await {
         pruned.unwrap();
     }
-    assert_eq!(app.database.count(months).await, 4);
+    assert_eq!(app.database.count(MONTHS).await, 4);
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, 1);
+}
+
+/// Waits until a task needs a lock that somebody holds, or has ended.
+async fn until_it_waits<T>(database: &Database, task: &JoinHandle<T>) {
+    eventually("it waits", async || {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        (task.is_finished() || database.count(waiting).await == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning() {
+    let app = App::start().await;
+    let pool = app.database.pool.clone();
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    pool.execute("UPDATE sessions SET expires_at = now() - interval '8 days'").await.unwrap();
+    pool.execute(OLD_MONTH).await.unwrap();
+    let mut dump = pool.begin().await.unwrap();
+    dump.execute("SELECT FROM events").await.unwrap();
+    let pruning = tokio::spawn({
+        let pool = pool.clone();
+        async move { prune(&pool, LIMITS).await.unwrap() }
+    });
+    until_it_waits(&app.database, &pruning).await;
+    pool.execute("SET LOCAL lock_timeout = '900ms'; SELECT FROM events").await.expect("a request goes on");
+    assert_eq!(pruning.await.unwrap(), Pruned { sessions: 1, ..Pruned::default() });
+    assert_eq!(app.database.count(MONTHS).await, 5);
+    dump.rollback().await.unwrap();
+    prune(&pool, LIMITS).await.unwrap();
+    assert_eq!(app.database.count(MONTHS).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn months_that_cannot_be_made_during_a_dump_let_the_service_start_and_a_wrong_schema_does_not() {
+    let database = Database::create().await;
+    let settings = figment(&database.url, "https://provider.example/tokeninfo");
+    let mut dump = database.pool.begin().await.unwrap();
+    dump.execute("SELECT FROM events").await.unwrap();
+    migrate(&settings).await.unwrap();
+    assert_eq!(database.count(MONTHS).await, 1, "the default one");
+    dump.rollback().await.unwrap();
+    let in_the_way = "DO $$ BEGIN EXECUTE to_char(now() AT TIME ZONE 'UTC', '\"CREATE TABLE events_\"YYYY_MM\" ()\"'); END $$";
+    database.pool.execute(in_the_way).await.unwrap();
+    assert!(migrate(&settings).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
+    let database = Database::create().await;
+    loop {
+        let mut request = database.pool.begin().await.unwrap();
+        let event =
+            sqlx::query("INSERT INTO events (id, kind) VALUES ($1, 'signed_in')").bind(Uuid::now_v7());
+        event.execute(&mut *request).await.unwrap();
+        let keeping = tokio::spawn({
+            let pool = database.pool.clone();
+            async move { partitions::keep(&mut *pool.acquire().await.unwrap(), None).await }
+        });
+        until_it_waits(&database, &keeping).await;
+        request.commit().await.unwrap();
+        match keeping.await.unwrap() {
+            Ok(()) => break,
+            Err(Error::Unavailable(_)) => {} // The commit took longer than its patience.
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(database.count("SELECT count(*) FROM events_default").await, 0);
+    assert_ne!(database.count("SELECT count(*) FROM events").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
