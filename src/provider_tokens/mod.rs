@@ -34,6 +34,8 @@ use crate::store::error::retrying;
 
 /// The rows that one statement reads or seals again.
 const BATCH: i64 = 500;
+/// The parked tokens to which one statement gives another attempt.
+const UNPARKED: i64 = 5000;
 
 /// The tokens of providers, and the tasks that exchange and revoke them.
 #[derive(Debug, Clone)]
@@ -100,7 +102,9 @@ impl ProviderTokens {
     /// See [`Error`].
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let revoking = self.revoking();
-        in_time(async { retrying!(store::unpark(pool, &revoking)) }).await?;
+        while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
+            == UNPARKED.unsigned_abs()
+        {}
         let summaries = in_time(store::summaries(pool)).await?;
         let stored = in_time(store::providers(pool)).await?;
         for provider in stored.iter().filter(|provider| !revoking.contains(provider)) {

@@ -242,15 +242,21 @@ pub async fn fail(
     Ok(if given_up.fetch_one(pool).await? { After::GivenUp } else { After::Retry })
 }
 
-/// Lets the parked tokens of these providers be revoked now. Returns their number.
+/// Lets up to `batch` parked tokens of these providers be revoked now. Returns their number.
 ///
 /// # Errors
 /// Nothing was written; see [`Error`].
-pub async fn unpark(pool: &PgPool, providers: &[String]) -> Result<u64, Error> {
+pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u64, Error> {
     let unparked = sqlx::query!(
         "UPDATE provider_tokens SET parked_at = NULL, next_attempt_at = now()
-         WHERE state <> 'kept' AND parked_at IS NOT NULL AND provider = ANY ($1)",
+         WHERE id IN (
+             SELECT id FROM provider_tokens
+             WHERE state <> 'kept' AND parked_at IS NOT NULL AND provider = ANY ($1)
+             LIMIT $2
+             FOR UPDATE SKIP LOCKED
+         )",
         providers,
+        batch,
     );
     Ok(unparked.execute(pool).await?.rows_affected())
 }

@@ -150,6 +150,20 @@ impl Database {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
+    /// Fails each statement that changes more than so many rows of a table.
+    pub async fn limit_changes(&self, table: &str, rows: usize) {
+        let limit = format!(
+            "CREATE FUNCTION limit_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF (SELECT count(*) FROM changed) > {rows} THEN RAISE EXCEPTION 'more than {rows} rows'; END IF;
+                 RETURN NULL;
+             END $$;
+             CREATE TRIGGER limit_changes AFTER UPDATE ON {table} REFERENCING NEW TABLE AS changed
+             FOR EACH STATEMENT EXECUTE FUNCTION limit_changes()"
+        );
+        self.pool.execute(AssertSqlSafe(limit)).await.unwrap();
+    }
+
     /// All rows of users, identities, sessions and events, but events of those kinds, as text.
     pub async fn everything(&self, ignored: &[&str]) -> String {
         sqlx::query_scalar(

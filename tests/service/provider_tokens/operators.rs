@@ -5,7 +5,7 @@ use std::process::Command;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::{Limits, prune};
 
-use super::{APP, WEB, posted, settings, sign_in, states, until, with_apple};
+use super::{APP, WEB, apple, posted, settings, sign_in, states, until, with_apple};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
@@ -39,6 +39,20 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     .await;
     until(&pool, &[]).await;
     assert!(app.provider.apple_tokens()[0].revoked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_takes_small_steps_to_give_parked_tokens_another_attempt() {
+    let database = Database::create().await;
+    let parked = "INSERT INTO provider_tokens
+                         (id, provider, subject, client_id, state, sealed, due_at, next_attempt_at, parked_at)
+                  SELECT gen_random_uuid(), 'apple', n, 'app', 'due', '', now(), now(), now()
+                  FROM generate_series(1, 5001) AS n";
+    sqlx::query(parked).execute(&database.pool).await.unwrap();
+    database.limit_changes("provider_tokens", 5000).await;
+    let app = App::start_on(database, apple).await;
+    let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL";
+    assert_eq!(app.database.count(parked).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
