@@ -21,6 +21,8 @@ use crate::store::error::retrying;
 const IN_FLIGHT: usize = 16;
 /// Failures in a row after which a receiver gets one message at a time.
 const TROUBLE: u32 = 16;
+/// The waiting messages that one statement looks at after the start.
+const STEP: i64 = 5000;
 /// The pause before the queue is read again, if it had nothing or the receiver is in trouble.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Seconds after which another instance may send a message whose result nobody has recorded. It is longer than an attempt.
@@ -48,8 +50,11 @@ impl Delivery {
     /// Sends messages until `stop` says otherwise or the pool is closed.
     pub async fn keep_sending(self, mut stop: watch::Receiver<bool>) {
         let mut in_flight = JoinSet::new();
-        let mut failures = 0;
+        let (mut failures, mut waking) = (0, Some(0));
         while !self.pool.is_closed() && !*stop.borrow() {
+            if let Some(after) = waking {
+                waking = self.wake(after).await;
+            }
             let room = if failures < TROUBLE { IN_FLIGHT } else { 1 }.saturating_sub(in_flight.len());
             let claimed = self.claim(room).await;
             // A full claim may have left others.
@@ -78,6 +83,16 @@ impl Delivery {
                 "some webhook messages were not answered before the shutdown and will be sent again"
             );
         }
+    }
+
+    /// Wakes messages that wait for pruned ones, after that one. Returns the message after which to go on, if there is one.
+    async fn wake(&self, after: i64) -> Option<i64> {
+        let webhook = self.webhook();
+        let woken = in_time(async { retrying!(store::wake(&self.pool, webhook, after, STEP)) }).await;
+        woken.unwrap_or_else(|error| {
+            tracing::warn!(webhook, %error, "waking the messages of a webhook failed and will be retried");
+            Some(after)
+        })
     }
 
     async fn claim(&self, room: usize) -> Vec<Claimed> {

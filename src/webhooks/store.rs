@@ -27,7 +27,7 @@ pub struct Claimed {
 }
 
 /// Writes which messages the receivers want. Nothing further is queued for those that are no longer configured; what
-/// they have not got yet stays. For one that is back, the messages are due behind which others wait that were pruned.
+/// they have not got yet stays.
 ///
 /// # Errors
 /// See [`Error`].
@@ -47,18 +47,38 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
              INSERT INTO webhooks (name, events) SELECT name, events FROM wanted
              ON CONFLICT ON CONSTRAINT webhooks_pkey DO UPDATE SET events = excluded.events
              WHERE webhooks.events <> excluded.events
-         ),
-         woken AS (
-             UPDATE webhook_messages m SET next_attempt_at = now()
-             FROM webhooks w JOIN wanted USING (name)
-             WHERE w.events = '{}' AND m.webhook = w.name AND m.next_attempt_at = 'infinity'
-                   AND least(first_webhook_message(m.webhook, m.user_id), first_webhook_message(m.webhook, m.other_id)) = m.id
          )
          SELECT name FROM ended",
         &names,
         &webhooks.iter().map(types).collect::<Vec<_>>(),
     );
     Ok(ended.fetch_all(pool).await?)
+}
+
+/// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their users, and lets those be
+/// due whose earlier ones are gone: they were pruned while the webhook was not configured. Returns the last message that it
+/// looked at.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result<Option<i64>, Error> {
+    let last = sqlx::query_scalar!(
+        "WITH step AS MATERIALIZED (
+             SELECT id, user_id, other_id FROM webhook_messages
+             WHERE webhook = $1 AND parked_at IS NULL AND next_attempt_at = 'infinity' AND id > $2
+             ORDER BY id LIMIT $3
+         ),
+         woken AS (
+             UPDATE webhook_messages m SET next_attempt_at = now() FROM step s
+             WHERE m.id = s.id AND m.next_attempt_at = 'infinity'
+                   AND least(first_webhook_message($1, s.user_id), first_webhook_message($1, s.other_id)) = s.id
+         )
+         SELECT max(id) FROM step",
+        webhook,
+        after,
+        step,
+    );
+    Ok(last.fetch_one(pool).await?)
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no

@@ -422,3 +422,28 @@ async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
     let kinds: Vec<_> = receiver.received_all(2).await.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.enabled", "user.disabled"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_messages_behind_pruned_ones_are_due_after_small_steps() {
+    let database = Database::create().await;
+    let receiver = Receiver::start().await;
+    let messages =
+        "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
+                    SELECT 'shop', gen_random_uuid(), user_id, 'user.updated', '{}', next_attempt_at
+                    FROM (SELECT gen_random_uuid() AS first) AS users, LATERAL (
+                        SELECT first, now() + interval '1 hour'
+                        UNION ALL SELECT first, 'infinity' FROM generate_series(1, 5000)
+                        UNION ALL SELECT gen_random_uuid(), 'infinity' FROM generate_series(1, 5001)
+                    ) AS messages (user_id, next_attempt_at)";
+    for sql in ["INSERT INTO webhooks (name, events) VALUES ('shop', '{}')", messages] {
+        sqlx::query(sql).execute(&database.pool).await.unwrap();
+    }
+    database.limit_changes("webhook_messages", 5000).await;
+    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let app = App::start_on(database, |figment| figment.merge(("webhooks.shop", settings))).await;
+    eventually("only those wait whose first message does", async || {
+        let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";
+        (app.database.count(waiting).await == 5000).then_some(())
+    })
+    .await;
+}
