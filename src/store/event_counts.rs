@@ -20,7 +20,7 @@ pub struct CountRow {
     pub count: i64,
 }
 
-/// Counts some complete hours that are not counted yet; see `event_counts.sql`. Returns `false` if there are none.
+/// Counts the next complete hour that is not counted yet; see `event_counts.sql`. Returns `false` if there is none.
 ///
 /// # Errors
 /// Nothing was counted; see [`Error`].

@@ -1,4 +1,4 @@
--- Counts the events of up to a day of completed hours, and deletes counts that no page shows any more.
+-- Counts the events of the next completed hour, and deletes counts that no page shows any more.
 --
 -- The lock on the row of `event_counts_until` serialises instances. Event ids grow with time (UUID version 7), so a
 -- range of the primary key is counted at a time, and each event counts once, in the hour of its `created_at`. Ids come
@@ -8,7 +8,7 @@ WITH progress AS MATERIALIZED (
     SELECT until FROM event_counts_until FOR UPDATE
 ),
 span AS MATERIALIZED (
-    SELECT until, least(date_trunc('hour', now() - interval '1 hour', 'UTC'), until + interval '1 day') AS upto
+    SELECT until, least(date_trunc('hour', now() - interval '1 hour', 'UTC'), until + interval '1 hour') AS upto
     FROM progress
 ),
 counted AS (

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use time::OffsetDateTime;
 use vestibule::service::event_counts::catch_up;
-use vestibule::store::event_counts::since;
+use vestibule::store::event_counts::{count, since};
 
 use crate::support::cluster::Database;
 
@@ -65,4 +65,14 @@ async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once(
         assert_eq!(shown(&pool).await, [2, 1]);
     }
     assert_eq!(database.count("SELECT sum(count)::bigint FROM event_counts").await, 3, "by now, all are");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_statement_counts_one_hour_however_many_are_not_counted() {
+    let database = Database::create().await;
+    let behind = "UPDATE event_counts_until SET until = until - interval '3 hours'";
+    sqlx::query(behind).execute(&database.pool).await.unwrap();
+    assert!(count(&database.pool).await.unwrap());
+    let still_behind = "SELECT count(*) FROM event_counts_until WHERE until <= now() - interval '2 hours'";
+    assert_eq!(database.count(still_behind).await, 1);
 }
