@@ -66,11 +66,12 @@ ended AS (
     WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $11::timestamptz IS NOT NULL
 ),
 -- By the address of whoever goes, which no user may have any more, the merge is still found. The direction is the
--- event's reason, which outlives the users.
+-- event's reason, which outlives the users. The identities go first: the sessions that go with them are locked before the
+-- trigger on events locks the users, as by whatever ends sessions.
 recorded AS (
     INSERT INTO events (id, kind, reason, email, user_id, session_id, actor, detail, ip, user_agent, request_id)
     SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $20, $14, jsonb_strip_nulls(e.detail), $16::inet, $17, $18
-    FROM decision d CROSS JOIN LATERAL (VALUES
+    FROM decision d CROSS JOIN (SELECT count(*) FROM taken) AS first CROSS JOIN LATERAL (VALUES
         ($12::uuid, NULL, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
         ($13::uuid, 'to_another', (SELECT email FROM gone), d.from_id,
          jsonb_build_object('reason', $15::text, 'into', d.into_id))

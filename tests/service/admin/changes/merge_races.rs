@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use sqlx::Executor;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
 use super::{alive, at, identity, link, prepared, user};
 use crate::support::app::{Answer, App};
+use crate::support::process::eventually;
 use crate::support::token::{claims, with};
 
 async fn exists(app: &App, user: Uuid) -> bool {
@@ -128,4 +130,42 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         assert_eq!(owner(&app, &third).await, linked.then_some(whose), "round {round}");
         assert_eq!(owner(&app, &into).await, Some(into_id), "round {round}");
     }
+}
+
+/// Whatever ends a session locks it first, and its event then locks the user, if there is a webhook.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    pool.execute("INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged,sessions.ended}')")
+        .await
+        .unwrap();
+    let from = user(&app.sign_in(&claims("from", "from@example.com")).await);
+    let into = user(&app.sign_in(&claims("into", "into@example.com")).await);
+    let merge = prepared(&app, Change::Merge { from, into }).await;
+    let mut sign_out = pool.begin().await.unwrap();
+    sqlx::query(
+        "UPDATE sessions s SET ended_at = now() FROM identities i WHERE i.id = s.identity_id AND i.user_id = $1",
+    )
+    .bind(from)
+    .execute(&mut *sign_out)
+    .await
+    .unwrap();
+    let merging = tokio::spawn(merge);
+    eventually("the merge waits for the session", async || {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        (app.database.count(waiting).await == 1).then_some(())
+    })
+    .await;
+    sign_out.execute("SET LOCAL lock_timeout = '100ms'").await.unwrap();
+    let event = "INSERT INTO events (id, kind, reason, user_id) VALUES ($1, 'signed_out', 'local', $2)";
+    sqlx::query(event)
+        .bind(Uuid::now_v7())
+        .bind(from)
+        .execute(&mut *sign_out)
+        .await
+        .expect("it need not wait");
+    sign_out.commit().await.unwrap();
+    assert_eq!(merging.await.unwrap(), Outcome::Done);
 }
