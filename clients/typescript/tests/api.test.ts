@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { eventually } from "./service.js";
 import { network, pass, phone, refused, service, signIn, somebody, state, whoAmI } from "./world.js";
 
 test("the providers that are switched on can be listed by anybody", async () => {
@@ -168,8 +169,11 @@ test("a request that the app itself gives up is the app's own error", async () =
 });
 
 test("a request has the wait that the app gives it", async () => {
-  const mine = phone({ timeout: 300 });
-  const user = await signIn(mine);
+  const before = phone();
+  const user = await signIn(before);
+  const mine = phone({ storage: before.storage, timeout: 300 });
+  // Its refresh has that wait, too.
+  await eventually("it has a token", () => mine.client.accessToken());
   network.next("/api/v1/me", "hang");
   await refused(mine.client.fetch("/api/v1/me", { timeout: 100 }), "timeout");
   const held = network.hold("/api/v1/me");
@@ -178,7 +182,7 @@ test("a request has the wait that the app gives it", async () => {
   await new Promise((later) => setTimeout(later, 400));
   held.release();
   assert.equal((await patient).status, 200, "no wait is too long");
-  assert.equal(await whoAmI(mine), user);
+  assert.equal(await whoAmI(phone({ storage: before.storage })), user);
 });
 
 test("a listener is told the state, and what follows, until it is enough", async () => {

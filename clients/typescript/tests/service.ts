@@ -18,7 +18,7 @@ const UNTIL_WE_END = '"$0" & service=$!; read -r _; kill -TERM $service; wait $s
 
 /** Tries until it succeeds. */
 export async function eventually<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
-  for (const end = Date.now() + 120_000; Date.now() < end; ) {
+  for (const end = Date.now() + 600_000; Date.now() < end; ) {
     const done = await attempt().catch(() => undefined);
     if (done !== undefined) return done;
     await new Promise((later) => setTimeout(later, 50));

@@ -33,7 +33,7 @@ fun form(fields: Map<String, String>): String =
 
 /** Tries until it succeeds. */
 suspend fun <T : Any> eventually(what: String, attempt: suspend () -> T?): T {
-    val end = Monotonic.markNow() + 1.minutes
+    val end = Monotonic.markNow() + 10.minutes
     while (end.hasNotPassedNow()) {
         runCatching { attempt() }.getOrNull()?.let { return it }
         delay(50)

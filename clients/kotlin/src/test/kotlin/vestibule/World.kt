@@ -94,7 +94,7 @@ private val people = AtomicInteger()
 fun somebody() = "person-${people.incrementAndGet()}@example.com"
 
 /** Runs a test, which does not go on for ever. */
-fun trying(work: suspend CoroutineScope.() -> Unit) = runBlocking(Dispatchers.IO) { withTimeout(2.minutes) { work() } }
+fun trying(work: suspend CoroutineScope.() -> Unit) = runBlocking(Dispatchers.IO) { withTimeout(10.minutes) { work() } }
 
 /** Expects an error, and returns it. */
 suspend fun refused(error: ErrorName, work: suspend () -> Any?): VestibuleException {
