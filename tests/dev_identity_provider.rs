@@ -1,7 +1,9 @@
 //! The development identity provider over real HTTP, as its clients see it.
 #![cfg(all(feature = "dev", debug_assertions))]
 
-use std::net::TcpListener;
+#[path = "support/port.rs"]
+mod port;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,15 +27,13 @@ use vestibule::dev::identity_provider::{IdentityProvider, remote};
 use vestibule::secret::Secret;
 use vestibule::web::http::templates;
 
+use port::free_port;
+
 const CLIENT: &str = "development-client";
 const SECRET: &str = "a secret: with % and + in it";
 const BACK: &str = "http://127.0.0.1:3000/back?kept=yes";
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 fn secret() -> Secret<String> {
     Secret::new(SECRET.into())

@@ -1,13 +1,20 @@
 //! People's phones, as far as it takes them.
 
+use std::sync::LazyLock;
+
+use reqwest::Client;
 use serde_json::{Value, json};
 
 use crate::provider::Provider;
 use crate::token;
 
+/// One for all, which keeps no connection: each test has a runtime of its own.
+pub static CLIENT: LazyLock<Client> =
+    LazyLock::new(|| Client::builder().pool_max_idle_per_host(0).build().unwrap());
+
 /// Posts JSON, and answers the status and the answer, if there is one.
 pub async fn post(url: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
-    let request = reqwest::Client::new().post(format!("{url}{path}"));
+    let request = CLIENT.post(format!("{url}{path}"));
     let request = request.header("Content-Type", "application/json").body(body.to_string());
     let answer = request.send().await.ok()?;
     let status = answer.status().as_u16();

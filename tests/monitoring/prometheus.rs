@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::client::CLIENT;
 use crate::missing;
 use crate::process::{eventually, free_port};
 
@@ -91,7 +92,7 @@ impl Prometheus {
             .unwrap();
         let prometheus = Self { child, url: format!("http://{address}"), folder };
         eventually("Prometheus is ready", async || {
-            let answer = reqwest::get(format!("{}/-/ready", prometheus.url)).await.ok()?;
+            let answer = CLIENT.get(format!("{}/-/ready", prometheus.url)).send().await.ok()?;
             answer.status().is_success().then_some(())
         })
         .await;
@@ -100,7 +101,7 @@ impl Prometheus {
 
     /// What its API says about it.
     pub async fn ask(&self, path: &str) -> Value {
-        let answer = reqwest::get(format!("{}/api/v1/{path}", self.url)).await.unwrap();
+        let answer = CLIENT.get(format!("{}/api/v1/{path}", self.url)).send().await.unwrap();
         let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
         assert_eq!(answer["status"], "success", "{path}: {answer}");
         answer["data"].clone()

@@ -1,23 +1,19 @@
 //! The program itself, as a process of its own, in the profile that deployments use.
 
 use std::fs::{self, File};
-use std::iter;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
+pub use self::port::free_port;
 use super::token::{CLIENT_ID, ISSUER};
 
-/// A port that nothing listens on, none of those that connections go out from: one of the tests' own
-/// connections might take it before the service does.
-pub fn free_port() -> u16 {
-    let any = || 10_000 + u16::try_from(Uuid::new_v4().as_u128() % 22_000).unwrap();
-    iter::repeat_with(any).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
-}
+#[path = "port.rs"]
+mod port;
 
 /// The secret key of the tests.
 pub const SECRET_KEY: &str = "a secret key that only the tests use";
@@ -54,6 +50,8 @@ pub struct Process {
     child: Child,
     /// Where it is reached.
     pub url: String,
+    /// Asks it on a connection of its own each time.
+    pub client: Client,
     log: PathBuf,
 }
 
@@ -108,15 +106,15 @@ impl Process {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        Self { child, url: format!("http://127.0.0.1:{port}"), log }
+        let client = Client::builder().pool_max_idle_per_host(0).build().unwrap();
+        Self { child, url: format!("http://127.0.0.1:{port}"), client, log }
     }
 
     /// What it answers to a GET, once it does so with this status.
     pub async fn answers(&self, path: &str, status: u16) -> String {
-        let client = reqwest::Client::new();
         let what = format!("{path} answers {status}");
         eventually(&what, async || {
-            let answer = client.get(format!("{}{path}", self.url)).send().await.ok()?;
+            let answer = self.client.get(format!("{}{path}", self.url)).send().await.ok()?;
             if answer.status().as_u16() == status { answer.text().await.ok() } else { None }
         })
         .await
@@ -152,10 +150,10 @@ impl Drop for Process {
     }
 }
 
-/// Tries until it succeeds, and fails the test when it does not in two minutes.
+/// Tries until it succeeds, and fails the test when it does not in ten minutes.
 pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_mins(2) {
+    while begun.elapsed() < Duration::from_mins(10) {
         if let Some(done) = attempt().await {
             return done;
         }

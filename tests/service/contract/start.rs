@@ -66,7 +66,8 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
     // Whoever asks from now on, on a connection of their own each time, is never refused one.
     let alive = async {
         loop {
-            let answer = reqwest::get(format!("{}/livez", service.url)).await.expect("the port is open");
+            let answer =
+                service.client.get(format!("{}/livez", service.url)).send().await.expect("the port is open");
             assert_eq!(answer.status().as_u16(), 200);
         }
     };
