@@ -107,7 +107,7 @@ impl Window {
         }
         let capabilities = json!({
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" },
-            "timeouts": { "implicit": TIMEOUT },
+            "timeouts": { "implicit": TIMEOUT, "script": 120_000 },
         });
         let Value::Object(capabilities) = capabilities else { unreachable!("it is one") };
         let mut builder = ClientBuilder::new(HttpConnector::new());

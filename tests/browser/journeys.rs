@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
+use crate::support::process::eventually;
 
 const BOTH: [Scripts; 2] = [Scripts::On, Scripts::Off];
 const SEARCH: &str = "E-mail address, name, ID or subject";
@@ -174,17 +175,13 @@ async fn staff_take_the_list_of_users_home_as_a_file() {
         window.unfold("Export as CSV").await;
         window.act("Reason for the export", "Asked by the auditor", "Export").await;
         // Chromium keeps the name with an empty file until the whole one takes its place.
-        let began = std::time::Instant::now();
-        let text = loop {
+        let text = eventually("there is a file", async || {
             let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
             let file = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "csv"));
             let text = file.map(|file| std::fs::read_to_string(file).unwrap()).unwrap_or_default();
-            if !text.is_empty() {
-                break text;
-            }
-            assert!(began.elapsed() < std::time::Duration::from_secs(20), "there is no file");
-            tokio::task::yield_now().await;
-        };
+            Some(text).filter(|text| !text.is_empty())
+        })
+        .await;
         assert!(text.starts_with("id,") && text.contains("ada.lovelace@example.com"), "{text:.200}");
         std::fs::remove_dir_all(&folder).unwrap();
         window.close().await;

@@ -18,7 +18,7 @@ use super::provider::Provider;
 use super::{message_type, token};
 
 /// The attempts at a request, and the pause in between.
-const ATTEMPTS: u32 = 600;
+const ATTEMPTS: u32 = 2_400;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The parts that all clients share.

@@ -12,8 +12,8 @@ use super::presets::{PRESETS, Preset, preset};
 use crate::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
 use crate::tls::SelfSigned;
 
-/// Five seconds are promised; the sixth is for a machine that does other things meanwhile.
-const PROMISED: Duration = Duration::from_secs(6);
+/// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
+const PROMISED: Duration = Duration::from_millis(8_500);
 
 /// What a provider may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, with};
 
 /// Longest time for a request.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(4);
 /// More than a transaction has.
 const QUESTIONS: usize = 5;
 /// Sign-ins after each answer that came too late.

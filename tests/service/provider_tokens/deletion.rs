@@ -126,7 +126,7 @@ async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
     // The keys are fetched, so that the next call is the exchange.
     sign_in(&app, "grace").await;
     until(&app.database.pool, &["kept"]).await;
-    app.provider.behave(Behaviour::Usual.delayed(Duration::from_millis(3_500)));
+    app.provider.behave(Behaviour::Usual.delayed(Duration::from_secs(2)));
     let asked = app.provider.calls();
     sign_in(&app, "ada").await;
     app.provider.until(|counts| counts.calls > asked).await;
