@@ -2,6 +2,7 @@
 //! remedy where something is wrong, and nothing changed.
 
 use std::process::Output;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use time::format_description::well_known::Rfc2822;
@@ -196,6 +197,7 @@ async fn a_clock_that_differs_by_more_than_half_a_minute_is_a_warning() {
     for (ahead, words) in
         [(0, ""), (20, ""), (120, "s behind the provider's"), (-120, "s ahead of the provider's")]
     {
+        let begun = Instant::now();
         let told = OffsetDateTime::from_unix_timestamp(now()).unwrap() + Duration::seconds(ahead);
         let headers = [("date", told.format(&Rfc2822).unwrap()), ("content-type", "application/json".into())];
         let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
@@ -209,7 +211,9 @@ async fn a_clock_that_differs_by_more_than_half_a_minute_is_a_warning() {
             let line = said.only("warn");
             assert!(line.contains(words) && line.contains("NTP"), "{line}");
             let seconds = line.split("clock is ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-            assert!((100..=121).contains(&seconds.parse::<i64>().unwrap()), "{line}");
+            // The service reads its clock later than this test did.
+            let later = begun.elapsed().as_secs() + 2;
+            assert!(seconds.parse::<u64>().unwrap().abs_diff(120) <= later, "{line}");
         }
     }
 }
