@@ -17,6 +17,8 @@ use tokio::sync::OnceCell;
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::store::migrations;
 
+use super::process::eventually;
+
 const TEMPLATE: &str = "vestibule_template";
 /// The free space of a file system in memory that is enough for the largest tests, in bytes.
 const ROOM: u64 = 8 << 30;
@@ -162,6 +164,12 @@ impl Database {
              FOR EACH STATEMENT EXECUTE FUNCTION limit_changes()"
         );
         self.pool.execute(AssertSqlSafe(limit)).await.unwrap();
+    }
+
+    /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
+    pub async fn within_an_hour(&self) {
+        let ending = "SELECT (extract(minute FROM now()) = 59)::bigint";
+        eventually("the next hour begins", async || (self.count(ending).await == 0).then_some(())).await;
     }
 
     /// All rows of users, identities, sessions and events, but events of those kinds, as text.

@@ -4,6 +4,13 @@ use crate::support::app::App;
 use crate::support::token::{claims, with};
 use serde_json::json;
 
+/// A service whose day does not end meanwhile.
+async fn start() -> App {
+    let app = App::start().await;
+    app.database.within_an_hour().await;
+    app
+}
+
 /// Makes everybody's last day so many days ago.
 async fn long_ago(app: &App, days: i32) {
     sqlx::query("UPDATE users SET last_seen_on = current_date - $1")
@@ -24,7 +31,7 @@ async fn seen(app: &App) -> (Option<i32>, String, bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_sign_in_or_refresh_of_a_day_is_written_and_no_other() {
-    let app = App::start().await;
+    let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let mut refresh_token = app.sign_in(&ada).await.refresh_token();
     assert_eq!(seen(&app).await.0, Some(0), "created");
@@ -58,7 +65,7 @@ async fn the_first_sign_in_or_refresh_of_a_day_is_written_and_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_that_links_or_changes_the_user_writes_the_day_too() {
-    let app = App::start().await;
+    let app = start().await;
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;
     long_ago(&app, 7).await;
@@ -72,7 +79,7 @@ async fn a_sign_in_that_links_or_changes_the_user_writes_the_day_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_sign_in_or_refresh_is_no_visit() {
-    let app = App::start().await;
+    let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let tokens = app.sign_in(&ada).await;
     long_ago(&app, 7).await;
@@ -84,7 +91,7 @@ async fn a_refused_sign_in_or_refresh_is_no_visit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_holds_the_user_keeps_nobody_outside() {
-    let app = App::start().await;
+    let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let tokens = app.sign_in(&ada).await;
     long_ago(&app, 7).await;
