@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::support::cluster::{Database, cluster};
-use crate::tools::{folder, postgres, program, shipped};
+use crate::tools::{alone, folder, postgres, program, shipped};
 use crate::vestibule::Vestibule;
 
 /// Runs a line of a shell beside the database of these options.
@@ -35,6 +35,7 @@ fn dumps(folder: &Path) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nightly_dump_comes_back_as_written_beside_the_database() {
     let Some(dump) = program("pg_dump") else { return };
+    let _alone = alone().await;
     let (folder, database) = (folder("backup"), Database::create().await);
     let options: PgConnectOptions = database.url.parse().unwrap();
     let name = options.get_database().unwrap();

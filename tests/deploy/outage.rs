@@ -123,7 +123,7 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     };
     let instances = [instance().await, instance().await];
     for (changes, phones) in [
-        (&[][..], 200),
+        (&[][..], 120),
         // The same with a limit that is met soon.
         (&[("limit_conn vestibule 300;", "limit_conn vestibule 2;")], 2),
     ] {
