@@ -168,7 +168,7 @@ impl Database {
 
     /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
     pub async fn within_an_hour(&self) {
-        let ending = "SELECT (extract(minute FROM now()) = 59)::bigint";
+        let ending = "SELECT count(*) WHERE extract(minute FROM now()) = 59";
         eventually("the next hour begins", async || (self.count(ending).await == 0).then_some(())).await;
     }
 
