@@ -80,6 +80,28 @@ async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("inside-log"), Database::create().await);
+    let provider = Provider::start().await;
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
+    let Some(proxy) = Nginx::start(&folder, &[&instances[0], &instances[1]]).await else { return };
+    let path = "/admin/sign-in/callback?code=hush";
+    let plain = Client::builder().redirect(Policy::none()).build().unwrap();
+    let answer = plain.get(format!("http://{}{path}", proxy.plain)).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 308);
+    assert_eq!(answer.headers()["location"], format!("https://127.0.0.1{path}"));
+    let client = proxy.certificate.client(proxy.address).build().unwrap();
+    let answer = client.get(format!("{}{path}", proxy.url())).send().await.unwrap();
+    let id = answer.headers()["x-request-id"].to_str().unwrap();
+    let line = eventually("the request is in the log", async || {
+        fs::read_to_string(&proxy.requests).ok().filter(|lines| lines.contains(id))
+    })
+    .await;
+    assert!(line.contains("GET /admin/sign-in/callback ") && !line.contains("hush"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn haproxy_serves_as_its_own_user_in_an_empty_folder() {
     let Some(haproxy) = program("haproxy") else { return };
     let folder = folder("user");

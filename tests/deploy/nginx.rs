@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::certificate::{Certificate, HOST};
 use crate::support::process::{eventually, free_port};
@@ -12,6 +12,10 @@ use crate::vestibule::Vestibule;
 pub struct Nginx {
     pub address: SocketAddr,
     pub certificate: Certificate,
+    /// Where it redirects to HTTPS.
+    pub plain: SocketAddr,
+    /// Its lines about requests.
+    pub requests: PathBuf,
     _running: Running,
 }
 
@@ -36,9 +40,11 @@ impl Nginx {
                 file
             },
         );
-        let port = free_port();
+        let (port, plain, requests) = (free_port(), free_port(), folder.join("requests.log"));
         let own = [
-            ("listen 443 ssl", &*format!("listen 127.0.0.1:{port} ssl")),
+            ("listen 80;", &*format!("listen 127.0.0.1:{plain};")),
+            ("/var/log/nginx/vestibule.log", requests.to_str().unwrap()),
+            ("listen 443 ssl", &format!("listen 127.0.0.1:{port} ssl")),
             ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
             ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
             ("allow 10.0.0.0/24;", "allow 127.0.0.0/8;"),
@@ -55,7 +61,7 @@ impl Nginx {
         // In one process: the workers of a master that is killed would stay.
         let text = format!(
             "daemon off; master_process off; pid {place}/nginx.pid; error_log stderr; events {{ }}
-             http {{ access_log off; {temporary} {site} }}"
+             http {{ {temporary} {site} }}"
         );
         let file = folder.join("nginx.conf");
         fs::write(&file, text).unwrap();
@@ -63,12 +69,12 @@ impl Nginx {
         let running = Running::start_as_server(&program, &log, |command| {
             command.args(["-e", "stderr", "-c"]).arg(&file);
         });
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let [address, plain] = [port, plain].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         eventually(&format!("nginx listens; see {}", log.display()), async || {
             tokio::net::TcpStream::connect(address).await.ok()
         })
         .await;
-        Some(Self { address, certificate, _running: running })
+        Some(Self { address, certificate, plain, requests, _running: running })
     }
 
     pub fn url(&self) -> String {
