@@ -219,7 +219,7 @@ impl ErrorCode {
                 403,
                 "user_disabled",
                 "The user is disabled",
-                "A member of the support staff has disabled this user.",
+                "Support staff, an operator, an import or the product's backend has disabled this user.",
                 "Contact support.",
             ),
             Self::ReauthenticationRequired => (
@@ -332,7 +332,7 @@ impl ErrorCode {
                 "rate_limited",
                 "Too many requests",
                 "This IP address, session or API key has sent more requests than are allowed per minute. Nothing was read or changed.",
-                "Wait for the seconds in `Retry-After`, then try again; refused requests do not lengthen the wait. The `RateLimit` and `RateLimit-Policy` headers of every response show the remaining quota. Operators set `rate_limit` and, behind a proxy, `trusted_proxies`: without it, all clients of the proxy share one IP address.",
+                "Wait for the seconds in `Retry-After`, then try again; refused requests do not lengthen the wait. The `RateLimit` and `RateLimit-Policy` headers of every response of a limited route show the remaining quota. Operators set `rate_limit` and, behind a proxy, `trusted_proxies`: without it, all clients of the proxy share one IP address.",
             ),
             Self::ProviderUnavailable => (
                 503,
@@ -345,7 +345,7 @@ impl ErrorCode {
                 503,
                 "service_unavailable",
                 "The service is unavailable",
-                "The service is starting, overloaded or under maintenance. Nothing was changed.",
+                "The service is starting, overloaded or under maintenance. If its connection to the database broke, the change may have been made.",
                 "Wait for the seconds in `Retry-After`, then try again.",
             ),
             Self::InternalError => (
