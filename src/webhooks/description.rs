@@ -32,9 +32,10 @@ const fn words(kind: MessageType) -> (&'static str, &'static str) {
         ),
         MessageType::UserDisabled => ("A user was disabled", "All their sessions have ended."),
         MessageType::UserEnabled => ("A user was enabled", "They may sign in again."),
-        MessageType::UserDeleted => {
-            ("A user was deleted", "By themselves or by staff. Delete what you know of them.")
-        }
+        MessageType::UserDeleted => (
+            "A user was deleted",
+            "By themselves, by staff, by an operator, by the admin API, or at a provider's request. Delete what you know of them.",
+        ),
         MessageType::UserMerged => (
             "Two users were merged into one",
             "`from` is no more; the identities are those of `into`. Move what belongs to `from` to `into`.",
@@ -51,7 +52,7 @@ const fn words(kind: MessageType) -> (&'static str, &'static str) {
         ),
         MessageType::SessionsEnded => (
             "Sessions have ended",
-            "By a sign-out or by staff. Access tokens that were issued before stay valid until they expire.",
+            "By a sign-out, by staff or by the admin API. Access tokens that were issued before stay valid until they expire.",
         ),
         MessageType::RefreshTokenReplayed => {
             ("A refresh token was used twice", "It may have been stolen. The session has ended.")
