@@ -54,10 +54,9 @@ impl Receipt {
     }
 }
 
-/// Returns the day on which an event is deleted: events go with the others of their month, when the last is old enough.
+/// Returns the day on which an event is old enough to be deleted.
 fn until(at: OffsetDateTime, retention_days: u32) -> Option<Date> {
-    let month = at.date().replace_day(28).ok()?.checked_add(Duration::days(4))?.replace_day(1).ok()?;
-    month.checked_add(Duration::days(retention_days.into()))
+    at.date().checked_add(Duration::days(retention_days.into()))
 }
 
 impl View for Receipt {
@@ -100,11 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deletion_is_kept_as_long_as_the_last_event_of_its_month() {
+    fn a_receipt_goes_when_its_event_is_old_enough() {
         for (year, month, day, days, expected) in [
-            (2026, Month::November, 22, 400, "2028-01-05"),
-            (2026, Month::December, 31, 1, "2027-01-02"),
-            (2028, Month::February, 29, 1, "2028-03-02"),
+            (2026, Month::November, 22, 400, "2027-12-27"),
+            (2026, Month::December, 31, 1, "2027-01-01"),
+            (2028, Month::February, 29, 1, "2028-03-01"),
         ] {
             let at = Date::from_calendar_date(year, month, day).unwrap().midnight().assume_utc();
             assert_eq!(until(at, days).unwrap().to_string(), expected);
