@@ -60,6 +60,8 @@ pub(super) struct Ask {
     provider: String,
     /// True if the sign-in is configured.
     complete: bool,
+    /// The names of the settings that it needs: the client secret and the two endpoints.
+    settings: [String; 3],
 }
 
 impl View for Ask {
@@ -67,7 +69,12 @@ impl View for Ask {
 
     #[cfg(test)]
     fn samples() -> Vec<Self> {
-        let ask = |complete| Self { next: "/admin/users?q=<b>".into(), provider: "<b>".into(), complete };
+        let ask = |complete| Self {
+            next: "/admin/users?q=<b>".into(),
+            provider: "<b>".into(),
+            complete,
+            settings: [""; 3].map(Into::into),
+        };
         vec![ask(true), ask(false)]
     }
 }
@@ -77,7 +84,8 @@ async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Provide
     // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
     let _ = admin.locate(providers).await;
     let (next, provider) = (next_page(next), admin.provider().to_owned());
-    Page::public(Status::Ok, &Ask { next, provider, complete: admin.is_complete() })
+    let (complete, settings) = (admin.is_complete(), admin.settings().clone());
+    Page::public(Status::Ok, &Ask { next, provider, complete, settings })
 }
 
 #[post("/sign-in?<next>")]
@@ -101,7 +109,7 @@ async fn begin(
         tracing::warn!(provider = admin.provider(), cause, "staff_sign_in_misconfigured");
         return Err(Failure::NotSignedIn(
             Status::ServiceUnavailable,
-            "Signing in is not set up: the operator has to set IDP_CLIENT_SECRET.",
+            "Signing in is not set up: the sign-in page names the settings.",
             Problem::new(
                 ErrorCode::ProviderDisabled,
                 "the provider of staff has no client secret or no endpoints",

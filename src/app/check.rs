@@ -275,8 +275,8 @@ async fn space(pool: &PgPool) -> State {
 
 /// Checks that somebody can sign in to the admin pages, if they are set up.
 async fn staff(config: &Config, pool: &PgPool) -> State {
-    let is_set_up = Admin::new(&config.admin_provider, &config.public_url).is_complete();
-    match (members(pool).await, is_set_up) {
+    let admin = Admin::new(&config.admin_provider, &config.public_url);
+    match (members(pool).await, admin.is_complete()) {
         (Ok(members), true) if members.is_empty() => State::warn(
             "nobody is staff yet, so nobody can sign in to the admin pages",
             "add the first admin with `vestibule staff add EMAIL --role admin`",
@@ -286,8 +286,7 @@ async fn staff(config: &Config, pool: &PgPool) -> State {
         }
         (Ok(members), true) => State::Ok(format!("{} on the list", members.len())),
         (Ok(members), false) => {
-            let [secret, page, token] = ["client_secret", "authorization_url", "token_url"]
-                .map(|field| config.admin_provider.setting(field));
+            let [secret, page, token] = admin.settings();
             State::warn(
                 format!("{} on the list, but nobody can sign in to the admin pages", members.len()),
                 format!("set {secret}, and for a provider without discovery {page} and {token}"),

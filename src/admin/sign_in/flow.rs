@@ -22,6 +22,8 @@ pub struct Admin {
     /// The form in which the provider's tokens hold a nonce.
     nonce_form: NonceForm,
     complete: bool,
+    /// The settings that make it complete: the client secret, and the endpoints of a provider without discovery.
+    settings: [String; 3],
     /// The setting of an endpoint that was left at another provider.
     strayed: Option<String>,
     /// The provider's authorization endpoint: configured, or fetched when it is first needed.
@@ -40,6 +42,8 @@ impl Admin {
             nonce_form: provider.nonces.of(&provider.client_ids[0]).form,
             strayed: provider.strayed_endpoint().map(|field| provider.setting(field)),
             complete: provider.client_secret.is_some() && (endpoints || provider.discovery.is_some()),
+            settings: ["client_secret", "authorization_url", "token_url"]
+                .map(|field| provider.setting(field)),
             authorization_url: provider.authorization_url.clone().map_or_else(OnceLock::new, OnceLock::from),
         }
     }
@@ -51,6 +55,11 @@ impl Admin {
     /// Returns `true` if staff can sign in: the flow needs a client secret and the provider's endpoints.
     pub(crate) const fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// Returns the names of the client secret and of the two endpoints.
+    pub(crate) const fn settings(&self) -> &[String; 3] {
+        &self.settings
     }
 
     /// Returns the setting of an endpoint that was left at another provider, which ends each sign-in.
