@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::Error;
+use super::error::{Error, retrying};
 use crate::domain::actor::{Actor, Origin};
 use crate::domain::email::Email;
 
@@ -67,7 +67,7 @@ pub struct Look<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// Records a view by a member of staff or an operator. Returns `false`, and records nothing, if a member no longer is
+/// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if a member no longer is
 /// one, or must not export. An address that was searched for is the event's e-mail, so that it is found when its owner is deleted.
 ///
 /// # Errors
@@ -81,27 +81,31 @@ pub async fn record_look(
     let address = look.search.iter().find_map(|(_, text)| Email::first_in(text));
     let fields: Map<_, _> =
         look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
-    let recorded = sqlx::query!(
-        "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
-         SELECT $1, $2, $3, $6, $4,
-                jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb, 'reason', $10::text)),
-                $7::inet, $8, $9
-         WHERE NOT $11::boolean OR EXISTS (
-             SELECT FROM current_staff
-             WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported')))",
-        Uuid::now_v7(),
-        look.kind,
-        look.user,
-        actor.name(),
-        (!fields.is_empty()).then(|| Value::Object(fields).to_string()),
-        address.as_ref().map(Email::folded),
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
-        look.reason,
-        matches!(actor, Actor::Staff(_)),
-    )
-    .execute(pool)
-    .await?;
-    Ok(recorded.rows_affected() > 0)
+    let fields = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
+    let id = Uuid::now_v7();
+    retrying!(async {
+        // The conflict is with an attempt before, whose answer was lost.
+        let recorded = sqlx::query!(
+            "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
+             SELECT $1, $2, $3, $6, $4,
+                    jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb, 'reason', $10::text)),
+                    $7::inet, $8, $9
+             WHERE NOT $11::boolean OR EXISTS (
+                 SELECT FROM current_staff
+                 WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported')))
+             ON CONFLICT (id) DO UPDATE SET kind = excluded.kind",
+            id,
+            look.kind,
+            look.user,
+            actor.name(),
+            fields,
+            address.as_ref().map(Email::folded),
+            origin.ip as _,
+            origin.user_agent,
+            origin.request_id,
+            look.reason,
+            matches!(actor, Actor::Staff(_)),
+        );
+        Ok::<_, Error>(recorded.execute(pool).await?.rows_affected() > 0)
+    })
 }

@@ -10,8 +10,10 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
+use vestibule::domain::staff::Role;
 
 use crate::support::app::App;
+use crate::support::desk::Desk;
 use crate::support::problem::assert_problem;
 use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, with};
@@ -170,4 +172,17 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     assert!(way.has_broken(), "an answer was lost");
     let events = "SELECT count(*) FROM events WHERE kind = 'user_disabled'";
     assert_eq!(app.database.count(events).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_by_staff_is_recorded_once_although_the_database_could_not_say_so() {
+    let way = Way::open().await;
+    let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
+    desk.appoint("staff@example.com", Role::Admin).await;
+    let mut browser = desk.signed_in("staff@example.com").await;
+    way.breaks_at("role = 'admin' OR $2 NOT IN");
+    let page = browser.get("/admin/audit").await;
+    assert!(way.has_broken() && page.status == 200, "{}", page.text);
+    let views = "SELECT count(*) FROM events WHERE kind = 'audit_viewed'";
+    assert_eq!(desk.app.database.count(views).await, 1);
 }
