@@ -130,6 +130,7 @@ mod tests {
         check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);
+        check::<staff::keys::NewKey>(&mut rendered);
         check::<users::Users>(&mut rendered);
         check::<webhooks::WebhooksPage>(&mut rendered);
         let pages = names().filter(|name| name.starts_with("admin/") && !PARTS.contains(name));

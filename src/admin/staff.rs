@@ -1,7 +1,7 @@
 //! The staff page: access to the admin pages, the API keys, and the reader's time zone.
 
 pub mod access;
-mod keys;
+pub(super) mod keys;
 pub mod store;
 
 use jiff::tz::{self, TimeZone};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use self::keys::{Key, NewKey};
+use self::keys::Key;
 use self::store::Changed;
 use super::dates::day_before;
 use super::failure::Failure;
@@ -76,8 +76,6 @@ impl Member {
 pub(super) struct StaffPage {
     members: Vec<Member>,
     keys: Vec<Key>,
-    /// The key that was just added.
-    new_key: Option<NewKey>,
     /// The names of the time zones to choose from.
     zones: Vec<String>,
     done: Option<&'static str>,
@@ -101,10 +99,8 @@ impl View for StaffPage {
             oneself,
         };
         let members = vec![member("admin", true), member("support", false), member("admin", false)];
-        let page =
-            |new_key, done| Self { members: Vec::new(), keys: Vec::new(), new_key, zones: zones(), done };
-        let full = page(Some(NewKey::sample()), done(Some("given")));
-        vec![Self { members, keys: Key::samples(), ..full }, page(None, None)]
+        let empty = Self { members: Vec::new(), keys: Vec::new(), zones: zones(), done: None };
+        vec![Self { members, keys: Key::samples(), zones: zones(), done: done(Some("given")) }, empty]
     }
 }
 
@@ -113,8 +109,9 @@ impl StaffPage {
         let members = members::all(pool).await?;
         let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
         let zone = staff.member.time_zone.as_deref();
-        let keys = api_keys::store::all(pool).await?.into_iter().map(|row| Key::new(row, zone)).collect();
-        Ok(Self { members, keys, new_key: None, zones: zones(), done: None })
+        let keys =
+            api_keys::store::all(pool).await?.into_iter().map(|row| Key::new(row, zone)).collect();
+        Ok(Self { members, keys, zones: zones(), done: None })
     }
 }
 

@@ -5,13 +5,13 @@ use rocket::response::Redirect;
 use rocket::{Route, post, routes};
 use serde::Serialize;
 
-use super::{StaffPage, until};
+use super::until;
 use crate::admin::api_keys::store::{Changed, KeyRow};
 use crate::admin::api_keys::{add, revoke};
 use crate::admin::dates::day_before;
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, StaffForm};
-use crate::admin::page::Page;
+use crate::admin::page::{Page, View};
 use crate::clock;
 use crate::domain::api_key::KeyName;
 use crate::web::database::Db;
@@ -39,9 +39,10 @@ pub(super) struct Key {
     last_used_at: Option<String>,
 }
 
-/// A key that was just added.
+/// The page of a key that was just added. It has nothing else: the key is not shown again, and no read that fails may lose
+/// it.
 #[derive(Serialize)]
-pub(super) struct NewKey {
+pub(in crate::admin) struct NewKey {
     name: String,
     key: String,
 }
@@ -81,11 +82,12 @@ impl Key {
     }
 }
 
-#[cfg(test)]
-impl NewKey {
-    /// Returns a key.
-    pub(super) fn sample() -> Self {
-        Self { name: "shop-backend".into(), key: format!("vst_{}", "x".repeat(43)) }
+impl View for NewKey {
+    const TEMPLATE: &'static str = "admin/new_key";
+
+    #[cfg(test)]
+    fn samples() -> Vec<Self> {
+        vec![Self { name: "shop-backend".into(), key: format!("vst_{}", "x".repeat(43)) }]
     }
 }
 
@@ -100,11 +102,7 @@ async fn add_key(staff: AdminStaff, form: StaffForm, db: &Db, origin: ClientOrig
     let expires_at = until(&form, &staff.0)?;
     let by = staff.0.by(&reason, &origin.0);
     match add(db.pool(), &name, role, expires_at, by).await? {
-        Ok(key) => {
-            let new_key = NewKey { name: name.to_string(), key: key.expose().clone() };
-            let page = StaffPage::read(db.pool(), &staff.0).await?;
-            Ok(Page::new(&staff.0, &StaffPage { new_key: Some(new_key), ..page }))
-        }
+        Ok(key) => Ok(Page::new(&staff.0, &NewKey { name: name.to_string(), key: key.expose().clone() })),
         Err(Changed::NotPermitted) => Err(Status::Forbidden.into()),
         Err(Changed::Done | Changed::Already) => Err(Failure::Conflict(NAME_TAKEN)),
     }

@@ -30,6 +30,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("admin/receipt", include_str!("../../../templates/admin/receipt.html.tera")),
     ("admin/person", include_str!("../../../templates/admin/person.html.tera")),
     ("admin/staff", include_str!("../../../templates/admin/staff.html.tera")),
+    ("admin/new_key", include_str!("../../../templates/admin/new_key.html.tera")),
     ("admin/audit", include_str!("../../../templates/admin/audit.html.tera")),
     ("admin/events", include_str!("../../../templates/admin/events.html.tera")),
     ("data_deletion", include_str!("../../../templates/data_deletion.html.tera")),
