@@ -9,7 +9,7 @@ use crate::clock;
 use crate::domain::actor::By;
 use crate::domain::email::Email;
 use crate::domain::staff::Access;
-use crate::store::error::{Error, retrying};
+use crate::store::error::{Error, changing, retrying};
 
 /// Grants a person access, or replaces the access that they have.
 ///
@@ -35,9 +35,9 @@ pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
 /// Revokes a person's access, and ends their sessions.
 ///
 /// # Errors
-/// Nothing was written; see [`Error`].
+/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn take_away(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Changed, Error> {
-    retrying!(remove(pool, email.folded(), by))
+    changing!(remove(pool, email.folded(), by), Changed::Already)
 }
 
 /// Clears a member's pinned identity, so that the next sign-in pins it again, and ends their sessions.

@@ -9,12 +9,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
+use vestibule::admin::staff::store::add;
+use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
-use crate::support::app::App;
+use crate::support::app::{App, figment};
 use crate::support::desk::Desk;
 use crate::support::problem::assert_problem;
+use crate::support::process::{complete_settings, run};
 use crate::support::relay::{Messages, Relay};
 use crate::support::token::{claims, with};
 
@@ -172,6 +175,25 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     assert!(way.has_broken(), "an answer was lost");
     let events = "SELECT count(*) FROM events WHERE kind = 'user_disabled'";
     assert_eq!(app.database.count(events).await, 1);
+}
+
+/// Runs a command of the program on the app's database, by that way. Returns true if it succeeded, and what it said.
+async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
+    let figment = way.relay.behind(figment(&app.database.url, ""));
+    let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
+    let output = run(&complete_settings(&url, "http://127.0.0.1:1/"), arguments).await;
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_been_none() {
+    let (way, app) = (Way::open().await, App::start().await);
+    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+    add(&app.database.pool, "grace@example.com", Role::Support, by).await.unwrap();
+    way.breaks_at("staff_removed");
+    let (done, said) = run_by(&way, &app, &["staff", "remove", "grace@example.com"]).await;
+    assert!(way.has_broken() && !done && said.contains("connection"), "{said}");
+    assert_eq!(app.database.count("SELECT count(*) FROM staff").await, 0, "it was made");
 }
 
 #[tokio::test(flavor = "multi_thread")]
