@@ -154,7 +154,8 @@ impl Rotation {
         if let (false, Some(stored)) = (any_secret, self.stored().await?) {
             self.check_secret(&stored)?;
         }
-        Ok(retrying!(store::replace_all(&self.pool, &SigningKey::generate(&self.seal)?))?)
+        let key = SigningKey::generate(&self.seal)?;
+        Ok(retrying!(store::replace_all(&self.pool, &key))?)
     }
 
     async fn announce(&self, stored: &StoredKeys, age: u32) -> Result<bool, Error> {

@@ -110,30 +110,30 @@ pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -
     Ok(done.rows_affected() == 1)
 }
 
-/// Stores a key that signs at once, and retires all others.
+/// Stores a key that signs at once, and retires all others. Does nothing if an attempt before has stored this key.
 ///
 /// # Errors
 /// [`Error::Raced`] if another key was created at the same time. Then none was retired.
 pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
-    let made = sqlx::query_scalar!(
+    let stored = sqlx::query_scalar!(
         r#"WITH made AS (
                INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
                SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM signing_keys
-               ON CONFLICT (number) DO NOTHING
+               ON CONFLICT DO NOTHING
                RETURNING number
            ), retired AS (
                UPDATE signing_keys SET retired_at = now() FROM made
                WHERE signing_keys.number < made.number AND signing_keys.retired_at IS NULL
            )
-           SELECT count(*) AS "count!" FROM made"#,
+           SELECT EXISTS (SELECT FROM made) OR EXISTS (SELECT FROM signing_keys WHERE kid = $1) AS "stored!""#,
         key.kid,
         key.public_key,
         key.sealed_private_key,
     )
     .fetch_one(pool)
     .await?;
-    if made == 1 { Ok(()) } else { Err(Error::Raced(None)) }
+    if stored { Ok(()) } else { Err(Error::Raced(None)) }
 }
 
 /// Replaces a key's seal, unless another instance has just done so.

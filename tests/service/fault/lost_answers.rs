@@ -197,6 +197,15 @@ async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_bee
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_is_done() {
+    let (way, app) = (Way::open().await, App::start().await);
+    way.breaks_at("UPDATE signing_keys SET retired_at");
+    let (done, said) = run_by(&way, &app, &["keys", "rotate", "--now"]).await;
+    assert!(way.has_broken() && done, "{said}");
+    assert_eq!(app.database.count("SELECT count(*) FROM signing_keys").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_by_staff_is_recorded_once_although_the_database_could_not_say_so() {
     let way = Way::open().await;
     let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
