@@ -13,8 +13,8 @@ use time::OffsetDateTime;
 
 use crate::admin::sign_in::store::{StaffRow, may_export};
 use crate::clock;
-use crate::store::Error;
 use crate::store::deadline::in_time;
+use crate::store::error::{Error, retrying};
 
 /// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were complete, so the
 /// file itself must show the failure: the unclosed quote is an error to a program, and its text is readable to a
@@ -48,7 +48,7 @@ impl Csv {
         let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
             let (mut rows, pool) = rest?;
             let batch = async {
-                let still = may_export(&pool, reader).await?;
+                let still = retrying!(may_export(&pool, reader))?;
                 if still { rows.next().await.map(Some) } else { Ok(None) }
             };
             match in_time(batch).await {

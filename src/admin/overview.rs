@@ -17,6 +17,7 @@ use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::provider_tokens::ProviderTokens;
 use crate::provider_tokens::store::Summary;
+use crate::store::error::retrying;
 use crate::store::event_counts::{CountRow, since};
 use crate::web::database::Db;
 use crate::webhooks::Webhooks;
@@ -256,7 +257,7 @@ async fn overview(
     let now =
         Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
     let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let rows = since(db.pool(), from - Duration::days(DAYS)).await?;
+    let rows = retrying!(since(db.pool(), from - Duration::days(DAYS)))?;
     let enabled: BTreeSet<_> = providers.enabled().map(|provider| provider.settings.name.as_str()).collect();
     let stats = providers.call_stats().into_iter();
     let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();

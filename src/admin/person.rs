@@ -20,6 +20,7 @@ use crate::admin::users::store::ListedUser;
 use crate::config;
 use crate::domain::merging::UserState;
 use crate::provider_tokens::store as provider_tokens;
+use crate::store::error::retrying;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
@@ -315,11 +316,11 @@ async fn show(
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let found = store::user(db.pool(), id).await?.ok_or(Status::NotFound)?;
-    let identities = identities::of_user(db.pool(), id).await?;
-    let tokens = provider_tokens::of_user(db.pool(), id).await?;
-    let sessions = sessions::of_user(db.pool(), id).await?;
-    let alike = store::alike(db.pool(), id, ALIKE).await?;
+    let found = retrying!(store::user(db.pool(), id))?.ok_or(Status::NotFound)?;
+    let identities = retrying!(identities::of_user(db.pool(), id))?;
+    let tokens = retrying!(provider_tokens::of_user(db.pool(), id))?;
+    let sessions = retrying!(sessions::of_user(db.pool(), id))?;
+    let alike = retrying!(store::alike(db.pool(), id, ALIKE))?;
     let events = events::of_user(db.pool(), id, EVENTS).await?;
     let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
     record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;

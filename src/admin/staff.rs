@@ -23,7 +23,7 @@ use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::clock;
 use crate::domain::email::Email;
 use crate::domain::staff::Access;
-use crate::store::Error;
+use crate::store::error::{Error, retrying};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -106,11 +106,11 @@ impl View for StaffPage {
 
 impl StaffPage {
     async fn read(pool: &PgPool, staff: &Staff) -> Result<Self, Error> {
-        let members = members::all(pool).await?;
+        let members = retrying!(members::all(pool))?;
         let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
         let zone = staff.member.time_zone.as_deref();
         let keys =
-            api_keys::store::all(pool).await?.into_iter().map(|row| Key::new(row, zone)).collect();
+            retrying!(api_keys::store::all(pool))?.into_iter().map(|row| Key::new(row, zone)).collect();
         Ok(Self { members, keys, zones: zones(), done: None })
     }
 }

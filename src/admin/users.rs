@@ -21,6 +21,7 @@ use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
 use crate::provider::Providers;
+use crate::store::error::{Error, retrying};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
@@ -246,7 +247,7 @@ async fn list(
             let count = if first && page.after.is_none() {
                 counted(true, shown)
             } else {
-                counted(false, count::estimate(pool, filters).await?.max(shown))
+                counted(false, retrying!(count::estimate(pool, filters))?.max(shown))
             };
             let view = Users::new(asked, providers, page.users, count);
             let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
@@ -287,12 +288,9 @@ async fn file(
 }
 
 /// Returns the names of all configured and former providers.
-pub(super) async fn known(
-    configured: &State<Providers>,
-    db: &Db,
-) -> Result<Vec<String>, crate::store::Error> {
+pub(super) async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Error> {
     let mut names = configured.names();
-    names.extend(store::providers(db.pool()).await?);
+    names.extend(retrying!(store::providers(db.pool()))?);
     names.sort_unstable();
     names.dedup();
     Ok(names)

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, StaffForm};
 use crate::config::Webhook;
+use crate::store::error::retrying;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -76,7 +77,7 @@ async fn list(
     webhooks: &State<Webhooks>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let page = WebhooksPage::new(summaries(db.pool()).await?, webhooks, done.is_some());
+    let page = WebhooksPage::new(retrying!(summaries(db.pool()))?, webhooks, done.is_some());
     Ok(Page::new(&staff.0, &page))
 }
 
@@ -90,7 +91,7 @@ async fn send_again(
 ) -> Result<Redirect, Failure> {
     let reason = form.reason()?;
     let by = staff.0.by(&reason, &origin.0);
-    if !exists(db.pool(), name).await? {
+    if !retrying!(exists(db.pool(), name))? {
         return Err(Status::NotFound.into());
     }
     replay(db.pool(), name, None, by).await?.ok_or(Status::Forbidden)?;

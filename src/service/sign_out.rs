@@ -37,7 +37,8 @@ pub async fn sign_out_by_token(
     let (family, secret) = (token.family_hash(), token.token_hash());
     let derivations = iter::once(successors).chain(successors.previous());
     let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
-    match by_refresh_token(pool, token.session(), &family, &secret, &successors, exchangeable).await? {
+    let id = token.session();
+    match retrying!(by_refresh_token(pool, id, &family, &secret, &successors, exchangeable))? {
         Some(session) => sign_out(pool, session, scope, origin).await,
         None => Ok(()),
     }
@@ -48,7 +49,7 @@ pub async fn sign_out_by_token(
 /// # Errors
 /// See [`Error`].
 pub async fn end_session(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
-    let found = is_of(pool, session, user).await?;
+    let found = retrying!(is_of(pool, session, user))?;
     if found {
         sign_out(pool, session, Scope::Local, origin).await?;
     }

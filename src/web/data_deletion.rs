@@ -15,6 +15,7 @@ use super::openapi::problems::Problems;
 use super::problem::Problem;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::{self, Outcome};
+use crate::store::error::retrying;
 
 /// Returns the routes of the page, to be mounted at `/providers`.
 #[must_use]
@@ -74,7 +75,7 @@ async fn status(
     };
     let known = Uuid::try_parse(code).ok().filter(|_| providers.get(name).is_some());
     let Some(code) = known else { return Ok(page(Status::NotFound, Context::default())) };
-    let Some(found) = data_deletion::status(db.pool(), name, code).await? else {
+    let Some(found) = retrying!(data_deletion::status(db.pool(), name, code))? else {
         return Ok(page(Status::NotFound, Context::default()));
     };
     let code = Some(code.simple().to_string());

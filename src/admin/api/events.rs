@@ -15,6 +15,7 @@ use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
 use super::user;
 use super::users::{NoSuchUser, Wrong, missing};
+use crate::store::error::retrying;
 use crate::store::partitions::first_id;
 use crate::web::api::view::Json;
 use crate::web::database::Db;
@@ -78,8 +79,8 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
     let before = asked.parse("cursor", uuid, "must be the `next` of the page before")?;
     let id = user(id)?;
     // An extra row tells if there is another page.
-    let mut rows = store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1).await?;
-    if rows.is_empty() && !store::exists(db.pool(), id).await? && before.is_none() {
+    let mut rows = retrying!(store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1))?;
+    if rows.is_empty() && !retrying!(store::exists(db.pool(), id))? && before.is_none() {
         return Err(missing(db, id).await);
     }
     let more = rows.len() > limit;
@@ -121,7 +122,7 @@ async fn feed(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>
         return Err(wrong("`after` and `since` are two places to begin at; send one".into()));
     }
     let after = after.or(since).unwrap_or_default();
-    let rows = store::events_after(db.pool(), after, limit).await?;
+    let rows = retrying!(store::events_after(db.pool(), after, limit))?;
     let next = rows.last().map_or(after, |event| event.id);
     Ok(Json(Status::Ok, EventFeed { events: rows, next }))
 }

@@ -24,6 +24,7 @@ use crate::domain::claims::is_subject;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::provider::Providers;
+use crate::store::error::retrying;
 use crate::store::sessions::{self, SessionRow};
 use crate::store::{identities, merging};
 use crate::web::api::view::Json;
@@ -340,9 +341,9 @@ async fn list(
 ) -> Result<Json<UserRecords>, Problem> {
     let ((wanted, limit), pool) = (wanted(uri)?, db.pool());
     let (ids, next) = match wanted {
-        Wanted::Email(email) => (Vec::from_iter(store::by_email(pool, &email).await?), None),
+        Wanted::Email(email) => (Vec::from_iter(retrying!(store::by_email(pool, &email))?), None),
         Wanted::Identity(provider, subject) => {
-            (Vec::from_iter(identities::owner(pool, &provider, &subject).await?), None)
+            (Vec::from_iter(retrying!(identities::owner(pool, &provider, &subject))?), None)
         }
         Wanted::Matching(text, filters, start) => {
             let providers = known(providers, db).await?;
@@ -356,7 +357,7 @@ async fn list(
         }
     };
     let users =
-        store::users(pool, &ids).await?.into_iter().map(UserRecord::try_from).collect::<Result<_, _>>();
+        retrying!(store::users(pool, &ids))?.into_iter().map(UserRecord::try_from).collect::<Result<_, _>>();
     Ok(Json(HttpStatus::Ok, UserRecords { users: users?, next }))
 }
 
@@ -379,7 +380,7 @@ async fn list(
 #[get("/users/<id>")]
 async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Problem> {
     let id = user(id)?;
-    match store::users(db.pool(), &[id]).await?.pop() {
+    match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Ok, user.try_into()?)),
         None => Err(missing(db, id).await),
     }
@@ -402,8 +403,8 @@ async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Probl
 #[get("/users/<id>/sessions")]
 async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRecords>, Problem> {
     let id = user(id)?;
-    let sessions: Vec<_> = sessions::of_user(db.pool(), id).await?.into_iter().map(Into::into).collect();
-    if sessions.is_empty() && !store::exists(db.pool(), id).await? {
+    let sessions: Vec<_> = retrying!(sessions::of_user(db.pool(), id))?.into_iter().map(Into::into).collect();
+    if sessions.is_empty() && !retrying!(store::exists(db.pool(), id))? {
         return Err(missing(db, id).await);
     }
     Ok(Json(HttpStatus::Ok, SessionRecords { sessions }))
@@ -444,7 +445,7 @@ async fn create(
             return Err(Problem::new(ErrorCode::IdentityTaken, "another user has one of the identities"));
         }
     };
-    match store::users(db.pool(), &[id]).await?.pop() {
+    match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Created, user.try_into()?)),
         // Somebody was quick to merge or delete the user.
         None => Err(missing(db, id).await),
@@ -454,7 +455,7 @@ async fn create(
 /// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
 pub(super) async fn missing(db: &Db, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
-    match merging::merged_into(db.pool(), id).await {
+    match async { retrying!(merging::merged_into(db.pool(), id)) }.await {
         Ok(None) => unknown_user(),
         Ok(merged_into) => Problem { merged_into, ..Problem::new(ErrorCode::NoSuchUser, detail) },
         Err(error) => error.into(),

@@ -5,7 +5,7 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::store::Error;
+use crate::store::error::{Error, retrying};
 use crate::store::partitions::first_id;
 use crate::store::unprepared::unprepared;
 
@@ -303,9 +303,16 @@ fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
         .push(")");
 }
 
-async fn fetch(pool: &PgPool, mut query: QueryBuilder<Postgres>) -> Result<Vec<EventRow>, Error> {
-    // It is planned for its values each time: one value is rare where another is common.
-    Ok(query.build_query_as().persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+async fn fetch(
+    pool: &PgPool,
+    statement: impl Fn() -> QueryBuilder<Postgres>,
+) -> Result<Vec<EventRow>, Error> {
+    retrying!(async {
+        // It is planned for its values each time: one value is rare where another is common.
+        let mut query = statement();
+        let query = query.build_query_as();
+        Ok::<_, Error>(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+    })
 }
 
 /// Returns the events that pass the filter, before the event `before`, newest first.
@@ -318,7 +325,7 @@ pub async fn page(
     before: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<EventRow>, Error> {
-    fetch(pool, filter.statement(before, limit)).await
+    fetch(pool, || filter.statement(before, limit)).await
 }
 
 /// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user
@@ -328,7 +335,7 @@ pub async fn page(
 /// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter { user: Some(user), ..Filter::default() };
-    fetch(pool, filter.statement_of(vec![Source::OfUser(user)], None, limit)).await
+    fetch(pool, || filter.statement_of(vec![Source::OfUser(user)], None, limit)).await
 }
 
 /// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
@@ -338,5 +345,5 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
 /// See [`Error`].
 pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter { user: Some(user), ..Filter::default() };
-    fetch(pool, filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)).await
+    fetch(pool, || filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)).await
 }

@@ -13,7 +13,7 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::refusal::Reason;
 use crate::secret::Secret;
 use crate::service::opaque_token::OpaqueToken;
-use crate::store::Error;
+use crate::store::error::{Error, retrying};
 
 /// A sign-in that has begun. Everything in it is random.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub async fn sign_in(
 /// See [`Error`].
 pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
     match OpaqueToken::parse(session) {
-        Some(hash) => store::by_session(pool, &hash).await,
+        Some(hash) => retrying!(store::by_session(pool, &hash)),
         None => Ok(None),
     }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
 pub use self::filter::{Days, Filters, Status, Times, day};
-use crate::store::Error;
+use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
 /// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
@@ -141,6 +141,16 @@ struct Row {
 /// # Errors
 /// See [`Error`].
 pub async fn page(
+    pool: &PgPool,
+    filters: &Filters,
+    sort: Sort,
+    start: Option<&Cursor>,
+    size: usize,
+) -> Result<Page, Error> {
+    retrying!(page_once(pool, filters, sort, start, size))
+}
+
+async fn page_once(
     pool: &PgPool,
     filters: &Filters,
     sort: Sort,

@@ -11,7 +11,7 @@ use crate::domain::session::EndReason;
 use crate::domain::user::User;
 use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
-use crate::store::error::retrying;
+use crate::store::error::{Error, retrying};
 use crate::store::merging::merged_into;
 use crate::store::sessions::{user_of, why_over};
 use crate::web::database::Db;
@@ -92,17 +92,15 @@ pub struct SignedIn {
 
 /// Returns the answer to a request with a valid access token whose session is over.
 pub async fn over(db: &Db, token: AccessToken) -> Problem {
-    match why_over(db.pool(), token.user).await {
-        Ok(Some(EndReason::UserMerged)) => match merged_into(db.pool(), token.user).await {
-            Ok(merged_into) => {
-                let problem = Problem::from(Challenge::Invalid).because(Some(EndReason::UserMerged));
-                Problem { merged_into, ..problem }
-            }
-            Err(error) => error.into(),
-        },
-        Ok(reason) => Problem::from(Challenge::Invalid).because(reason),
-        Err(error) => error.into(),
-    }
+    let told = async {
+        let reason = retrying!(why_over(db.pool(), token.user))?;
+        let merged_into = match reason {
+            Some(EndReason::UserMerged) => retrying!(merged_into(db.pool(), token.user))?,
+            _ => None,
+        };
+        Ok::<_, Error>(Problem { merged_into, ..Problem::from(Challenge::Invalid).because(reason) })
+    };
+    told.await.unwrap_or_else(Problem::from)
 }
 
 impl Bearer {

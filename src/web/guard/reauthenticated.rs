@@ -18,6 +18,7 @@ use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::ProviderTokens;
+use crate::store::error::retrying;
 use crate::store::reauthentication::{self, judge, opened_within};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
@@ -219,7 +220,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         }
     };
     // The session may have ended since the guard succeeded.
-    match (opened_within(db.pool(), who.token.session, *window).await?, &proof) {
+    match (retrying!(opened_within(db.pool(), who.token.session, *window))?, &proof) {
         // A code is taken only beside a proof that counts.
         (Some(true), None | Some((_, None))) => return Ok(()),
         (Some(_), _) => {}
@@ -232,7 +233,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     admit_address::<SignIn>(request)?;
     let claims = proof.vouch(request).await?;
     let provider = &proof.provider.settings;
-    match judge(db.pool(), who.user.id, &provider.name, &claims).await? {
+    match retrying!(judge(db.pool(), who.user.id, &provider.name, &claims))? {
         reauthentication::Proof::Theirs => {
             if let Some(code) = code {
                 let tokens: &ProviderTokens = request.rocket().state().ok_or_else(Problem::internal)?;

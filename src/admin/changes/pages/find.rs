@@ -14,6 +14,7 @@ use crate::admin::users::Listed;
 use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
 use crate::domain::text::printable;
+use crate::store::error::retrying;
 use crate::store::identities;
 
 /// The number of users on the page.
@@ -88,12 +89,12 @@ pub(super) async fn find(
     q: Option<&str>,
 ) -> Result<Page, Failure> {
     let (pool, member) = (visit.db.pool(), &visit.staff.0.member);
-    let person = Person::from(store::user(pool, user).await?.ok_or(Status::NotFound)?.user);
+    let person = Person::from(retrying!(store::user(pool, user))?.ok_or(Status::NotFound)?.user);
     let name = person.called();
     let (title, path, lead) = match moved {
         None => (words::MERGE, path(user, None, "merge"), words::MERGE_LEAD.to_owned()),
         Some(moved) => {
-            let identities = identities::of_user(pool, user).await?;
+            let identities = retrying!(identities::of_user(pool, user))?;
             let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
             let identity = words::called(&row.provider, &row.subject, row.email.as_deref());
             (words::MOVE, path(user, Some(moved), "move"), words::move_lead(&identity, &name))

@@ -25,6 +25,7 @@ use crate::config;
 use crate::domain::actor::{Actor, By};
 use crate::domain::merging::{LinkedIdentity, UserState};
 use crate::provider::Providers;
+use crate::store::error::retrying;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
@@ -213,7 +214,7 @@ impl<G: AsRef<Staff>> Visit<'_, G> {
         let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
         match apply(self.db.pool(), change, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                let number = store::deletion_of(self.db.pool(), *user).await?.ok_or(Status::NotFound)?;
+                let number = retrying!(store::deletion_of(self.db.pool(), *user))?.ok_or(Status::NotFound)?;
                 Ok(Either::Left(Redirect::to(receipt::path(number))))
             }
             Outcome::Done => {

@@ -12,6 +12,7 @@ use crate::admin::failure::Failure;
 use crate::admin::guard::Staff;
 use crate::admin::page::{Page, View};
 use crate::config::Events;
+use crate::store::error::retrying;
 use crate::web::database::Db;
 use crate::web::http::rfc3339::rfc3339;
 
@@ -88,7 +89,8 @@ pub(super) async fn receipt(
     db: &Db,
     events: &State<Events>,
 ) -> Result<Page, Failure> {
-    let row = store::deletion(db.pool(), super::id(number)?).await?.ok_or(Status::NotFound)?;
+    let number = super::id(number)?;
+    let row = retrying!(store::deletion(db.pool(), number))?.ok_or(Status::NotFound)?;
     Ok(Page::new(&staff, &Receipt::new(row, events.retention_days)))
 }
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::filter::Filters;
 use super::{COLUMNS, FEW, ListedUser, count, cursor};
-use crate::store::Error;
+use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
@@ -92,6 +92,17 @@ struct Row {
 /// # Errors
 /// See [`Error`].
 pub async fn search(
+    pool: &PgPool,
+    text: &str,
+    providers: &[String],
+    filters: &Filters,
+    start: Option<&Position>,
+    size: usize,
+) -> Result<Found, Error> {
+    retrying!(search_once(pool, text, providers, filters, start, size))
+}
+
+async fn search_once(
     pool: &PgPool,
     text: &str,
     providers: &[String],
