@@ -157,7 +157,7 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
         event.execute(&mut *request).await.unwrap();
         let keeping = tokio::spawn({
             let pool = database.pool.clone();
-            async move { partitions::keep(&mut *pool.acquire().await.unwrap(), None).await }
+            async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await }
         });
         until_it_waits(&database, &keeping).await;
         request.commit().await.unwrap();
