@@ -3,7 +3,6 @@
 //! Each test's database is a copy of a template that was migrated once. Where there is room, the server's files are in
 //! memory, and go with it. On a disk they stay between runs, so a start takes a fraction of a second.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -65,9 +64,8 @@ impl Root {
         let on_disk = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME")));
         let memory = Path::new("/dev/shm");
         if rustix::fs::statvfs(memory).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM) {
-            let mut hash = DefaultHasher::new();
-            on_disk.hash(&mut hash);
-            Self { folder: memory.join(format!("vestibule-tests-{:x}", hash.finish())), in_memory: true }
+            // The one of the run before may still be going.
+            Self { folder: memory.join(format!("vestibule-tests-{}", std::process::id())), in_memory: true }
         } else {
             Self { folder: on_disk.into(), in_memory: false }
         }
