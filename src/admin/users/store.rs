@@ -147,52 +147,44 @@ pub async fn page(
     start: Option<&Cursor>,
     size: usize,
 ) -> Result<Page, Error> {
-    retrying!(page_once(pool, filters, sort, start, size))
-}
-
-async fn page_once(
-    pool: &PgPool,
-    filters: &Filters,
-    sort: Sort,
-    start: Option<&Cursor>,
-    size: usize,
-) -> Result<Page, Error> {
-    let start = start.filter(|cursor| cursor.sort() == sort);
-    let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-    let way = way(pool, filters, sort).await?;
-    let mut parts = sort.parts().to_vec();
-    if backwards {
-        parts.reverse();
-    }
-    let first = start.map_or(parts[0], Cursor::part);
-    // An extra row tells if there is another page.
-    let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
-    for part in parts.into_iter().skip_while(|part| *part != first) {
-        let start = start.filter(|_| part == first);
-        let reading = Reading { filters, sort, part, start, backwards, way };
-        let limit = wanted - rows.len();
-        let mut found = reading.rows(pool, limit).await?;
-        if way == Way::Ahead && found.len() < limit {
-            found = Reading { way: Way::Provider, ..reading }.rows(pool, limit).await?;
+    retrying!(async {
+        let start = start.filter(|cursor| cursor.sort() == sort);
+        let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
+        let way = way(pool, filters, sort).await?;
+        let mut parts = sort.parts().to_vec();
+        if backwards {
+            parts.reverse();
         }
-        rows.append(&mut found);
-        if rows.len() >= wanted {
-            break;
+        let first = start.map_or(parts[0], Cursor::part);
+        // An extra row tells if there is another page.
+        let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
+        for part in parts.into_iter().skip_while(|part| *part != first) {
+            let start = start.filter(|_| part == first);
+            let reading = Reading { filters, sort, part, start, backwards, way };
+            let limit = wanted - rows.len();
+            let mut found = reading.rows(pool, limit).await?;
+            if way == Way::Ahead && found.len() < limit {
+                found = Reading { way: Way::Provider, ..reading }.rows(pool, limit).await?;
+            }
+            rows.append(&mut found);
+            if rows.len() >= wanted {
+                break;
+            }
         }
-    }
-    let more = rows.len() > size;
-    rows.truncate(size);
-    if backwards {
-        rows.reverse();
-    }
-    let cursor = |row: Option<&Row>, direction| {
-        row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
-    };
-    let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
-    Ok(Page {
-        before: cursor(rows.first().filter(|_| previous), Direction::Before),
-        after: cursor(rows.last().filter(|_| next), Direction::After),
-        users: rows.into_iter().map(|row| row.user).collect(),
+        let more = rows.len() > size;
+        rows.truncate(size);
+        if backwards {
+            rows.reverse();
+        }
+        let cursor = |row: Option<&Row>, direction| {
+            row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
+        };
+        let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
+        Ok::<_, Error>(Page {
+            before: cursor(rows.first().filter(|_| previous), Direction::Before),
+            after: cursor(rows.last().filter(|_| next), Direction::After),
+            users: rows.into_iter().map(|row| row.user).collect(),
+        })
     })
 }
 

@@ -99,37 +99,28 @@ pub async fn search(
     start: Option<&Position>,
     size: usize,
 ) -> Result<Found, Error> {
-    retrying!(search_once(pool, text, providers, filters, start, size))
-}
-
-async fn search_once(
-    pool: &PgPool,
-    text: &str,
-    providers: &[String],
-    filters: &Filters,
-    start: Option<&Position>,
-    size: usize,
-) -> Result<Found, Error> {
-    // An extra row tells if there are more.
-    let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
-    let text = Text::read(pool, text, providers, size).await?;
-    let first = start.map_or(Way::Whole, |position| position.0);
-    for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
-        let start = start.filter(|position| position.0 == way);
-        if found.len() < wanted && text.serves(way, start) {
-            let mut query = text.statement(pool, way, filters, start, wanted - found.len()).await?;
-            let query = query.build_query_as::<Row>();
-            let rows = query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?;
-            found.extend(rows.into_iter().map(|row| (way, row)));
+    retrying!(async {
+        // An extra row tells if there are more.
+        let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
+        let text = Text::read(pool, text, providers, size).await?;
+        let first = start.map_or(Way::Whole, |position| position.0);
+        for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
+            let start = start.filter(|position| position.0 == way);
+            if found.len() < wanted && text.serves(way, start) {
+                let mut query = text.statement(pool, way, filters, start, wanted - found.len()).await?;
+                let query = query.build_query_as::<Row>();
+                let rows = query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?;
+                found.extend(rows.into_iter().map(|row| (way, row)));
+            }
         }
-    }
-    let more = found.len() > size;
-    found.truncate(size);
-    let after = found.last().filter(|_| more);
-    Ok(Found {
-        after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
-        users: found.into_iter().map(|(_, row)| row.user).collect(),
-        remains: text.remains,
+        let more = found.len() > size;
+        found.truncate(size);
+        let after = found.last().filter(|_| more);
+        Ok::<_, Error>(Found {
+            after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
+            users: found.into_iter().map(|(_, row)| row.user).collect(),
+            remains: text.remains,
+        })
     })
 }
 
