@@ -67,8 +67,9 @@ pub struct Look<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if a member no longer is
-/// one, or must not export. An address that was searched for is the event's e-mail, so that it is found when its owner is deleted.
+/// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if
+/// a member no longer is one, or must not export. An address that was searched for is the event's e-mail, so that it is found
+/// when its owner is deleted.
 ///
 /// # Errors
 /// See [`Error`].
