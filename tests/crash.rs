@@ -1,18 +1,6 @@
 //! `kill -9` of the service and of its database under a mixed load: whatever was acknowledged is
 //! still there, and nothing is half written.
 
-#![cfg(all(feature = "dev", debug_assertions))]
-
-#[path = "support/process.rs"]
-#[allow(dead_code, reason = "the service's tests use the rest")]
-mod process;
-#[path = "support/provider/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
-mod provider;
-#[path = "support/token.rs"]
-#[allow(dead_code, reason = "the service's tests use the rest")]
-mod token;
-
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use vestibule::dev::postgres::{Options, Postgres};
 
-use process::{Process, free_port};
-use provider::Provider;
+use crate::support::process::{Process, free_port};
+use crate::support::provider::Provider;
 
 const KILLS: usize = 20;
 const CLIENTS: usize = 8;

@@ -1,9 +1,4 @@
 //! The development identity provider over real HTTP, as its clients see it.
-#![cfg(all(feature = "dev", debug_assertions))]
-
-#[path = "support/port.rs"]
-mod port;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +22,7 @@ use vestibule::dev::identity_provider::{IdentityProvider, remote};
 use vestibule::secret::Secret;
 use vestibule::web::http::templates;
 
-use port::free_port;
+use crate::support::process::free_port;
 
 const CLIENT: &str = "development-client";
 const SECRET: &str = "a secret: with % and + in it";

@@ -1,7 +1,6 @@
 //! The guides say what the program does: their links lead somewhere, the files and tests that they name
 //! are there, and no error is missing.
 
-#[path = "docs/example.rs"]
 mod example;
 
 use std::collections::BTreeSet;

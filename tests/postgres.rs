@@ -1,7 +1,5 @@
 //! The embedded PostgreSQL, as root and not, killed in every way.
 
-#![cfg(all(feature = "dev", debug_assertions))]
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -101,7 +99,7 @@ fn kill(raw: u32) {
 fn park(root: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "park_here", "--ignored", "--nocapture"])
+        .args(["--exact", "postgres::park_here", "--ignored", "--nocapture"])
         .env("PARK_ROOT", root)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

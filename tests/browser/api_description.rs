@@ -2,7 +2,7 @@
 
 use fantoccini::Locator;
 
-use crate::chromium::{Scripts, Window};
+use crate::browser::chromium::{Scripts, Window};
 use crate::support::app::App;
 
 /// The brightness of the page's background, of 255.

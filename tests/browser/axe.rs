@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::chromium::{Scripts, Window};
-use crate::tools::npm;
+use crate::browser::chromium::{Scripts, Window};
+use crate::browser::tools::npm;
 
 const TAGS: [&str; 7] = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"];
 

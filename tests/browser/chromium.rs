@@ -16,7 +16,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use url::{ParseError, Url};
 
-use crate::tools::program;
+use crate::browser::tools::program;
 
 /// Runs the driver until its own standard input ends, and cleans up when the last process that the
 /// driver began, and that got its standard output, has ended. What Chromium remembers is kept in a

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::axe::Axe;
-use crate::chromium::{Scripts, Window};
+use crate::browser::axe::Axe;
+use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;

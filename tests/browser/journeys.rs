@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::chromium::{Scripts, Window};
+use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
 use crate::support::process::eventually;

@@ -3,7 +3,7 @@
 use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use serde_json::Value;
 
-use crate::chromium::{Scripts, Window};
+use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
 

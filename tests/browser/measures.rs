@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chromium::{Scripts, Window};
+use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::{ADMIN, People};

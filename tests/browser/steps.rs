@@ -3,7 +3,7 @@
 use fantoccini::Locator;
 use fantoccini::elements::Element;
 
-use crate::chromium::Window;
+use crate::browser::chromium::Window;
 
 impl Window {
     async fn element(&self, path: &str) -> Element {

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::browser::tools::{npm, program};
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
-use crate::tools::{npm, program};
 
 /// What the checker must find something wrong with, or its silence means nothing.
 const WRONG: &str =

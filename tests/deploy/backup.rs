@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use sqlx::postgres::PgConnectOptions;
 
+use crate::deploy::tools::{alone, folder, postgres, program, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::{Database, cluster};
-use crate::tools::{alone, folder, postgres, program, shipped};
-use crate::vestibule::Vestibule;
 
 /// Runs a line of a shell beside the database of these options.
 fn run(line: &str, folder: &Path, options: &PgConnectOptions, database: &str) -> Output {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use reqwest::Client;
 use serde_json::json;
 
-use crate::phone;
+use crate::deploy::phone;
+use crate::deploy::tools::{alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, folder};
-use crate::vestibule::Vestibule;
 
 /// Seconds; the default is less, and this machine may be busy.
 const DRAIN: u64 = 15;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use reqwest::ClientBuilder;
 
-use crate::certificate::{Certificate, HOST};
+use crate::deploy::certificate::{Certificate, HOST};
+use crate::deploy::tools::{Running, program, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::process::{eventually, free_port};
-use crate::tools::{Running, program, shipped};
-use crate::vestibule::Vestibule;
 
 pub struct HaProxy {
     pub address: SocketAddr,

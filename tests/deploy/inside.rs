@@ -8,13 +8,13 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use rustix::process::geteuid;
 
-use crate::haproxy::HaProxy;
-use crate::nginx::Nginx;
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::nginx::Nginx;
+use crate::deploy::tools::{Running, alone, folder, program, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
-use crate::tools::{Running, alone, folder, program, shipped};
-use crate::vestibule::Vestibule;
 
 /// The addresses of staff and of the product's backend, and somebody else's.
 const STAFF: &str = "127.0.0.97";

@@ -4,10 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::certificate::{Certificate, HOST};
+use crate::deploy::certificate::{Certificate, HOST};
+use crate::deploy::tools::{Running, program, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::process::{eventually, free_port};
-use crate::tools::{Running, program, shipped};
-use crate::vestibule::Vestibule;
 
 pub struct Nginx {
     pub address: SocketAddr,

@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use vestibule::dev::postgres::{Options, Postgres};
 
-use crate::haproxy::HaProxy;
-use crate::nginx::Nginx;
-use crate::phone;
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::nginx::Nginx;
+use crate::deploy::phone;
+use crate::deploy::tools::{alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, folder};
-use crate::vestibule::Vestibule;
 
 /// How long the slow ones take to say that they are ready: longer than it is between two checks.
 const SLOWLY: Duration = Duration::from_millis(700);

@@ -19,12 +19,12 @@ use uuid::Uuid;
 use vestibule::secret::Secret;
 use vestibule::service::refresh_token::{RefreshToken, Successors};
 
-use crate::phone;
+use crate::deploy::phone;
+use crate::deploy::tools::{Running, folder, postgres, program, shipped};
+use crate::deploy::vestibule::{SECRET_KEY, Vestibule};
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{Running, folder, postgres, program, shipped};
-use crate::vestibule::{SECRET_KEY, Vestibule};
 
 const NODES: usize = 3;
 /// What `deploy/patroni` says, and what is true here.

@@ -16,16 +16,16 @@ use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 use vestibule::web::http::templates;
 
-use crate::outage::server;
-use crate::phone::Crowd;
+use crate::deploy::outage::server;
+use crate::deploy::phone::Crowd;
+use crate::deploy::tools::{Running, alone, folder, program, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
 use crate::support::missing::skip;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
-use crate::tools::{Running, alone, folder, program, shipped};
-use crate::vestibule::Vestibule;
 
 /// Longest wait for a database that is back.
 const BEARABLE: Duration = Duration::from_secs(5);

@@ -8,13 +8,13 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, SqlSafeStr};
 use vestibule::store::migrations;
 
-use crate::haproxy::HaProxy;
-use crate::phone::Crowd;
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::phone::Crowd;
+use crate::deploy::tools::{alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
-use crate::tools::{alone, folder};
-use crate::vestibule::Vestibule;
 
 /// The migration of a later version, which only adds.
 fn later() -> Migrator {

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use reqwest::Client;
 
+use crate::deploy::tools::{Folder, alone, folder, shipped};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
-use crate::tools::{Folder, alone, folder, shipped};
-use crate::vestibule::Vestibule;
 
 /// What is left to the operator.
 const OWN: [(&str, &str); 2] =

@@ -14,15 +14,15 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::certificate::HOST;
-use crate::haproxy::HaProxy;
-use crate::phone;
+use crate::deploy::certificate::HOST;
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::phone;
+use crate::deploy::tools::{alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, folder};
-use crate::vestibule::Vestibule;
 
 const SLOW: usize = 600;
 

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use reqwest::Client;
 use serde_json::json;
 
-use crate::certificate::{Certificate, HOST};
-use crate::haproxy::HaProxy;
-use crate::nginx::Nginx;
-use crate::phone;
+use crate::deploy::certificate::{Certificate, HOST};
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::nginx::Nginx;
+use crate::deploy::phone;
+use crate::deploy::tools::{Folder, alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{Folder, alone, folder};
-use crate::vestibule::Vestibule;
 
 /// Where the client really is.
 const HERE: &str = "127.0.0.99";

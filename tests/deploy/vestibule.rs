@@ -6,10 +6,10 @@ use std::process::{Command, Output};
 use reqwest::StatusCode;
 use rustix::process::Signal;
 
+use crate::deploy::tools::Running;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::Running;
 
 /// The secret that all instances share.
 pub const SECRET_KEY: &str = "a secret key that only the tests use";

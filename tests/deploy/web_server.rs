@@ -6,14 +6,14 @@ use std::sync::Arc;
 use reqwest::Client;
 use serde_json::json;
 
-use crate::haproxy::HaProxy;
-use crate::nginx::Nginx;
-use crate::phone;
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::nginx::Nginx;
+use crate::deploy::phone;
+use crate::deploy::tools::{alone, folder};
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 use crate::support::provider::Provider;
 use crate::support::token;
-use crate::tools::{alone, folder};
-use crate::vestibule::Vestibule;
 
 /// Where the web server is, and where somebody else is.
 const WEB_SERVER: &str = "127.0.0.98";

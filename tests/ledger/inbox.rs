@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use uuid::Uuid;
 
-use super::receiver::{Received, Receiver, Reply, SECRET};
+use crate::support::receiver::{Received, Receiver, Reply, SECRET};
 
 const FILE: &str = "LEDGER_FILE";
 const PORT: &str = "LEDGER_PORT";

@@ -14,8 +14,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::provider::Provider;
-use super::{message_type, token};
+use super::message_type;
+use crate::support::provider::Provider;
+use crate::support::token;
 
 /// The attempts at a request, and the pause in between.
 const ATTEMPTS: u32 = 2_400;

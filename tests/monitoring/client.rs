@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::provider::Provider;
-use crate::token;
+use crate::support::provider::Provider;
+use crate::support::token;
 
 /// One for all, which keeps no connection: each test has a runtime of its own.
 pub static CLIENT: LazyLock<Client> =

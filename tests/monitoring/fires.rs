@@ -10,12 +10,12 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::client::{CLIENT, post, sign_in};
-use crate::cluster::{Database, cluster};
-use crate::process::{Process, eventually, free_port};
-use crate::prometheus::{Prometheus, is_here};
-use crate::provider::{Behaviour, Provider};
-use crate::token::{claims, opaque, with};
+use crate::monitoring::client::{CLIENT, post, sign_in};
+use crate::monitoring::prometheus::{Prometheus, is_here};
+use crate::support::cluster::{Database, cluster};
+use crate::support::process::{Process, eventually, free_port};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::token::{claims, opaque, with};
 
 /// Between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -7,13 +7,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::client::{post, sign_in};
-use crate::cluster::Database;
-use crate::process::{Process, eventually, free_port};
-use crate::prometheus::{Prometheus, is_here, promtool, shipped};
-use crate::promql::{grouped_by, selectors};
-use crate::provider::{Behaviour, Provider, apple};
-use crate::token::{claims, opaque, with};
+use crate::monitoring::client::{post, sign_in};
+use crate::monitoring::prometheus::{Prometheus, is_here, promtool, shipped};
+use crate::monitoring::promql::{grouped_by, selectors};
+use crate::support::cluster::Database;
+use crate::support::process::{Process, eventually, free_port};
+use crate::support::provider::{Behaviour, Provider, apple};
+use crate::support::token::{claims, opaque, with};
 
 /// What Prometheus itself adds.
 const ADDED: [&str; 2] = ["job", "instance"];

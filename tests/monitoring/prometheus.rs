@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::client::CLIENT;
-use crate::missing;
-use crate::process::{eventually, free_port};
+use crate::monitoring::client::CLIENT;
+use crate::support::missing;
+use crate::support::process::{eventually, free_port};
 
 /// What in the files takes minutes, and what it takes here.
 const SHORTER: [(&str, &str); 5] = [

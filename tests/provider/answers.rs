@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::client::{Client, claims, provider};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, claims, provider};
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn an_accepted_token_is_answered_with_its_claims() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::client::{Client, claims, provider};
-use crate::provider::{Behaviour, nested, odd_bodies};
+use crate::provider::client::{Client, claims, provider};
+use crate::support::provider::{Behaviour, nested, odd_bodies};
 
 /// Bodies that a strict reader of one JSON object can only refuse for their meaning.
 const WELL_FORMED: [&str; 8] = [

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::provider::{Behaviour, Provider};
+use crate::support::provider::{Behaviour, Provider};
 
 /// What arrives within this time has arrived; only proofs of silence ever wait for it.
 pub const SILENCE: Duration = Duration::from_millis(150);

@@ -1,7 +1,7 @@
 //! Connections that end, or stall, at the wrong moment.
 
-use crate::client::{Client, claims, is_reset, provider, text};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, claims, is_reset, provider, text};
+use crate::support::provider::Behaviour;
 
 /// The head and half the claims.
 fn is_half(bytes: &[u8]) -> bool {

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 
 use tokio::net::TcpStream;
 
-use crate::client::{Client, provider};
-use crate::provider::{Behaviour, Refusing, Silent};
+use crate::provider::client::{Client, provider};
+use crate::support::provider::{Behaviour, Refusing, Silent};
 
 #[tokio::test]
 async fn a_refusing_address_refuses_and_stays_reserved() {

@@ -1,7 +1,7 @@
 //! Requests that are held.
 
-use crate::client::{Client, provider};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, provider};
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn a_held_request_waits_until_it_is_released() {

@@ -1,7 +1,7 @@
 //! Connections that are used again, or should not have been.
 
-use crate::client::{Client, claims, provider};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, claims, provider};
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn a_connection_serves_many_requests() {

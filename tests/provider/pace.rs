@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, claims, provider};
-use crate::provider::{Behaviour, Step};
+use crate::provider::client::{Client, claims, provider};
+use crate::support::provider::{Behaviour, Step};
 
 #[tokio::test]
 async fn the_first_byte_can_be_late() {

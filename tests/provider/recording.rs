@@ -1,7 +1,7 @@
 //! What is kept of the requests.
 
-use crate::client::{Client, provider};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, provider};
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn a_request_is_recorded_as_it_was_sent() {

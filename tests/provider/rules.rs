@@ -1,7 +1,7 @@
 //! Which behaviour wins.
 
-use crate::client::{Client, claims, provider};
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, claims, provider};
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn queued_behaviours_are_used_once_and_in_order() {

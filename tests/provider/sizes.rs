@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::client::{Client, claims, header, provider, text};
-use crate::inflate::gunzip;
-use crate::provider::Behaviour;
+use crate::provider::client::{Client, claims, header, provider, text};
+use crate::provider::inflate::gunzip;
+use crate::support::provider::Behaviour;
 
 #[tokio::test]
 async fn a_huge_body_is_sent_to_its_last_byte() {

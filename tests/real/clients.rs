@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::installed::{command, node, printed, project, python};
+use crate::deploy::tools::{Folder, folder};
+use crate::deploy::vestibule::Vestibule;
+use crate::real::installed::{command, node, printed, project, python};
 use crate::support::cluster::Database;
 use crate::support::provider::Provider;
 use crate::support::token::{CLIENT_ID, claims, opaque};
-use crate::tools::{Folder, folder};
-use crate::vestibule::Vestibule;
 
 /// An instance, and a provider whose tokens it takes.
 pub struct Signed {
@@ -45,7 +45,7 @@ impl Signed {
 
     /// What a sign-in is answered with.
     pub async fn credential(&self) -> Value {
-        let answer = crate::service::sign_in(&self.instance, &self.id_token(), None).await;
+        let answer = crate::real::service::sign_in(&self.instance, &self.id_token(), None).await;
         assert!(answer.status.is_success(), "{answer:?}");
         answer.body
     }

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::clients::Signed;
-use crate::installed::{command, go, java_project, node, openapi_generator, printed, project};
+use crate::real::clients::Signed;
+use crate::real::installed::{command, go, java_project, node, openapi_generator, printed, project};
+use crate::real::verifiers::module;
 use crate::support::process::free_port;
-use crate::verifiers::module;
 
 /// What each of the programs prints.
 const DONE: &str = "created ada@example.com invalid_refresh_token\n";

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use crate::deploy::tools;
 use crate::support::missing::skip;
-use crate::tools;
 
 /// A file of the project, or of its `target` folder.
 pub fn project(file: &str) -> PathBuf {

@@ -8,13 +8,13 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::installed::keycloak;
-use crate::person::{json as good, staff};
-use crate::service::{at_provider, check, sign_in};
+use crate::deploy::tools::{Running, folder};
+use crate::deploy::vestibule::Vestibule;
+use crate::real::installed::keycloak;
+use crate::real::person::{json as good, staff};
+use crate::real::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
-use crate::tools::{Running, folder};
-use crate::vestibule::Vestibule;
 
 const ADMIN: &str = "admin";
 const SECRET: &str = "hush";

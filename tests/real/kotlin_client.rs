@@ -1,7 +1,7 @@
 //! Our own client for Android and the JVM, in `clients/kotlin`: its tests start this program, and try a phone's bad days
 //! on it.
 
-use crate::installed::{maven, printed};
+use crate::real::installed::{maven, printed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_kotlin_client_survives_a_phones_bad_days() {

@@ -5,13 +5,13 @@ use std::path::Path;
 use reqwest::StatusCode;
 use serde_json::json;
 
-use crate::installed::{node, project};
-use crate::person::{staff, tokens};
-use crate::service::{at_provider, check, sign_in};
+use crate::deploy::tools::{Running, folder};
+use crate::deploy::vestibule::Vestibule;
+use crate::real::installed::{node, project};
+use crate::real::person::{staff, tokens};
+use crate::real::service::{at_provider, check, sign_in};
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
-use crate::tools::{Running, folder};
-use crate::vestibule::Vestibule;
 
 /// It has what Basic has to encode (RFC 6749, section 2.3.1).
 const SECRET: &str = "hush: + % &";

@@ -5,8 +5,8 @@ use std::path::Path;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
+use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
-use crate::vestibule::Vestibule;
 
 /// What the service answered to a sign-in.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Our own client for apps, in `clients/typescript`: its tests start this program, and try a phone's bad days on it.
 
-use crate::installed::{npm, printed, project};
+use crate::real::installed::{npm, printed, project};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_typescript_client_survives_a_phones_bad_days() {

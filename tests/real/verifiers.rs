@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::clients::Signed;
-use crate::installed::{command, go, node, printed, project};
+use crate::real::clients::Signed;
+use crate::real::installed::{command, go, node, printed, project};
 
 /// The first block of that language, for an issuer.
 fn block(language: &str, issuer: &str) -> String {

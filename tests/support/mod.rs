@@ -7,13 +7,14 @@ pub mod keys;
 pub mod missing;
 pub mod pages;
 pub mod people;
+mod port;
 pub mod problem;
 pub mod process;
-#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
 pub mod provider;
 pub mod pyjwt;
 pub mod raw;
 pub mod receiver;
 pub mod relay;
+pub mod signer;
 pub mod tls;
 pub mod token;

@@ -9,11 +9,8 @@ use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
-pub use self::port::free_port;
+pub use super::port::free_port;
 use super::token::{CLIENT_ID, ISSUER};
-
-#[path = "port.rs"]
-mod port;
 
 /// The secret key of the tests.
 pub const SECRET_KEY: &str = "a secret key that only the tests use";

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::house::{House, NOW, class, word};
 use super::presets::{PRESETS, Preset};
-use super::signer::Signer;
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
+use crate::support::signer::Signer;
 
 fn doubting() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(|preset| preset.asks && preset.signs())

@@ -8,8 +8,8 @@ use vestibule::provider::Error;
 
 use super::house::{House, NOW, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
-use super::signer::{Signer, base64, hs256, signed};
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
+use crate::support::signer::{Signer, base64, hs256, signed};
 
 const HOUR: i64 = 60 * 60;
 

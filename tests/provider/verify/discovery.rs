@@ -10,8 +10,8 @@ use vestibule::provider::Error;
 
 use super::house::{House, NOW, class, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
-use super::signer::{Signer, jwks};
-use crate::provider::{Behaviour, Provider};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::signer::{Signer, jwks};
 
 fn discovering() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(|preset| preset.discovers)

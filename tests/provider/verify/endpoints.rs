@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, opaque_of, word};
 use super::presets::{PRESETS, Preset, preset};
-use crate::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
-use crate::tls::SelfSigned;
+use crate::support::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
+use crate::support::tls::SelfSigned;
 
 /// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
 const PROMISED: Duration = Duration::from_millis(8_500);

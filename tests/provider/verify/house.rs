@@ -7,8 +7,8 @@ use vestibule::domain::id_token::IdToken;
 use vestibule::provider::{Error, Providers};
 
 use super::presets::{CLIENT_ID, Preset};
-use super::signer::{Signer, base64, jwks};
-use crate::provider::{Behaviour, Provider};
+use crate::support::provider::{Behaviour, Provider};
+use crate::support::signer::{Signer, base64, jwks};
 
 /// When the tests take place. Nothing reads a clock.
 pub const NOW: i64 = 2_000_000_000;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::house::{House, class, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
 
 fn introspecting() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::introspects)

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, word};
 use super::presets::preset;
-use super::signer::{Signer, base64, jwks};
-use crate::provider::{Behaviour, odd_bodies};
+use crate::support::provider::{Behaviour, odd_bodies};
+use crate::support::signer::{Signer, base64, jwks};
 
 const HOUR: i64 = 60 * 60;
 

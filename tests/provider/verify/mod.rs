@@ -15,4 +15,3 @@ mod properties;
 mod quirks;
 mod settings;
 mod signatures;
-mod signer;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::house::{NOW, opaque};
-use super::signer::Signer;
+use crate::support::signer::Signer;
 
 /// Our client id at every provider. It is one that may be mistaken for a number.
 pub const CLIENT_ID: &str = "1234567890";

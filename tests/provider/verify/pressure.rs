@@ -10,8 +10,8 @@ use vestibule::provider::{Breaker, CallStats};
 
 use super::house::{House, NOW, class, opaque_of, word};
 use super::presets::{CLIENT_ID, PRESETS, preset};
-use super::signer::Signer;
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
+use crate::support::signer::Signer;
 
 /// A provider that is asked about every token, and has a good answer to each.
 async fn house(more: Value) -> Arc<House> {

@@ -17,7 +17,7 @@ use vestibule::domain::jws::Jws;
 use super::house::{NOW, read};
 use super::oracle::{Members, Rules};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
-use super::signer::{Signer, jwks};
+use crate::support::signer::{Signer, jwks};
 
 const ANDROID: &str = "android.example";
 const ISSUER: &str = "https://id.example.com/realms/people";

@@ -5,8 +5,8 @@ use vestibule::provider::Error;
 
 use super::house::{House, NOW, opaque, word};
 use super::presets::{CLIENT_ID, preset};
-use super::signer::{Signer, jwks};
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
+use crate::support::signer::{Signer, hs256, jwks, signed};
 
 const TENANT: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 
@@ -43,8 +43,8 @@ async fn line_is_asked_by_a_form_that_names_our_channel() {
 async fn the_tokens_of_lines_web_login_are_verified_by_its_endpoint_alone() {
     let asked = House::of(preset("line")).await;
     let claims = asked.claims();
-    let token = super::signer::signed(r#"{"typ":"JWT","alg":"HS256"}"#, &claims.to_string(), |message| {
-        super::signer::hs256(b"the channel secret", message)
+    let token = signed(r#"{"typ":"JWT","alg":"HS256"}"#, &claims.to_string(), |message| {
+        hs256(b"the channel secret", message)
     });
     asked.endpoint.behave(Behaviour::Json(claims));
     assert_eq!(word(&asked.verify(&token).await), "accepted");

@@ -5,8 +5,8 @@ use vestibule::provider::Error;
 
 use super::house::{House, NOW, word};
 use super::presets::{PRESETS, Preset, preset};
-use super::signer::{Signer, base64, hs256, jwks, signed};
-use crate::provider::Behaviour;
+use crate::support::provider::Behaviour;
+use crate::support::signer::{Signer, base64, hs256, jwks, signed};
 
 fn signing() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::signs)

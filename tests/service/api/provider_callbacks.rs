@@ -11,9 +11,9 @@ use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::service::prune::{Limits, Pruned, prune};
 
-use super::provider_events::signer::{Signer, base64, jwks};
 use crate::support::app::{Answer, App};
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::{claims, now, with};
 
 const APPLE_APP: &str = "com.example.app";

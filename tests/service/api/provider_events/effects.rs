@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use reqwest::Method;
 
-use super::signer::Signer;
 use super::{CAEP, House, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message};
 use crate::support::problem::assert_problem;
+use crate::support::signer::Signer;
 use crate::support::token::{claims, now, with};
 
 /// The end of an event's type, what more it says, and what it does.

@@ -3,11 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::signer::{Signer, base64, hs256, jwks, signed};
 use super::{EVENTS, House, ISSUER, MEDIA_TYPE, RISC, SENDER, assert_refused, genuine, header, message};
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::signer::{Signer, base64, hs256, jwks, signed};
 use crate::support::token::{CLIENT_ID, now, with};
 
 fn revoked() -> String {

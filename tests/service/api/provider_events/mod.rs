@@ -4,17 +4,14 @@ mod effects;
 mod judgement;
 mod races;
 mod refusals;
-#[path = "../../../provider/verify/signer.rs"]
-#[allow(dead_code, reason = "the tests of the verification use all of it")]
-pub(super) mod signer;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::signer::{Signer, jwks};
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::signer::{Signer, jwks};
 use crate::support::token::{CLIENT_ID, claims, now, with};
 
 /// The provider that sends messages, and the issuer of its tokens.

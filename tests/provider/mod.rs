@@ -14,9 +14,3 @@ mod recording;
 mod rules;
 mod sizes;
 mod verify;
-
-#[path = "../support/provider/mod.rs"]
-mod provider;
-
-#[path = "../support/tls.rs"]
-mod tls;

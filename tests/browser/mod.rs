@@ -4,13 +4,6 @@
 //! It takes Chromium and its driver; Java, `axe-core` and `vnu-jar` judge the pages (`npm ci` in this
 //! folder installs the latter two). A test that lacks what it needs says so.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
-compile_error!("the tests use the development parts; run them without --release and --no-default-features");
-
-#[allow(dead_code, reason = "the other test binary uses the rest of it")]
-#[path = "../support/mod.rs"]
-mod support;
-
 mod api_description;
 mod axe;
 mod chromium;

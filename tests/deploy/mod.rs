@@ -4,13 +4,6 @@
 //! It takes HAProxy, nginx, PgBouncer, Patroni and etcd; `.ci/run` installs them. A test that lacks what it
 //! needs says so.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
-compile_error!("the tests use the development parts; run them without --release and --no-default-features");
-
-#[allow(dead_code, unused_imports, reason = "the other test binaries use the rest of it")]
-#[path = "../support/mod.rs"]
-mod support;
-
 mod backup;
 mod certificate;
 mod drain;

@@ -1,22 +1,8 @@
 //! `kill -9` of the service, of its database and of a receiver of webhooks under changes of all kinds: each change that was
 //! committed is delivered, in the order of its user, and nothing else is.
 
-#![cfg(all(feature = "dev", debug_assertions))]
-
 mod inbox;
 mod person;
-#[path = "../support/process.rs"]
-#[allow(dead_code, reason = "the service's tests use the rest")]
-mod process;
-#[path = "../support/provider/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "it is whole; its own tests, in tests/provider, use all of it")]
-mod provider;
-#[path = "../support/receiver.rs"]
-#[allow(dead_code, reason = "the service's tests use the rest")]
-mod receiver;
-#[path = "../support/token.rs"]
-#[allow(dead_code, reason = "the service's tests use the rest")]
-mod token;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -35,11 +21,11 @@ use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 
+use crate::support::process::{Process, free_port};
+use crate::support::provider::Provider;
+use crate::support::receiver::SECRET;
 use inbox::{Inbox, Written, written};
 use person::{Change, Person, World};
-use process::{Process, free_port};
-use provider::Provider;
-use receiver::SECRET;
 
 const CLIENTS: usize = 8;
 const CHANGES: usize = 10_000;
@@ -85,7 +71,7 @@ async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
 
     let (port, inbox_port, file) = (free_port(), free_port(), root.join("inbox"));
     let open_inbox = |sound| {
-        let name = "ten_thousand_changes_are_delivered_in_order_whoever_is_killed";
+        let name = "ledger::ten_thousand_changes_are_delivered_in_order_whoever_is_killed";
         Inbox::start(name, &file, inbox_port, sound)
     };
     let webhooks = format!("{{shop={{url=\"http://127.0.0.1:{inbox_port}/hooks\",secret=\"{SECRET}\"}}}}");

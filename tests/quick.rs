@@ -1,0 +1,12 @@
+//! What a person runs before each commit: the README's `cargo test`. It needs PostgreSQL and nothing else.
+
+#[cfg(not(all(feature = "dev", debug_assertions)))]
+compile_error!("the tests use the development parts; run them without --release and --no-default-features");
+
+mod architecture;
+mod dev_identity_provider;
+mod docs;
+mod postgres;
+mod provider;
+mod service;
+mod support;
