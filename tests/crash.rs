@@ -12,6 +12,7 @@ use vestibule::dev::postgres::{Options, Postgres};
 
 use crate::support::process::{Process, free_port};
 use crate::support::provider::Provider;
+use crate::support::token;
 
 const KILLS: usize = 20;
 const CLIENTS: usize = 8;

@@ -7,8 +7,11 @@ compile_error!("the tests use the development parts; run them without --release 
 mod browser;
 mod crash;
 mod deploy;
+mod full_disk;
+mod instructions;
 mod ledger;
 mod monitoring;
 mod real;
+mod schemathesis;
 #[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]
 mod support;

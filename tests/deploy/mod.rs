@@ -18,6 +18,6 @@ mod rolling;
 mod settings;
 mod slow;
 mod tls;
-mod tools;
-mod vestibule;
+pub mod tools;
+pub mod vestibule;
 mod web_server;

@@ -1,6 +1,6 @@
 //! `deploy/vestibule.example.toml` has every setting of the configuration's page, with the default that the code has.
 //!
-//!     UPDATE_EXAMPLE=1 cargo test --test docs example    # writes it anew
+//!     UPDATE_EXAMPLE=1 cargo test --test quick docs::example    # writes it anew
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -217,7 +217,10 @@ async fn the_example_has_every_setting_of_the_page() {
     if env::var_os("UPDATE_EXAMPLE").is_some() {
         fs::write(root().join(EXAMPLE), &example).unwrap();
     }
-    assert!(read(EXAMPLE) == example, "{EXAMPLE} is stale: UPDATE_EXAMPLE=1 cargo test --test docs example");
+    assert!(
+        read(EXAMPLE) == example,
+        "{EXAMPLE} is stale: UPDATE_EXAMPLE=1 cargo test --test quick docs::example"
+    );
     let code = read("src/config/root.rs");
     let listed = |name: &str| -> BTreeSet<String> {
         let (_, rest) = code.split_once(&format!("const {name}: ")).expect("it is there");

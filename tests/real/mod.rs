@@ -11,6 +11,7 @@ mod keycloak;
 mod kotlin_client;
 mod oidc_provider;
 mod person;
+mod pyjwt;
 mod service;
 mod typescript_client;
 mod verifiers;

@@ -1,5 +1,5 @@
 //! The programs in `docs/verify.md` that verify our access tokens, as they stand there, with the libraries that
-//! they name. `tests/docs.rs` runs the Python.
+//! they name. `pyjwt.rs` runs the Python.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -11,7 +11,6 @@ mod port;
 pub mod problem;
 pub mod process;
 pub mod provider;
-pub mod pyjwt;
 pub mod raw;
 pub mod receiver;
 pub mod relay;

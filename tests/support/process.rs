@@ -67,6 +67,7 @@ impl Process {
     }
 
     /// The same under a program that watches it.
+    #[allow(dead_code, reason = "only the whole tests watch it")]
     pub fn start_under(
         watcher: &str,
         arguments: &[&str],
@@ -80,6 +81,7 @@ impl Process {
     }
 
     /// The number that the system knows it by.
+    #[allow(dead_code, reason = "only the whole tests watch it")]
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -6,7 +6,6 @@ mod log;
 mod openapi;
 mod problems;
 mod queries;
-mod schemathesis;
 mod settings;
 mod start;
 #[cfg(feature = "otlp")]

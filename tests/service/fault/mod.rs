@@ -3,7 +3,6 @@
 mod clients;
 mod cut_connections;
 mod database;
-mod full_disk;
 mod held_answers;
 mod logins;
 mod lost_answers;

@@ -2,7 +2,6 @@
 
 mod client_address;
 mod http1;
-mod instructions;
 mod ops;
 mod rate_limit;
 mod reject_empty_segments;

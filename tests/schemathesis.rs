@@ -27,7 +27,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", false))).await;
     let token = app.token(&claims("subject", "person@example.com"));
     let key = app.api_key("admin", KeyRole::Admin).await;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/contract/schemathesis");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis");
     let mut command = Command::new(program);
     command
         .arg("--config-file")

@@ -120,7 +120,7 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
         ("refresh", refresh),
         ("returning sign-in", returning),
     ]);
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/web/instructions.json");
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.json");
     let committed: BTreeMap<&str, u64> = serde_json::from_str(include_str!("instructions.json")).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "they are millions")]
     let off = counted.iter().any(|(name, count)| {
