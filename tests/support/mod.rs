@@ -11,6 +11,7 @@ mod port;
 pub mod problem;
 pub mod process;
 pub mod provider;
+pub mod race;
 pub mod raw;
 pub mod receiver;
 pub mod relay;

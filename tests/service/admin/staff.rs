@@ -8,6 +8,7 @@ use vestibule::domain::staff::{Access, Role};
 
 use super::{desk_with, person};
 use crate::support::desk::{Browser, Desk};
+use crate::support::race::rounds;
 
 async fn members(desk: &Desk) -> Vec<(String, String)> {
     sqlx::query_as("SELECT email, role FROM staff ORDER BY email")
@@ -82,12 +83,12 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_admins_who_remove_each_other_leave_one_a_thousand_times() {
+async fn two_admins_who_remove_each_other_leave_one() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
     let origin = Origin::default();
     let [ada, grace] = ["ada@example.com", "grace@example.com"].map(|email| Email::parse(email).unwrap());
-    for round in 0..1000 {
+    for round in 0..rounds() {
         let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &origin };
         for email in [&ada, &grace] {
             access::give(pool, email, Role::Admin, by).await.unwrap();
@@ -190,7 +191,7 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
     assert_eq!(give(&grace, for_now).await, Changed::Already);
     assert_eq!(access::take_away(pool, &grace, by).await.unwrap(), Changed::Done);
     // Two who limit each other's access leave one without an end.
-    for round in 0..100 {
+    for round in 0..rounds() {
         assert_ne!(give(&ada, Role::Admin.into()).await, Changed::LastAdmin);
         assert_ne!(give(&grace, Role::Admin.into()).await, Changed::LastAdmin);
         let (first, second) = tokio::join!(give(&ada, for_now), give(&grace, for_now));

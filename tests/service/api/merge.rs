@@ -11,6 +11,7 @@ use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
+use crate::support::race::rounds;
 use crate::support::token::{claims, now, with};
 
 const MERGE: &str = "/api/v1/me/merge";
@@ -382,11 +383,9 @@ async fn clear(app: &App) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left_a_thousand_times() {
-    const ROUNDS: usize = 1_000;
+async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
     let app = App::start().await;
-    let mut first_won = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let (one, other) = (person(&app, "one").await, person(&app, "other").await);
         let (first, second) =
             at_once(Box::pin(asked(&app, one, "other")), Box::pin(asked(&app, other, "one"))).await;
@@ -394,7 +393,6 @@ async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left_a_tho
         assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
         let (late, stays) = if done[0] { (second, one) } else { (first, other) };
         assert_eq!(late, Err(NotMerged::NoUser), "round {round}");
-        first_won += usize::from(done[0]);
         assert_eq!(app.database.rows().await, [1, 2, 1], "round {round}: one session, of whoever remains");
         assert_eq!(
             owners(&app).await,
@@ -410,14 +408,13 @@ async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left_a_tho
         clear(&app).await;
     }
     let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
-    assert_eq!(events, 2 * i64::try_from(ROUNDS).unwrap(), "two each, and only of those that happened");
-    println!("of {ROUNDS} rounds, the first to be polled won {first_won}");
+    assert_eq!(events, 2 * i64::try_from(rounds()).unwrap(), "two each, and only of those that happened");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the_other() {
     let app = App::start().await;
-    for round in 0..20 {
+    for round in 0..rounds() {
         let [ours, theirs] = ["one", "two"].map(|name| at("second", &format!("{name}-{round}"), &json!({})));
         let (one, two) = (app.sign_in_at("second", &ours).await, app.sign_in_at("second", &theirs).await);
         let (first, second) =
@@ -438,7 +435,7 @@ async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
     let app = App::start().await;
-    for round in 0..150 {
+    for round in 0..rounds() {
         let (one, other) = (person(&app, "one").await, person(&app, "other").await);
         let disabling = by_staff(&app, Change::Disable { user: other.0 });
         let (merging, disabled) = at_once(Box::pin(asked(&app, one, "other")), Box::pin(disabling)).await;

@@ -8,8 +8,7 @@ use vestibule::provider_tokens::store::{self, Owner, State};
 use super::states;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
-
-const ROUNDS: usize = 1000;
+use crate::support::race::{assert_either_came_first, rounds};
 
 async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
     let (user, identity) = (Uuid::now_v7(), Uuid::now_v7());
@@ -27,11 +26,11 @@ async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
+async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
     let database = Database::create().await;
     let pool = &database.pool;
     let mut first = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let (user, _) = person(pool, &subject).await;
         let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
@@ -54,13 +53,13 @@ async fn a_thousand_exchanges_that_meet_the_deletion_leave_no_token_that_nobody_
         let (kept, ()) = tokio::join!(stored, deleted);
         first += usize::from(kept);
     }
-    assert!((50..ROUNDS - 50).contains(&first), "either came first: {first}");
+    assert_either_came_first(first);
     let due =
         "SELECT count(*) FROM provider_tokens WHERE state = 'due' AND sealed = 'token' AND due_at IS NOT NULL
                AND next_attempt_at <= now()";
-    assert_eq!(database.count(due).await, i64::try_from(ROUNDS).unwrap());
+    assert_eq!(database.count(due).await, i64::try_from(rounds()).unwrap());
     let mut claimed = 0;
-    while claimed < ROUNDS {
+    while claimed < rounds() {
         let rows = store::claim(pool, "apple", 100, 60).await.unwrap();
         assert!(rows.iter().all(|row| row.state == State::Due));
         claimed += rows.len();
@@ -95,10 +94,10 @@ async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_exchanges_that_meet_a_move_keep_their_token() {
+async fn exchanges_that_meet_a_move_keep_their_token() {
     let database = Database::create().await;
     let pool = &database.pool;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let (_, identity) = person(pool, &subject).await;
         let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
@@ -130,14 +129,14 @@ async fn a_thousand_exchanges_that_meet_a_move_keep_their_token() {
         }
     }
     let kept = "SELECT count(*) FROM provider_tokens WHERE state = 'kept'";
-    assert_eq!(database.count(kept).await, i64::try_from(ROUNDS).unwrap());
+    assert_eq!(database.count(kept).await, i64::try_from(rounds()).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
+async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
     let database = Database::create().await;
     let pool = &database.pool;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let owner = Owner { provider: "apple".into(), subject: subject.clone(), client_id: "app".into() };
         // It is due, and then its identity is linked again.

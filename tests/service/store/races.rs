@@ -8,9 +8,8 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use crate::support::app::{Answer, App, PROVIDERS};
+use crate::support::race::rounds;
 use crate::support::token::{claims, with};
-
-const ROUNDS: usize = 1_000;
 
 /// The number of requests that race each other in a round: few come closest together, many overtake each other.
 const fn parallel(round: usize) -> usize {
@@ -47,7 +46,7 @@ fn outcomes(answers: &[(usize, Answer)]) -> BTreeMap<(u16, String), usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_first_sign_ins_of_one_identity_make_one_user() {
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         // Without an address, nothing but the identity's own key can tell the requests apart.
         let email = if round % 2 == 0 { json!(format!("user-{round}@example.com")) } else { json!(null) };
         let token = app.token(&with(claims(&format!("subject-{round}"), ""), &json!({ "email": email })));
@@ -60,15 +59,15 @@ async fn parallel_first_sign_ins_of_one_identity_make_one_user() {
         assert!(answers.iter().all(|(_, answer)| answer.user_id() == user), "round {round}");
         app.provider.revoke(&token);
     }
-    let sign_ins: usize = (0..ROUNDS).map(parallel).sum();
-    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS, sign_ins]);
+    let sign_ins: usize = (0..rounds()).map(parallel).sum();
+    assert_eq!(app.database.rows().await, [rounds(), rounds(), sign_ins]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_identities_of_four_providers_with_one_address_make_one_user() {
     const IDENTITIES: usize = 8;
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let tokens: Vec<_> = (0..IDENTITIES)
             .map(|number| {
                 let provider = PROVIDERS[number % PROVIDERS.len()];
@@ -96,6 +95,6 @@ async fn eight_identities_of_four_providers_with_one_address_make_one_user() {
             app.provider.revoke(token);
         }
     }
-    let sign_ins: usize = (0..ROUNDS).map(parallel).sum();
-    assert_eq!(app.database.rows().await, [ROUNDS, ROUNDS * IDENTITIES, sign_ins]);
+    let sign_ins: usize = (0..rounds()).map(parallel).sum();
+    assert_eq!(app.database.rows().await, [rounds(), rounds() * IDENTITIES, sign_ins]);
 }

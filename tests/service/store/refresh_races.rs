@@ -7,14 +7,13 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use crate::support::app::App;
+use crate::support::race::rounds;
 use crate::support::token::{claims, with};
-
-const ROUNDS: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         // A session's first refresh differs from those after it, so every other round has a fresh session.
         let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
         if round % 2 == 0 {
@@ -52,7 +51,7 @@ async fn a_phone_whose_answers_get_lost_at_random_stays_signed_in() {
     let app = App::start().await;
     let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
     let mut state: u32 = 2_463_534_242;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         // Xorshift: any sequence of losses will do, and the same one each time tells more.
         state ^= state << 13;
         state ^= state >> 17;
@@ -104,7 +103,7 @@ async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
     for name in ["ada", "grace"] {
         tokens.push(app.sign_in(&claims(name, &format!("{name}@example.com"))).await.access_token());
     }
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let identity =
             with(claims(&format!("identity-{round}"), ""), &json!({ "iss": "https://second.example" }));
         let body = json!({ "id_token": app.token(&identity) });
@@ -120,13 +119,13 @@ async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "round {round}");
     }
-    assert_eq!(app.database.rows().await[..2], [2, 2 + ROUNDS]);
+    assert_eq!(app.database.rows().await[..2], [2, 2 + rounds()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let email = format!("ada-{round}@example.com");
         let first = app.sign_in(&claims(&format!("first-{round}"), &email)).await;
         let identity =
@@ -144,13 +143,13 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
         // The one that loses has lost its session, too, or finds that its target is the last.
         assert!(matches!(statuses[..], [204, 401 | 409 | 404]), "round {round}: {statuses:?}");
     }
-    assert_eq!(app.database.rows().await[..2], [ROUNDS, ROUNDS]);
+    assert_eq!(app.database.rows().await[..2], [rounds(), rounds()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let claimed = claims("subject", "ada@example.com");
         let token = app.sign_in(&claimed).await.access_token();
         let mut race = JoinSet::new();

@@ -11,6 +11,7 @@ use vestibule::admin::changes::{Change, Outcome};
 use super::{alive, at, identity, link, prepared, user};
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
+use crate::support::race::{assert_either_came_first, rounds};
 use crate::support::token::{claims, with};
 
 async fn exists(app: &App, user: Uuid) -> bool {
@@ -33,10 +34,9 @@ async fn owner(app: &App, subject: &str) -> Option<Uuid> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
-    const ROUNDS: usize = 350;
     let app = Arc::new(App::start().await);
     let mut merged = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
         let address = |subject: &str| format!("{subject}@example.com");
         let from_claims = claims(&from, &address(&from));
@@ -79,14 +79,13 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         let expected = if done { into_id } else { from_id };
         assert_eq!(user(&app.sign_in(&from_claims).await), expected, "round {round}");
     }
-    assert!(merged > 0 && merged < ROUNDS, "both came first now and then: {merged}");
+    assert_either_came_first(merged);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
-    const ROUNDS: usize = 200;
     let app = Arc::new(App::start().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
         let (first, second) = (format!("{from}-first"), format!("{from}-second"));
         let address = format!("{from}@example.com");

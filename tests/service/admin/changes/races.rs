@@ -8,8 +8,7 @@ use vestibule::admin::changes::{Change, Outcome};
 
 use super::prepared;
 use crate::support::app::App;
-
-const ROUNDS: usize = 150;
+use crate::support::race::rounds;
 
 /// A user with one identity, who has never been seen.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
@@ -69,7 +68,7 @@ fn too_late(outcome: Outcome) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_merges_of_the_same_people_exactly_one_happens() {
     let app = App::start().await;
-    for round in 0..2 * ROUNDS {
+    for round in 0..rounds() {
         let ((one, _), (other, _)) = (person(&app, "one").await, person(&app, "other").await);
         let opposite = round % 2 == 0;
         let change = Change::Merge { from: one, into: other };
@@ -88,13 +87,13 @@ async fn of_two_merges_of_the_same_people_exactly_one_happens() {
         clear(&app).await;
     }
     let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
-    assert_eq!(events, 4 * i64::try_from(ROUNDS).unwrap(), "two each, and only of those that happened");
+    assert_eq!(events, 2 * i64::try_from(rounds()).unwrap(), "two each, and only of those that happened");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_who_move_one_identity_to_different_people_one_does() {
     let app = App::start().await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let (from, identity) = person(&app, "from").await;
         let mut targets = Vec::new();
         let mut moves = Vec::new();
@@ -119,13 +118,13 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
         clear(&app).await;
     }
     let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'identity_moved'").await;
-    assert_eq!(events, 2 * i64::try_from(ROUNDS).unwrap());
+    assert_eq!(events, 2 * i64::try_from(rounds()).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
     let app = App::start().await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let ((from, _), (into, _)) = (person(&app, "from").await, person(&app, "into").await);
         let target = if round % 2 == 0 { from } else { into };
         let deleting = prepared(&app, Change::Delete { user: target }).await;

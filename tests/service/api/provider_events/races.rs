@@ -7,12 +7,10 @@ use tokio::task::JoinSet;
 
 use super::{House, RISC, genuine, message};
 
-const ROUNDS: usize = 1_000;
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_arrives_twice_at_once_is_applied_once() {
     let house = Arc::new(House::open().await);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let opened = house.sign_in("ada").await;
         assert_eq!(opened.status.as_u16() / 100, 2, "round {round}: {}", opened.text);
         let token = genuine(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({})));
@@ -24,7 +22,7 @@ async fn a_message_that_arrives_twice_at_once_is_applied_once() {
         assert_eq!(senders.join_all().await, [202, 202], "round {round}");
     }
     let recorded = house.recorded().await;
-    assert_eq!((recorded.len(), house.known().await), (ROUNDS, i64::try_from(ROUNDS).unwrap()));
+    assert_eq!((recorded.len(), house.known().await), (rounds(), i64::try_from(rounds()).unwrap()));
     assert!(
         recorded.iter().all(|(.., detail)| detail["sessions"] == 1),
         "each ended the round's session, once"
@@ -36,7 +34,7 @@ async fn a_message_that_arrives_twice_at_once_is_applied_once() {
 async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
     let house = Arc::new(House::open().await);
     house.sign_in("ada").await;
-    for round in 0..ROUNDS / 10 {
+    for round in 0..rounds() {
         let (disabled, enabled) = (format!("{RISC}/account-disabled"), format!("{RISC}/account-enabled"));
         let mut clients = JoinSet::new();
         for _ in 0..4 {
