@@ -7,6 +7,7 @@ use std::process::Command;
 
 use vestibule::domain::api_key::KeyRole;
 
+use crate::programs::version;
 use crate::support::app::App;
 use crate::support::missing::skip;
 use crate::support::token::claims;
@@ -16,7 +17,7 @@ fn program() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let path = env::var_os("PATH").unwrap_or_default();
     let mut folders = [target.join("schemathesis/bin")].into_iter().chain(env::split_paths(&path));
-    folders.find_map(|folder| Some(folder.join("st")).filter(|program| program.is_file()))
+    folders.find_map(|folder| Some(folder.join("st")).filter(|program| version(program).is_some()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod full_disk;
 mod instructions;
 mod ledger;
 mod monitoring;
+mod programs;
 mod real;
 mod schemathesis;
 #[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]

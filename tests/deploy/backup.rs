@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use sqlx::postgres::PgConnectOptions;
 
-use crate::deploy::tools::{alone, folder, postgres, program, shipped};
+use crate::deploy::tools::{alone, folder, postgres, shipped};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::program;
 use crate::support::cluster::{Database, cluster};
 
 /// Runs a line of a shell beside the database of these options.
@@ -34,7 +35,7 @@ fn dumps(folder: &Path) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nightly_dump_comes_back_as_written_beside_the_database() {
-    let Some(dump) = program("pg_dump") else { return };
+    let Some(dump) = program("pg_dump", (14, 0)) else { return };
     let _alone = alone().await;
     let (folder, database) = (folder("backup"), Database::create().await);
     let options: PgConnectOptions = database.url.parse().unwrap();

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use reqwest::ClientBuilder;
 
 use crate::deploy::certificate::{Certificate, HOST};
-use crate::deploy::tools::{Running, program, shipped};
+use crate::deploy::tools::{Running, shipped};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
 pub struct HaProxy {
@@ -28,7 +29,7 @@ impl HaProxy {
 
     /// The same, with some of the shipped settings replaced.
     pub fn start_with(folder: &Path, instances: &[&Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
-        let program = program("haproxy")?;
+        let program = program("haproxy", (2, 6))?;
         let certificate = Certificate::new();
         let pem = folder.join("vestibule.pem");
         fs::write(&pem, format!("{}{}", certificate.text, certificate.key)).unwrap();

@@ -10,8 +10,9 @@ use rustix::process::geteuid;
 
 use crate::deploy::haproxy::HaProxy;
 use crate::deploy::nginx::Nginx;
-use crate::deploy::tools::{Running, alone, folder, program, shipped};
+use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::program;
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
@@ -103,7 +104,7 @@ async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn haproxy_serves_as_its_own_user_in_an_empty_folder() {
-    let Some(haproxy) = program("haproxy") else { return };
+    let Some(haproxy) = program("haproxy", (2, 6)) else { return };
     let folder = folder("user");
     let port = format!("bind 127.0.0.1:{}", free_port());
     let database = shipped("patroni/haproxy.cfg", &[("bind 127.0.0.1:5432", &port)]);

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::deploy::certificate::{Certificate, HOST};
-use crate::deploy::tools::{Running, program, shipped};
+use crate::deploy::tools::{Running, shipped};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
 pub struct Nginx {
@@ -31,7 +32,7 @@ impl Nginx {
         instances: &[&Vestibule; 2],
         changes: &[(&str, &str)],
     ) -> Option<Self> {
-        let program = program("nginx")?;
+        let program = program("nginx", (1, 22))?;
         let certificate = Certificate::new();
         let [text, key] = [("vestibule.pem", &certificate.text), ("vestibule.key", &certificate.key)].map(
             |(name, content)| {

@@ -20,8 +20,9 @@ use vestibule::secret::Secret;
 use vestibule::service::refresh_token::{RefreshToken, Successors};
 
 use crate::deploy::phone;
-use crate::deploy::tools::{Running, folder, postgres, program, shipped};
+use crate::deploy::tools::{Running, folder, postgres, shipped};
 use crate::deploy::vestibule::{SECRET_KEY, Vestibule};
+use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
@@ -213,7 +214,7 @@ impl Ledger {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged() {
     let (Some(patroni), Some(etcd), Some(haproxy)) =
-        (program("patroni"), program("etcd"), program("haproxy"))
+        (program("patroni", (3, 0)), program("etcd", (3, 4)), program("haproxy", (2, 6)))
     else {
         return;
     };

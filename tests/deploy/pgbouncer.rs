@@ -1,8 +1,7 @@
 //! PgBouncer in transaction mode between the service and PostgreSQL, with `deploy/pgbouncer.ini`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,11 +17,11 @@ use vestibule::web::http::templates;
 
 use crate::deploy::outage::server;
 use crate::deploy::phone::Crowd;
-use crate::deploy::tools::{Running, alone, folder, program, shipped};
+use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::{program, version};
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
-use crate::support::missing::skip;
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
@@ -71,24 +70,8 @@ impl PgBouncer {
     }
 }
 
-/// PgBouncer, and whether it keeps prepared statements apart (since 1.21).
-fn pgbouncer() -> Option<(PathBuf, bool)> {
-    let program = program("pgbouncer")?;
-    let output = Command::new(&program).arg("--version").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.lines().next().and_then(|line| line.strip_prefix("PgBouncer ")).expect("a version");
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap());
-    Some((program, (numbers.next().unwrap(), numbers.next().unwrap()) >= (1, 21)))
-}
-
-/// A PgBouncer that the service can stand behind.
-fn capable() -> Option<PathBuf> {
-    let (program, apart) = pgbouncer()?;
-    if !apart {
-        skip("PgBouncer is older than 1.21: the service was not tried behind it");
-    }
-    apart.then_some(program)
-}
+/// The first PgBouncer that keeps prepared statements apart.
+const CAPABLE: (u32, u32) = (1, 21);
 
 /// The time limits that PgBouncer passes on from no client.
 async fn limit(database: &Database) {
@@ -123,7 +106,7 @@ async fn staff_provider(folder: &Path) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let _alone = alone().await;
-    let Some(program) = capable() else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else { return };
     let (folder, database) = (folder("pgbouncer"), Database::bare().await);
     limit(&database).await;
     // Fewer connections to the server than the instances have to PgBouncer.
@@ -176,7 +159,8 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
     let _alone = alone().await;
-    let Some((program, apart)) = pgbouncer() else { return };
+    let Some(program) = program("pgbouncer", (1, 18)) else { return };
+    let apart = version(&program) >= Some(CAPABLE);
     let (folder, database) = (folder("pgbouncer-old"), Database::bare().await);
     // An old one does not know the setting.
     let off = if apart { "max_prepared_statements = 0\n" } else { "" };
@@ -200,7 +184,7 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let _alone = alone().await;
-    let Some(program) = capable() else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else { return };
     let (folder, database) = (folder("pgbouncer-limits"), Database::create().await);
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
@@ -213,7 +197,7 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let _alone = alone().await;
-    let Some(program) = capable() else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else { return };
     let (folder, postgres) = (folder("pgbouncer-back"), server());
     postgres.ensure_database("back").unwrap();
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;

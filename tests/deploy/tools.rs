@@ -10,22 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::support::missing::skip;
 use crate::support::process::eventually;
-
-/// Where Debian keeps them; not every user has all of it in PATH.
-const FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/usr/bin", "/usr/local/bin"];
-
-/// A program, where there is one.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
-    if found.is_none() {
-        skip(&format!("there is no {name}: what it does for a deployment was not tried out"));
-    }
-    found
-}
 
 /// The newest PostgreSQL's programs.
 pub fn postgres() -> PathBuf {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::monitoring::client::CLIENT;
-use crate::support::missing;
+use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
 /// What in the files takes minutes, and what it takes here.
@@ -21,18 +21,9 @@ const SHORTER: [(&str, &str); 5] = [
     ("for: 5m", "for: 1s"),
 ];
 
-/// Whether Prometheus and its tool are there; says so where they are not.
+/// Whether Prometheus and its tool are there; else the test is skipped.
 pub fn is_here() -> bool {
-    let runs = |name: &str| {
-        let mut program = Command::new(name);
-        program.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-        program.status().is_ok_and(|status| status.success())
-    };
-    let here = ["prometheus", "promtool"].into_iter().all(runs);
-    if !here {
-        missing::skip("prometheus is not installed");
-    }
-    here
+    ["prometheus", "promtool"].into_iter().all(|name| program(name, (2, 42)).is_some())
 }
 
 /// A file of `deploy`.

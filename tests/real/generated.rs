@@ -5,10 +5,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
+use crate::deploy::tools::folder;
 use crate::real::clients::Signed;
 use crate::real::installed::{command, go, java_project, node, openapi_generator, printed, project};
-use crate::real::verifiers::module;
 use crate::support::process::free_port;
 
 /// What each of the programs prints.
@@ -18,9 +19,9 @@ const DONE: &str = "created ada@example.com invalid_refresh_token\n";
 const ADMINISTERED: &str = "grace@example.com disable false user_not_found";
 
 /// The description, as a file of the folder.
-async fn description(signed: &Signed) {
+async fn description(signed: &Signed, folder: &Path) {
     let answer = reqwest::get(format!("{}/api/v1/openapi.json", signed.instance.url())).await.unwrap();
-    fs::write(signed.folder.join("openapi.json"), answer.text().await.unwrap()).unwrap();
+    fs::write(folder.join("openapi.json"), answer.text().await.unwrap()).unwrap();
 }
 
 /// Puts one of our programs there, under a name.
@@ -49,7 +50,7 @@ async fn a_client_by_openapi_typescript_compiles_signs_in_and_refreshes() {
     let Some(node) = node() else { return };
     let signed = Signed::start("real-openapi-fetch").await;
     modules(&signed.folder);
-    description(&signed).await;
+    description(&signed, &signed.folder).await;
     let mut generate = command(&node);
     generate.current_dir(&*signed.folder).arg("node_modules/openapi-typescript/bin/cli.js");
     generate.args(["openapi.json", "-o", "schema.d.ts"]);
@@ -62,7 +63,7 @@ async fn a_typescript_client_by_openapi_generator_compiles_signs_in_and_refreshe
     let (Some(node), Some((java, archive))) = (node(), openapi_generator()) else { return };
     let signed = Signed::start("real-typescript-fetch").await;
     modules(&signed.folder);
-    description(&signed).await;
+    description(&signed, &signed.folder).await;
     let mut generate = command(&java);
     generate.current_dir(&*signed.folder).args(["-XX:TieredStopAtLevel=1", "-jar"]).arg(archive);
     generate.args(["generate", "-i", "openapi.json", "-g", "typescript-fetch", "-o", "client"]);
@@ -76,28 +77,31 @@ async fn a_typescript_client_by_openapi_generator_compiles_signs_in_and_refreshe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_by_oapi_codegen_compiles_signs_in_and_refreshes() {
-    let Some(go) = go() else { return };
+    let folder = folder("real-oapi-codegen-module");
+    let Some(go) = go(&folder) else { return };
     let signed = Signed::start("real-oapi-codegen").await;
-    module(&signed.folder);
-    description(&signed).await;
-    program(&signed.folder, "app.go", "main.go");
+    program(&folder, "app.go", "main.go");
     let run = [signed.instance.url(), signed.id_token()];
-    assert_eq!(generated_by_oapi_codegen(&signed, &go, &run).await, DONE);
+    assert_eq!(generated_by_oapi_codegen(&signed, &folder, go, &run).await, DONE);
 }
 
 /// Generates the client, and compiles and runs the program.
-async fn generated_by_oapi_codegen(signed: &Signed, go: &Path, arguments: &[String]) -> String {
-    let tool = |arguments: &[&str]| {
-        let mut command = command(go);
-        command.current_dir(&*signed.folder).env("GOPROXY", "off").args(arguments);
-        command
-    };
-    fs::create_dir(signed.folder.join("api")).unwrap();
-    let generate = ["tool", "oapi-codegen", "-generate", "types,client", "-package", "api"];
-    printed(tool(&[&generate[..], &["-o", "api/client.gen.go", "openapi.json"]].concat())).await;
-    printed(tool(&["vet", "./..."])).await;
-    let mut run = tool(&["run", "."]);
-    run.args(arguments);
+async fn generated_by_oapi_codegen(
+    signed: &Signed,
+    folder: &Path,
+    go: impl Fn() -> Command,
+    arguments: &[String],
+) -> String {
+    description(signed, folder).await;
+    fs::create_dir(folder.join("api")).unwrap();
+    let generate = "tool oapi-codegen -generate types,client -package api -o api/client.gen.go openapi.json";
+    for step in [generate, "vet ./..."] {
+        let mut command = go();
+        command.args(step.split(' '));
+        printed(command).await;
+    }
+    let mut run = go();
+    run.args(["run", "."]).args(arguments);
     printed(run).await
 }
 
@@ -110,16 +114,15 @@ fn api_key(signed: &Signed) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_in_go_administers_users_and_verifies_a_webhook() {
-    let Some(go) = go() else { return };
+    let folder = folder("real-backend-go-module");
+    let Some(go) = go(&folder) else { return };
     let receiver = format!("127.0.0.1:{}", free_port());
     let secret = "whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoZSB0ZXN0cyB1c2U=";
     let webhooks = format!("{{backend={{url=\"http://{receiver}/\",secret=\"{secret}\"}}}}");
     let signed = Signed::start_with("real-backend-go", &[("ROCKET_WEBHOOKS", &webhooks)]).await;
-    module(&signed.folder);
-    description(&signed).await;
-    program(&signed.folder, "backend.go", "main.go");
+    program(&folder, "backend.go", "main.go");
     let run = [signed.instance.url(), api_key(&signed), receiver, secret.to_owned()];
-    let said = generated_by_oapi_codegen(&signed, &go, &run).await;
+    let said = generated_by_oapi_codegen(&signed, &folder, go, &run).await;
     assert_eq!(said, format!("{ADMINISTERED} user.created\n"));
 }
 
@@ -127,7 +130,7 @@ async fn a_backend_in_go_administers_users_and_verifies_a_webhook() {
 async fn a_backend_in_java_administers_users() {
     let signed = Signed::start("real-backend-java").await;
     let Some(mut maven) = java_project(&signed.folder) else { return };
-    description(&signed).await;
+    description(&signed, &signed.folder).await;
     maven.args(["compile", "exec:java"]);
     maven.arg(format!("-Dexec.args={} {}", signed.instance.url(), api_key(&signed)));
     let said = printed(maven).await;

@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::deploy::tools;
+use crate::programs::program;
 use crate::support::missing::skip;
+
+/// The oldest Java that the projects compile with.
+const JAVA: (u32, u32) = (17, 0);
 
 /// A file of the project, or of its `target` folder.
 pub fn project(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-/// The folder that Python's packages are in, and the programs that this machine lacked.
+/// The folder of Python's packages, of the caches of Go and Maven, and of the programs that this machine lacked.
 fn environment() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("real")
 }
@@ -25,29 +28,23 @@ fn there(file: PathBuf) -> Option<PathBuf> {
     Some(file)
 }
 
-/// A program of that folder, or else of this machine.
-fn program(name: &str) -> Option<PathBuf> {
-    let own = environment().join("bin").join(name);
-    if own.is_file() { Some(own) } else { tools::program(name) }
-}
-
-/// A command that does not go on for ever, with the rest of the environment that its caches need.
+/// A command that does not go on for ever, with the rest of the environment.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("300").arg(program).env("no_proxy", "*");
+    command.arg("600").arg(program).env("no_proxy", "*").env_remove("JAVA_HOME");
     command
 }
 
 /// Node, where the packages are that our programs for it import.
 pub fn node() -> Option<PathBuf> {
     there(project("tests/real/node_modules"))?;
-    program("node")
+    program("node", (20, 0))
 }
 
 /// npm with the Node that is used here, for a folder whose packages are there.
 pub fn npm(folder: &str) -> Option<Command> {
     there(project(folder).join("node_modules"))?;
-    let (npm, node) = (program("npm")?, program("node")?);
+    let (npm, node) = (program("npm", (9, 0))?, program("node", (20, 0))?);
     let mut command = command(&npm);
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = node.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&path));
@@ -55,26 +52,35 @@ pub fn npm(folder: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Maven without the network, for a folder that was built before.
-pub fn maven(folder: &str) -> Option<Command> {
-    there(project(folder).join("target/test-classes"))?;
-    let mut command = Command::new("timeout");
-    command.arg("600").arg(program("mvn")?).args(["-q", "-B", "-o"]).current_dir(project(folder));
+/// Maven without the network, with what `.ci/real` has fetched.
+fn maven() -> Option<Command> {
+    there(environment().join("complete"))?;
+    program("javac", JAVA)?;
+    let mut command = command(&program("mvn", (3, 6))?);
+    command
+        .args(["-q", "-B", "-o"])
+        .arg(format!("-Dmaven.repo.local={}", environment().join("maven").display()));
     Some(command)
 }
 
-/// Maven without the network, in a folder that becomes that of our program in Java.
+/// Maven in a folder that was built before.
+pub fn maven_in(folder: &str) -> Option<Command> {
+    there(project(folder).join("target/test-classes"))?;
+    let mut command = maven()?;
+    command.current_dir(project(folder));
+    Some(command)
+}
+
+/// Maven in a folder that becomes that of our program in Java.
 pub fn java_project(folder: &Path) -> Option<Command> {
-    there(environment().join("java-project"))?;
+    let mut command = maven()?;
     let from = project("tests/real/generated/java");
     for file in ["pom.xml", "src/main/java/Backend.java"] {
         fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
         fs::copy(from.join(file), folder.join(file)).unwrap();
     }
-    let mut command = command(&program("mvn")?);
     // It ends before it would pay to compile it well.
-    command.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1");
-    command.args(["-q", "-B", "-o"]).current_dir(folder);
+    command.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1").current_dir(folder);
     Some(command)
 }
 
@@ -83,14 +89,25 @@ pub fn python() -> Option<PathBuf> {
     there(environment().join("bin/python"))
 }
 
-/// Go, whose modules are in its cache.
-pub fn go() -> Option<PathBuf> {
-    program("go")
+/// Go without the network, with the modules that `.ci/real` has fetched, in a folder that becomes a module of ours.
+pub fn go(folder: &Path) -> Option<impl Fn() -> Command> {
+    there(environment().join("complete"))?;
+    let go = program("go", (1, 25))?;
+    for file in ["go.mod", "go.sum"] {
+        fs::copy(project("tests/real").join(file), folder.join(file)).unwrap();
+    }
+    let folder = folder.to_owned();
+    Some(move || {
+        let mut command = command(&go);
+        command.current_dir(&folder).env("GOMODCACHE", environment().join("go"));
+        command.envs([("GOPROXY", "off"), ("GOFLAGS", ""), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")]);
+        command
+    })
 }
 
 /// Java, and the archive of openapi-generator.
 pub fn openapi_generator() -> Option<(PathBuf, PathBuf)> {
-    let java = program("java")?;
+    let java = program("java", JAVA)?;
     let packages = there(environment().join("lib"))?;
     let versions = packages.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let archive = "site-packages/openapi_generator_cli/openapi-generator.jar";
@@ -100,7 +117,7 @@ pub fn openapi_generator() -> Option<(PathBuf, PathBuf)> {
 
 /// The folder of Keycloak, built for the way it is started here.
 pub fn keycloak() -> Option<PathBuf> {
-    program("java")?;
+    program("java", JAVA)?;
     there(environment().join("keycloak"))
 }
 

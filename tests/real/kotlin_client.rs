@@ -1,11 +1,11 @@
 //! Our own client for Android and the JVM, in `clients/kotlin`: its tests start this program, and try a phone's bad days
 //! on it.
 
-use crate::real::installed::{maven, printed};
+use crate::real::installed::{maven_in, printed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_kotlin_client_survives_a_phones_bad_days() {
-    let Some(mut maven) = maven("clients/kotlin") else { return };
+    let Some(mut maven) = maven_in("clients/kotlin") else { return };
     maven.arg("test").env("VESTIBULE", env!("CARGO_BIN_EXE_vestibule"));
     println!("{}", printed(maven).await);
 }

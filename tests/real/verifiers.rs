@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
+use crate::deploy::tools::folder;
 use crate::real::clients::Signed;
 use crate::real::installed::{command, go, node, printed, project};
 
@@ -64,24 +64,17 @@ func main() {
 }
 ";
 
-/// A Go module with the versions that are named beside this.
-pub fn module(folder: &Path) {
-    for file in ["go.mod", "go.sum"] {
-        fs::copy(project("tests/real").join(file), folder.join(file)).unwrap();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_go_that_verifies_tokens_accepts_ours_and_no_other() {
-    let Some(go) = go() else { return };
+    let folder = folder("real-go-module");
+    let Some(go) = go(&folder) else { return };
     let signed = Signed::start("real-go").await;
-    module(&signed.folder);
     let imports =
         ["context", "os", "time", "github.com/MicahParks/keyfunc/v3", "github.com/golang-jwt/jwt/v5"];
     let imports = imports.map(|path| format!("import \"{path}\"\n")).concat();
     let program = format!("package main\n\n{imports}\n{}{GO}", block("go", &signed.instance.url()));
-    fs::write(signed.folder.join("main.go"), program).unwrap();
-    let mut command = command(&go);
-    command.current_dir(&*signed.folder).env("GOPROXY", "off").args(["run", "."]).args(tokens(&signed).await);
+    fs::write(folder.join("main.go"), program).unwrap();
+    let mut command = go();
+    command.args(["run", "."]).args(tokens(&signed).await);
     printed(command).await;
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{House, RISC, genuine, message};
+use crate::support::race::rounds;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_arrives_twice_at_once_is_applied_once() {

@@ -1,0 +1,41 @@
+//! Programs that are not ours.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::missing::skip;
+
+/// Where Debian keeps servers, which not every user has in PATH.
+const FOLDERS: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
+
+/// A program of `target/real` or of the machine that starts and has at least that version; else the test is skipped.
+pub fn program(name: &str, least: (u32, u32)) -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("real/bin");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = [own].into_iter().chain(env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from));
+    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
+    let sound = found.filter(|file| version(file).is_some_and(|version| version >= least));
+    if sound.is_none() {
+        skip(&format!("there is no {name} {}.{} or newer that starts", least.0, least.1));
+    }
+    sound
+}
+
+/// The version that a program tells, if it starts: major and minor.
+pub fn version(program: &Path) -> Option<(u32, u32)> {
+    let ask = match program.file_name()?.to_str()? {
+        "haproxy" | "nginx" => "-v",
+        "go" => "version",
+        _ => "--version",
+    };
+    // One that leads nowhere stops what the path would find.
+    let output = Command::new(program).arg(ask).env_remove("JAVA_HOME").output().ok()?;
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).ok()?;
+    let mut words = said.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let version = words.find_map(|word| {
+        let (major, rest) = word.split_once('.').unwrap_or((word, "0"));
+        Some((major.parse().ok()?, rest.split('.').next()?.parse().ok()?))
+    });
+    version.filter(|_| output.status.success())
+}
