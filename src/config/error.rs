@@ -25,9 +25,9 @@ impl Error {
     }
 
     /// Reports a table of the file that belongs to no profile.
-    pub(super) fn of_table(place: Option<&Metadata>, table: &str, remedy: String) -> Self {
-        let place = place.and_then(|metadata| metadata.source.as_ref());
-        let place = place.map(|source| format!(" (set in {source})")).unwrap_or_default();
+    pub(super) fn of_table(metadata: Option<&Metadata>, table: &str, remedy: String) -> Self {
+        let place = metadata.map(|metadata| format!(" (set in {})", place(table, metadata)));
+        let place = place.unwrap_or_default();
         Self {
             subject: format!("`[{table}]`{place}"),
             problem: "is a table of an unknown profile, in which nothing is read".into(),
@@ -62,18 +62,22 @@ impl Error {
 
 /// Describes a key by the names that an operator uses, and the place where it was set.
 fn subject(key: &str, metadata: Option<&Metadata>) -> String {
-    let place = metadata.map(|metadata| match (&metadata.source, key.strip_prefix("idp.")) {
+    match (key, metadata.map(|metadata| place(key, metadata))) {
+        ("", place) => place.unwrap_or_default(),
+        (key, Some(place)) => format!("{} (set in {place})", names(key)),
+        (key, None) => names(key),
+    }
+}
+
+/// Describes the place where a key was set.
+fn place(key: &str, metadata: &Metadata) -> String {
+    match (&metadata.source, key.strip_prefix("idp.")) {
         // Its own text is relative to the working directory: in `/`, a path would lose its slash.
         (Some(Source::File(path)), _) => path.display().to_string(),
         (Some(source), _) => source.to_string(),
         // All `IDP_*` variables are one source in figment.
         (None, Some(field)) => metadata.name.replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),
         (None, None) => metadata.name.to_string(),
-    });
-    match (key, place) {
-        ("", place) => place.unwrap_or_default(),
-        (key, Some(place)) => format!("{} (set in {place})", names(key)),
-        (key, None) => names(key),
     }
 }
 
