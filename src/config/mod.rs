@@ -36,7 +36,7 @@ pub use self::provider::{CERTIFICATE, ClientAuthentication, Method, Protocol, Pr
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
-pub use self::sources::{defaults, figment};
+pub use self::sources::{Environment, defaults, figment, figment_of};
 pub use self::webhook::Webhook;
 use crate::secret::SecretKeys;
 

@@ -2,14 +2,19 @@
 //! `DATABASE_URL`, `IDP_*`, and the files named by `DATABASE_URL_FILE` and `ROCKET_SECRET_KEY_FILE`, which is
 //! how containers and systemd pass secrets.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::{env, fs};
 
-use figment::providers::{Env, Format, Serialized, Toml};
+use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
-use figment::{Error, Figment, Metadata, Profile, Provider};
+use figment::{Error, Figment, Metadata, Profile, Provider, util};
 
 use super::file::{self, Mistake, unreadable};
+
+/// Environment variables by name.
+pub type Environment = BTreeMap<OsString, OsString>;
 
 /// Returns the default settings. They are below those of the file: a bare `(key, value)` would be above its profiles.
 #[must_use]
@@ -22,50 +27,77 @@ pub fn defaults() -> Figment {
         .merge(Serialized::default("log_level", "off"))
 }
 
-/// Returns the settings of this process's environment, with the profile that `ROCKET_PROFILE` selects.
+/// Returns the settings of this process's environment.
 #[must_use]
 pub fn figment() -> Figment {
-    defaults()
+    figment_of(&env::vars_os().collect())
+}
+
+/// Returns the settings of an environment, with the profile that `ROCKET_PROFILE` selects.
+#[must_use]
+pub fn figment_of(environment: &Environment) -> Figment {
+    let mut rocket = rocket(environment);
+    let profile = rocket.remove("profile").map(|name| Profile::new(&name));
+    let config = rocket.remove("config");
+    let url = environment.get(OsStr::new("DATABASE_URL")).and_then(|url| url.to_str()).map(str::to_owned);
+    let figment = defaults()
         .merge(Serialized::default("log_level", "info"))
-        .merge(Variables::new("ROCKET_CONFIG", config_file))
-        .merge(Toml::file(Env::var_or("ROCKET_CONFIG", "Rocket.toml")).nested())
-        .merge(Env::prefixed("ROCKET_").ignore(&["PROFILE", "CONFIG", "SECRET_KEY_FILE"]).global())
-        .merge(Variables::new("DATABASE_URL", || Ok(database_url(env::var("DATABASE_URL").ok()))))
-        .merge(Variables::new("DATABASE_URL_FILE", || Ok(database_url(in_file("DATABASE_URL")?))))
-        .merge(Variables::new("ROCKET_SECRET_KEY_FILE", || Ok(secret_key(in_file("ROCKET_SECRET_KEY")?))))
-        .merge(Variables::new("IDP_*", || Ok(idp())))
-        .select(Profile::from_env_or("ROCKET_PROFILE", rocket::Config::DEFAULT_PROFILE))
+        .merge(variable("ROCKET_CONFIG", config.as_deref().map_or(Ok(Dict::new()), config_file)))
+        .merge(Toml::file(config.as_deref().unwrap_or("Rocket.toml")).nested());
+    let figment = rocket.into_iter().fold(figment, |figment, (key, value)| {
+        let Ok(value) = value.parse::<Value>();
+        figment.merge(Variables {
+            place: "`ROCKET_` environment variable(s)".into(),
+            read: Ok(nest(&key, value)),
+        })
+    });
+    figment
+        .merge(variable("DATABASE_URL", Ok(database_url(url))))
+        .merge(variable("DATABASE_URL_FILE", in_file(environment, "DATABASE_URL").map(database_url)))
+        .merge(variable("ROCKET_SECRET_KEY_FILE", in_file(environment, "ROCKET_SECRET_KEY").map(secret_key)))
+        .merge(variable("IDP_*", Ok(idp(environment))))
+        .select(profile.unwrap_or(rocket::Config::DEFAULT_PROFILE))
 }
 
-/// Environment variables whose values stay text, so that a client id of digits does not become a number.
+/// What was read from environment variables, or why it was not.
 struct Variables {
-    name: &'static str,
-    read: fn() -> Result<Dict, String>,
+    place: String,
+    read: Result<Dict, String>,
 }
 
-impl Variables {
-    const fn new(name: &'static str, read: fn() -> Result<Dict, String>) -> Self {
-        Self { name, read }
-    }
+fn variable(name: &str, read: Result<Dict, String>) -> Variables {
+    Variables { place: format!("environment variable {name}"), read }
 }
 
 impl Provider for Variables {
     fn metadata(&self) -> Metadata {
-        Metadata::named(format!("environment variable {}", self.name))
+        Metadata::named(self.place.clone())
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, Error> {
-        Ok(Profile::Global.collect((self.read)()?))
+        Ok(Profile::Global.collect(self.read.clone()?))
     }
 }
 
+/// Returns `ROCKET_*` by key. Figment's `Env` does the same, but reads only the environment of its own process, which all
+/// tests share.
+fn rocket(environment: &Environment) -> BTreeMap<String, String> {
+    let variables = environment.iter().filter_map(|(name, value)| {
+        let name = name.to_string_lossy().trim().to_ascii_lowercase();
+        Some((name.strip_prefix("rocket_")?.to_owned(), value.to_string_lossy().into_owned()))
+    });
+    variables
+        .filter(|(key, _)| key != "secret_key_file" && key.split('.').all(|part| !part.is_empty()))
+        .collect()
+}
+
 /// Reads the file that `<variable>_FILE` names.
-fn in_file(variable: &str) -> Result<Option<String>, String> {
-    let Some(path) = env::var_os(format!("{variable}_FILE")) else { return Ok(None) };
-    if env::var_os(variable).is_some() {
+fn in_file(environment: &Environment, variable: &str) -> Result<Option<String>, String> {
+    let Some(path) = environment.get(OsStr::new(&format!("{variable}_FILE"))) else { return Ok(None) };
+    if environment.contains_key(OsStr::new(variable)) {
         return Err(format!("is set in addition to {variable}; remove one of them"));
     }
-    file::secret(Path::new(&path)).map(Some).map_err(told)
+    file::secret(Path::new(path)).map(Some).map_err(told)
 }
 
 /// Formats a mistake for figment.
@@ -75,10 +107,9 @@ fn told((problem, remedy): Mistake) -> String {
 
 /// Checks that the file named by `ROCKET_CONFIG` exists. Without it, all its settings would silently be
 /// defaults.
-fn config_file() -> Result<Dict, String> {
-    let Some(path) = env::var_os("ROCKET_CONFIG") else { return Ok(Dict::new()) };
+fn config_file(path: &str) -> Result<Dict, String> {
     let here = env::current_dir().map_err(|error| told(unreadable(&error)))?;
-    let read = |folder: &Path| fs::read_to_string(folder.join(&path));
+    let read = |folder: &Path| fs::read_to_string(folder.join(path));
     match read(&here) {
         // Figment also looks for the file in the parent directories.
         Err(error) if !here.ancestors().skip(1).any(|folder| read(folder).is_ok()) => {
@@ -89,18 +120,20 @@ fn config_file() -> Result<Dict, String> {
 }
 
 fn database_url(url: Option<String>) -> Dict {
-    url.map(|url| nest("databases", nest("vestibule", one("url", url)))).unwrap_or_default()
+    url.map(|url| nest("databases.vestibule.url", url)).unwrap_or_default()
 }
 
 fn secret_key(key: Option<String>) -> Dict {
     let Some(key) = key else { return Dict::new() };
     let keys: Vec<_> = key.lines().map(str::trim).filter(|key| !key.is_empty()).map(Value::from).collect();
-    Dict::from([("secret_key".to_owned(), if keys.len() > 1 { keys.into() } else { key.into() })])
+    nest("secret_key", if keys.len() > 1 { Value::from(keys) } else { key.into() })
 }
 
-fn idp() -> Dict {
+/// Returns `IDP_*`. The values stay text, so that a client id of digits does not become a number.
+fn idp(environment: &Environment) -> Dict {
     // A name that is not Unicode is none of ours. In a value, the replacement character fails a later check.
-    let keys: Dict = env::vars_os()
+    let keys: Dict = environment
+        .iter()
         .filter_map(|(name, value)| {
             let name = name.to_str()?.strip_prefix("IDP_")?.to_ascii_lowercase();
             Some((name, Value::from(value.to_string_lossy().into_owned())))
@@ -109,10 +142,6 @@ fn idp() -> Dict {
     if keys.is_empty() { keys } else { nest("idp", keys) }
 }
 
-fn one(key: &str, value: String) -> Dict {
-    Dict::from([(key.to_owned(), Value::from(value))])
-}
-
-fn nest(key: &str, dict: Dict) -> Dict {
-    Dict::from([(key.to_owned(), Value::from(dict))])
+fn nest(path: &str, value: impl Into<Value>) -> Dict {
+    util::nest(path, value.into()).into_dict().unwrap_or_default()
 }

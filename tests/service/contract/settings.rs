@@ -1,143 +1,162 @@
 //! Wrong settings stop the start with one line that names the key, where it was set and what to do,
 //! and shows no secret.
 
+use std::ffi::OsString;
+use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+
+use serde_json::Value;
+use vestibule::app;
+use vestibule::config::{self, Config, Environment};
+
+use crate::support::process::command;
+
+const URL: &str = "postgres://vestibule:database-password@127.0.0.1:1/people";
+const KEY: &str = "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu";
 
 /// Settings with which the program would start, if the database were there.
-const SOUND: [(&str, &str); 4] = [
-    ("DATABASE_URL", "postgres://vestibule:database-password@127.0.0.1:1/vestibule"),
-    ("ROCKET_SECRET_KEY", "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu"),
+const SOUND: [(&str, &str); 5] = [
+    ("ROCKET_PROFILE", "release"),
+    ("DATABASE_URL", URL),
+    ("ROCKET_SECRET_KEY", KEY),
     ("ROCKET_PUBLIC_URL", "https://id.example.com"),
     ("IDP_CLIENT_ID", "client.example"),
 ];
 
-/// Runs the program in the release profile, outside the project, with nothing else set.
-fn run(changes: &[(&str, &str)]) -> Output {
-    run_with("serve", changes)
-}
-
-fn run_with(subcommand: &str, changes: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command
-        .arg(subcommand)
-        .env_clear()
-        .env("ROCKET_PROFILE", "release")
-        .current_dir(env!("CARGO_TARGET_TMPDIR"));
+/// The sound settings with these changes.
+fn environment(changes: &[(&str, &str)]) -> Environment {
+    let mut environment = Environment::new();
     for (name, value) in SOUND.iter().chain(changes) {
-        // A blank word stands for "not set".
-        if *value == "-" {
-            command.env_remove(name)
-        } else {
-            command.env(name, value)
+        match *value {
+            // It stands for "not set".
+            "-" => environment.remove(&OsString::from(name)),
+            _ => environment.insert(name.into(), value.into()),
         };
     }
-    command.output().unwrap()
+    environment
 }
 
-fn assert_refused(changes: &[(&str, &str)], words: &[&str]) {
-    assert_fails(run(changes), changes, words);
+/// Reads settings as the program does before it opens its port. The error is the line that it prints.
+fn read(environment: &Environment) -> Result<(), String> {
+    let config = Config::read(config::figment_of(environment)).map_err(|error| error.to_string())?;
+    app::place(&config.figment).map(drop).map_err(|error| error.to_string())
 }
 
-/// Settings with which the program gets as far as its port, which is taken. It does not wait for its database to
-/// find that out.
 fn assert_sound(changes: &[(&str, &str)]) {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let output = run(&[changes, &[("ROCKET_PORT", port.as_str())]].concat());
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{changes:?}: {text}");
-    let last = text.lines().last().unwrap();
-    for words in [&format!("127.0.0.1:{port}: Address already in use"), "`ROCKET_PORT` / `port`"] {
-        assert!(last.contains(words), "{changes:?} does not say {words}: {text}");
+    assert_eq!(read(&environment(changes)), Ok(()), "{changes:?}");
+}
+
+/// The settings are refused with a line that has these words, in this order and with others between them where `…` is.
+fn assert_refused(changes: &[(&str, &str)], words: &str) {
+    let line = read(&environment(changes)).expect_err(&format!("{changes:?}"));
+    assert_says(&line, words);
+}
+
+fn assert_says(line: &str, words: &str) {
+    let found = words.split(" … ").try_fold(line, |rest, words| Some(rest.split_once(words)?.1));
+    assert!(found.is_some() && line.lines().count() == 1, "not {words}: {line}");
+    for secret in [KEY, "database-password", "hush"] {
+        assert!(!line.contains(secret), "{secret}: {line}");
     }
 }
 
-/// What a command says that gets as far as its database.
-const UNREACHABLE: [&str; 2] = ["the connection to the database failed", "DATABASE_URL"];
-
-fn assert_fails(output: Output, changes: &[(&str, &str)], words: &[&str]) {
+/// Runs a command of the program, which fails, and returns what it writes to standard error.
+fn run(subcommand: &str, changes: &[(&str, &str)]) -> String {
+    let output = command(&[&SOUND, changes].concat(), &[subcommand]).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{changes:?}: {text}");
-    assert_eq!(text.lines().count(), 1, "{changes:?}: {text}");
-    assert!(output.stdout.is_empty(), "{changes:?}");
-    for word in words {
-        assert!(text.contains(word), "{changes:?} does not say {word}: {text}");
-    }
-    for secret in ["8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu", "database-password", "hush"] {
-        assert!(!text.contains(secret), "{changes:?} shows a secret: {text}");
-    }
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{changes:?}: {text}");
+    text
+}
+
+/// Writes a file of the tests and returns its path.
+fn written(name: &str, text: &str) -> String {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("settings-{name}"));
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
 }
 
 #[test]
 fn sound_settings_get_as_far_as_the_database_and_the_port() {
-    assert_fails(run_with("migrate", &[]), &[], &UNREACHABLE);
     assert_sound(&[]);
-}
-
-#[test]
-fn what_is_required_outside_development_is_named_when_it_is_missing() {
-    for (name, _) in SOUND {
-        assert_refused(&[(name, "-")], &[name, "is missing"]);
-    }
-}
-
-#[test]
-fn a_client_id_that_checks_no_audience_is_refused() {
-    for value in ["", " ", "a b", ",", "a,", "a,,b", "a,b"] {
-        assert_refused(&[("IDP_CLIENT_ID", value)], &["IDP_CLIENT_ID", "environment variable"]);
-    }
-    for value in ["", " ", ",", "a,", "a,,b", "a b"] {
-        assert_refused(&[("IDP_ADDITIONAL_CLIENT_IDS", value)], &["IDP_ADDITIONAL_CLIENT_IDS"]);
-    }
-}
-
-#[test]
-fn a_setting_of_the_provider_is_named_by_its_own_variable() {
-    let keycloak = [("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "http://keycloak:8080/realms/people")];
-    assert_refused(
-        &keycloak,
-        &["(set in environment variable IDP_ISSUER)", "must be https", "SSL_CERT_FILE"],
+    let text = run("migrate", &[]);
+    assert_says(
+        text.trim_end(),
+        "the connection to the database failed … DATABASE_URL … `people` at `127.0.0.1`, port 1 … percent-encoded",
     );
-    let document = "https://id.example.com/.well-known/openid-configuration";
-    let settings = [("IDP_PRESET", "oidc"), ("IDP_ISSUER", document)];
-    assert_refused(&settings, &["IDP_ISSUER", "remove `/.well-known/openid-configuration`"]);
+    // A service does not wait for its database to find out that its port is taken.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let text = run("serve", &[("ROCKET_PORT", &port)]);
+    let words = format!("127.0.0.1:{port}: Address already in use … `ROCKET_PORT` / `port`");
+    assert_says(text.lines().last().unwrap(), &words);
 }
 
 #[test]
-fn each_wrong_setting_is_named() {
-    let rows = [
-        ("IDP_CLIENT_IDS", "x", "IDP_CLIENT_IDS"),
-        ("IDP_CLIENT_SECRET", "", "IDP_CLIENT_SECRET"),
-        ("IDP_CLIENT_SECRET_FILE", "/nonexistent", "IDP_CLIENT_SECRET_FILE"),
-        ("IDP_TOKENINFO_URL", "http://id.example.com/tokeninfo", "IDP_TOKENINFO_URL"),
-        ("IDP_TOKENINFO_URL", "https://user:hush@id.example.com/", "IDP_TOKENINFO_URL"),
-        ("IDP_TOKENINFO_URL", "https://id.example.com/?id_token=x", "IDP_TOKENINFO_URL"),
-        ("IDP_TOKENINFO_URL", "nonsense", "IDP_TOKENINFO_URL"),
+fn a_mistake_is_the_programs_only_line() {
+    for (name, value) in [("ROCKET_PORT", "hush"), ("DATABASE_URL", "postgres://u:hush@db/v?port=hush")] {
+        let said = read(&environment(&[(name, value)])).unwrap_err();
+        let line: Value = serde_json::from_str(&run("serve", &[(name, value)])).expect("one line");
+        assert_eq!((line["level"].as_str(), line["message"].as_str()), (Some("ERROR"), Some(&*said)));
+        let text = run("serve", &[(name, value), ("ROCKET_LOG_FORMAT", "text")]);
+        assert_eq!(text, format!("vestibule: {said}\n"));
+    }
+}
+
+#[test]
+fn each_wrong_setting_is_named_by_its_variable() {
+    for (variable, values) in [
+        ("IDP_CLIENT_ID", &["", " ", "a b", ",", "a,", "a,,b", "a,b"][..]),
+        ("IDP_ADDITIONAL_CLIENT_IDS", &["", " ", ",", "a,", "a,,b", "a b"]),
+        ("IDP_CLIENT_IDS", &["x"]),
+        ("IDP_CLIENT_SECRET", &[""]),
+        ("IDP_CLIENT_SECRET_FILE", &["/nonexistent"]),
+        ("IDP_TOKENINFO_URL", &["http://id.example.com/tokeninfo", "https://user:hush@id.example.com/"]),
+        ("IDP_TOKENINFO_URL", &["https://id.example.com/?id_token=x", "nonsense"]),
+        ("IDP_PRESET", &["gogle"]),
+        ("IDP_VERIFY", &["signature"]),
+        ("IDP_TENANTS", &["common"]),
+        ("IDP_TOKENINFO_AUTH", &["none"]),
+        ("IDP_NONCE_FORM", &["either"]),
+        ("IDP_NAME", &["Google", ""]),
+        ("IDP_LINK", &["always"]),
+        ("IDP_TRUST_EMAIL", &["yes"]),
+        ("IDP_MAX_TOKEN_AGE", &["0", "-1"]),
+        ("ROCKET_PUBLIC_URL", &["http://id.example.com", "https://id.example.com/path"]),
+        ("ROCKET_PUBLIC_URL", &["https://id.example.com?x", "id.example.com"]),
+        ("ROCKET_SECRET_KEY", &["", "hush", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]),
+        ("ROCKET_PORT", &["hush"]),
+        ("ROCKET_PROT", &["8001"]),
+        ("ROCKET_TRUSTED_PROXIES", &["", "proxy.example.com", "10.0.0.0/33", "10.0.0.1/8", "10"]),
+        ("ROCKET_TRUSTED_PROXIES", &["127.0.0.1,0.0.0.0/0", "::/0", "::ffff:0:0/96"]),
+        ("ROCKET_TRUSTED_PROXY", &["10.0.0.1"]),
+        ("ROCKET_FORWARDED_HEADER", &["x-real-ip"]),
+        ("ROCKET_IP_HEADER", &["X-Real-IP"]),
+        ("ROCKET_DRAIN", &["301", "soon"]),
+        ("ROCKET_LOG_LEVEL", &["verbose", "normal"]),
+        ("DATABASE_URL", &["mysql://vestibule:hush@db/vestibule", "postgres://vestibule:hush@[db/vestibule"]),
+        ("DATABASE_URL", &["postgres://vestibule:hush@db:notaport/vestibule"]),
+        ("DATABASE_URL", &["postgres://vestibule:hush@db/vestibule?sslmode=sometimes"]),
+        ("DATABASE_URL", &["postgres://vestibule:hush@db/vestibule?port=notaport"]),
+    ] {
+        for value in values {
+            assert_refused(&[(variable, value)], &format!("configuration: `{variable}` / "));
+        }
+    }
+}
+
+#[test]
+fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
+    let cut_off = "the host `db.invalid`, port 5433 and the database `people` … `/` is %2F";
+    for (variable, value, words) in [
+        ("DATABASE_URL", "-", "DATABASE_URL … is missing"),
+        ("ROCKET_SECRET_KEY", "-", "ROCKET_SECRET_KEY … is missing"),
+        ("ROCKET_PUBLIC_URL", "-", "ROCKET_PUBLIC_URL … is missing"),
+        ("IDP_CLIENT_ID", "-", "IDP_CLIENT_ID … is missing"),
+        ("IDP_CLIENT_ID", "a b", "(set in environment variable IDP_CLIENT_ID)"),
         ("IDP_TOKENINFO_URL", "https://id.example.com/tokeninfo", "IDP_ISSUERS"),
-        ("IDP_PRESET", "gogle", "IDP_PRESET"),
-        ("IDP_PRESET", "keycloak", "IDP_ISSUER"),
-        ("IDP_VERIFY", "signature", "IDP_VERIFY"),
         ("IDP_JWKS_URL", "https://id.example.com/keys", "IDP_ISSUERS"),
-        ("IDP_TENANTS", "common", "IDP_TENANTS"),
-        ("IDP_TOKENINFO_AUTH", "none", "IDP_TOKENINFO_AUTH"),
-        ("IDP_NONCE_FORM", "either", "IDP_NONCE_FORM"),
-        ("IDP_NAME", "Google", "IDP_NAME"),
-        ("IDP_NAME", "", "IDP_NAME"),
-        ("IDP_LINK", "always", "IDP_LINK"),
-        ("IDP_TRUST_EMAIL", "yes", "IDP_TRUST_EMAIL"),
-        ("IDP_MAX_TOKEN_AGE", "0", "IDP_MAX_TOKEN_AGE"),
-        ("IDP_MAX_TOKEN_AGE", "-1", "IDP_MAX_TOKEN_AGE"),
-        ("ROCKET_PUBLIC_URL", "http://id.example.com", "ROCKET_PUBLIC_URL"),
-        ("ROCKET_PUBLIC_URL", "https://id.example.com/path", "ROCKET_PUBLIC_URL"),
-        ("ROCKET_PUBLIC_URL", "https://id.example.com?x", "ROCKET_PUBLIC_URL"),
-        ("ROCKET_PUBLIC_URL", "id.example.com", "ROCKET_PUBLIC_URL"),
-        ("ROCKET_SECRET_KEY", "", "ROCKET_SECRET_KEY"),
-        ("ROCKET_SECRET_KEY", "hush", "ROCKET_SECRET_KEY"),
-        ("ROCKET_SECRET_KEY", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ROCKET_SECRET_KEY"),
-        ("ROCKET_PORT", "hush", "ROCKET_PORT"),
-        ("ROCKET_PROT", "8001", "ROCKET_PROT"),
+        ("IDP_PRESET", "keycloak", "IDP_ISSUER"),
         ("ROCKET_SESSION", "{access_token_ttl=0}", "session.access_token_ttl"),
         ("ROCKET_SESSION", "{access_token_ttl=900,refresh_token_ttl=60}", "session.refresh_token_ttl"),
         ("ROCKET_SESSION", "{reauthentication_window=59}", "session.reauthentication_window"),
@@ -151,352 +170,238 @@ fn each_wrong_setting_is_named() {
         ("ROCKET_PROVIDERS", "{line={}}", "providers.line.client_id"),
         ("ROCKET_DATABASES", "{other={url=\"x\"}}", "databases.other"),
         ("ROCKET_DATABASES", "{vestibule={max_connections=0}}", "databases.vestibule.max_connections"),
-        ("ROCKET_TRUSTED_PROXIES", "", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "proxy.example.com", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "10.0.0.0/33", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "10.0.0.1/8", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "127.0.0.1,0.0.0.0/0", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "::/0", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "::ffff:0:0/96", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXIES", "10", "ROCKET_TRUSTED_PROXIES"),
-        ("ROCKET_TRUSTED_PROXY", "10.0.0.1", "ROCKET_TRUSTED_PROXY"),
-        ("ROCKET_FORWARDED_HEADER", "x-real-ip", "ROCKET_FORWARDED_HEADER"),
-        ("ROCKET_IP_HEADER", "X-Real-IP", "ROCKET_IP_HEADER"),
+        ("ROCKET_DATABASES", "{vestibule={connect_timeout=soon}}", "databases.vestibule.connect_timeout"),
         ("ROCKET_TLS", "{certs=\"/nonexistent\",key=\"/nonexistent\"}", "tls.certs"),
         ("ROCKET_TLS", "{certs=\"/etc/hostname\",key=\"/nonexistent\"}", "tls.key"),
         ("ROCKET_TLS", "{certs=\"/etc/hostname\",key=\"/etc/hostname\",mutual={}}", "tls.mutual"),
-        ("ROCKET_DRAIN", "301", "ROCKET_DRAIN"),
-        ("ROCKET_DRAIN", "soon", "ROCKET_DRAIN"),
         ("ROCKET_RATE_LIMIT", "{enabled=maybe}", "rate_limit.enabled"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=0}", "rate_limit.sign_in_per_minute"),
         ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
         ("ROCKET_RATE_LIMIT", "{session_per_minute=-1}", "rate_limit.session_per_minute"),
         ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=0}", "rate_limit.staff_pages_per_minute"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
-        ("DATABASE_URL", "mysql://vestibule:hush@db/vestibule", "DATABASE_URL"),
-        ("DATABASE_URL", "postgres://vestibule:hush@db:notaport/vestibule", "`DATABASE_URL`"),
-        ("DATABASE_URL", "postgres://vestibule:hush@[db/vestibule", "`DATABASE_URL`"),
-        ("DATABASE_URL", "postgres://vestibule:hush@db/vestibule?sslmode=sometimes", "`DATABASE_URL`"),
-        ("DATABASE_URL", "postgres://vestibule:hush@db/vestibule?port=notaport", "`DATABASE_URL`"),
-        ("ROCKET_DATABASES", "{vestibule={connect_timeout=soon}}", "databases.vestibule.connect_timeout"),
         ("ROCKET_ADMIN", "{provider=nobody}", "`admin.provider`"),
-        ("ROCKET_LOG_LEVEL", "verbose", "ROCKET_LOG_LEVEL"),
         ("ROCKET_LOG_LEVEL", "normal", "must be one of"),
-    ];
-    for (variable, value, named) in rows {
-        assert_refused(&[(variable, value)], &[named]);
+        ("ROCKET_SECRET_KEY", "[\"hush, hush, hush, hush, hush, hush\", \"too short\"]", "is too short"),
+        ("ROCKET_SECRET_KEY", "[]", "`ROCKET_SECRET_KEY` / `secret_key` … is missing"),
+        ("ROCKET_SECRET_KEY", "[\"hush, hush, hush, hush, hush, hush\", 7]", "must be a list of strings"),
+        ("ROCKET_SECRET_KEY", "7", "a list of the new key and the previous one"),
+        (
+            "DATABASE_URL",
+            "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush",
+            "`DATABASE_URL` … has the parameter `pasword` … the nearest known one is `password`",
+        ),
+        ("DATABASE_URL", "postgres://vestibule:hush/1@db.invalid:5433/people", cut_off),
+        ("DATABASE_URL", "postgres://vestibule:1/hush@db.invalid:5433/people", cut_off),
+        ("DATABASE_URL", "postgres://vestibule:hush#1@db.invalid:5433/people", cut_off),
+        ("DATABASE_URL", "postgres://vestibule:h@hush/hush@db.invalid:5433/people", cut_off),
+    ] {
+        assert_refused(&[(variable, value)], words);
     }
+    let keycloak = [("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "http://keycloak:8080/realms/people")];
+    assert_refused(&keycloak, "(set in environment variable IDP_ISSUER) … must be https … SSL_CERT_FILE");
+    let document = "https://id.example.com/.well-known/openid-configuration";
+    let words = "IDP_ISSUER … remove `/.well-known/openid-configuration`";
+    assert_refused(&[("IDP_PRESET", "oidc"), ("IDP_ISSUER", document)], words);
 }
 
 #[test]
-fn sound_proxies_and_limits_get_as_far_as_the_database() {
-    let sound = [
+fn presets_proxies_and_limits_that_are_sound_are_accepted() {
+    for preset in ["google", "line", "apple", "microsoft", "facebook"] {
+        assert_sound(&[("IDP_PRESET", preset)]);
+    }
+    assert_sound(&[("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "https://id.example.com/realms/people")]);
+    assert_sound(&[("IDP_VERIFY", "both")]);
+    assert_sound(&[
         ("ROCKET_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,::ffff:172.16.0.0/108,2001:db8::/32"),
         ("ROCKET_FORWARDED_HEADER", "forwarded"),
         ("ROCKET_RATE_LIMIT", "{enabled=false,sign_in_per_minute=1,session_per_minute=1000000}"),
         ("ROCKET_IP_HEADER", "false"),
-    ];
-    assert_sound(&sound);
+    ]);
 }
 
 #[test]
 fn a_key_that_signs_client_secrets_is_there_as_a_whole_and_only_for_apple() {
-    use crate::support::provider::apple::private_key;
     let sound = [
         ("IDP_PRESET", "apple"),
         ("IDP_TEAM_ID", "A1B2C3D4E5"),
         ("IDP_KEY_ID", "F6G7H8I9J0"),
-        ("IDP_PRIVATE_KEY", private_key()),
+        ("IDP_PRIVATE_KEY", crate::support::provider::apple::private_key()),
     ];
     assert_sound(&sound);
-    for (changes, words) in [
-        ([("IDP_PRESET", "google")].as_slice(), ["`IDP_TEAM_ID`", "is for the preset `apple` only"]),
-        (&[("IDP_TEAM_ID", "-")], ["`IDP_TEAM_ID`", "is missing"]),
-        (&[("IDP_KEY_ID", "-")], ["`IDP_KEY_ID`", "is missing"]),
-        (&[("IDP_PRIVATE_KEY", "-")], ["`IDP_PRIVATE_KEY`", "is missing"]),
-        (&[("IDP_TEAM_ID", "com.example.app")], ["`IDP_TEAM_ID`", "is not an id of Apple's"]),
-        (&[("IDP_PRIVATE_KEY", "hush")], ["`IDP_PRIVATE_KEY`", "is not a private key of Apple's"]),
-        (&[("IDP_PRIVATE_KEY", " ")], ["`IDP_PRIVATE_KEY`", "is empty"]),
-        (&[("IDP_PRIVATE_KEY_FILE", "nowhere.p8")], ["`IDP_PRIVATE_KEY_FILE`", "is set in addition to"]),
-        (
-            &[("IDP_PRIVATE_KEY", "-"), ("IDP_PRIVATE_KEY_FILE", "nowhere.p8")],
-            ["`IDP_PRIVATE_KEY_FILE`", "names a file that cannot be read"],
-        ),
-        (&[("IDP_REVOCATION_URL", "http://id.example.com")], ["`IDP_REVOCATION_URL`", "must be https"]),
+    for (variable, value, words) in [
+        ("IDP_PRESET", "google", "`IDP_TEAM_ID` … is for the preset `apple` only"),
+        ("IDP_TEAM_ID", "-", "`IDP_TEAM_ID` … is missing"),
+        ("IDP_KEY_ID", "-", "`IDP_KEY_ID` … is missing"),
+        ("IDP_PRIVATE_KEY", "-", "`IDP_PRIVATE_KEY` … is missing"),
+        ("IDP_TEAM_ID", "com.example.app", "`IDP_TEAM_ID` … is not an id of Apple's"),
+        ("IDP_PRIVATE_KEY", "hush", "`IDP_PRIVATE_KEY` … is not a private key of Apple's"),
+        ("IDP_PRIVATE_KEY", " ", "`IDP_PRIVATE_KEY` … is empty"),
+        ("IDP_PRIVATE_KEY_FILE", "nowhere.p8", "`IDP_PRIVATE_KEY_FILE` … is set in addition to"),
+        ("IDP_REVOCATION_URL", "http://id.example.com", "`IDP_REVOCATION_URL` … must be https"),
     ] {
-        assert_refused(&[&sound, changes].concat(), &words);
+        assert_refused(&[&sound[..], &[(variable, value)]].concat(), words);
     }
-}
-
-#[test]
-fn a_preset_and_its_client_id_get_as_far_as_the_database() {
-    for preset in ["google", "line", "apple", "microsoft", "facebook"] {
-        assert_sound(&[("IDP_PRESET", preset)]);
-    }
-    let issuer = ("IDP_ISSUER", "https://id.example.com/realms/people");
-    assert_sound(&[("IDP_PRESET", "keycloak"), issuer]);
-    assert_sound(&[("IDP_VERIFY", "both")]);
-}
-
-#[test]
-fn a_misspelt_parameter_of_the_database_shows_no_secret() {
-    let url = "postgres://vestibule@127.0.0.1:1/vestibule?pasword=hush";
-    assert_refused(
-        &[("DATABASE_URL", url)],
-        &["`DATABASE_URL`", "has the parameter `pasword`", "the nearest known one is `password`"],
-    );
-}
-
-#[test]
-fn a_password_that_is_not_encoded_is_named_without_it() {
-    for password in ["hush/1", "1/hush", "hush#1", "h@hush/hush"] {
-        let url = format!("postgres://vestibule:{password}@db.invalid:5433/people");
-        let words = ["the host `db.invalid`, port 5433 and the database `people`", "`/` is %2F"];
-        assert_refused(&[("DATABASE_URL", &url)], &words);
-    }
-    let unreachable = [("DATABASE_URL", "postgres://vestibule:hush@127.0.0.1:1/people")];
-    let words = ["`people` at `127.0.0.1`, port 1", "percent-encoded"];
-    assert_fails(run_with("migrate", &unreachable), &unreachable, &words);
-}
-
-#[test]
-fn a_table_of_the_file_that_is_not_below_a_profile_is_refused() {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tables");
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("Rocket.toml");
-    let place = ("ROCKET_CONFIG", file.to_str().unwrap());
-    for (text, words) in [
-        ("[providers.partner]\nclient_id = \"x\"\n", "`[providers]` (set in"),
-        ("[providers.partner]\nclient_id = \"x\"\n", "write `[default.providers]`"),
-        ("[idp]\nlink = \"never\"\n", "write `[default.idp]`"),
-        ("[defualt.idp]\nlink = \"never\"\n", "correct it to `[default]`"),
-        ("[partner]\nclient_id = \"x\"\n", "`[partner.client_id]`"),
-        (
-            "[default.idp]\nlink = \"never\"\n[staging.session]\nttl = 1\n[session]\ndrain = 1\n",
-            "write `[default.session]`",
-        ),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        assert_refused(&[place], &[words, "Rocket.toml", "unknown profile"]);
-    }
-    std::fs::write(&file, "[default]\n[staging]\npublic_url = \"https://staging.example.com\"\n[global]\n")
-        .unwrap();
-    assert_sound(&[place]);
-    std::fs::write(&file, "[production.session]\naccess_token_ttl = 600\n").unwrap();
-    assert_sound(&[place, ("ROCKET_PROFILE", "production")]);
+    let file = [("IDP_PRIVATE_KEY", "-"), ("IDP_PRIVATE_KEY_FILE", "nowhere.p8")];
+    let words = "`IDP_PRIVATE_KEY_FILE` … names a file that cannot be read";
+    assert_refused(&[&sound[..], &file].concat(), words);
 }
 
 #[test]
 #[cfg(unix)]
 fn a_strange_variable_of_somebody_else_stops_nothing() {
-    use std::os::unix::ffi::OsStrExt;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.arg("migrate").env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
-    command.env("SOMEBODY", std::ffi::OsStr::from_bytes(b"\xff")).current_dir(env!("CARGO_TARGET_TMPDIR"));
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("the connection to the database failed"), "{text}");
+    use std::os::unix::ffi::OsStringExt;
+    let strange = || OsString::from_vec(b"\xff".to_vec());
+    let mut environment = environment(&[]);
+    environment.extend([("SOMEBODY".into(), strange()), (strange(), strange())]);
+    assert_eq!(read(&environment), Ok(()));
 }
 
 #[test]
-fn a_setting_that_has_a_default_of_ours_is_read_from_the_file() {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("defaults");
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("Rocket.toml");
-    for (setting, words) in [
-        ("log_level = \"verbose\"", ["`ROCKET_LOG_LEVEL` / `log_level`", "must be one of"]),
-        ("ip_header = \"x-real-ip\"", ["`ROCKET_IP_HEADER` / `ip_header`", "any client"]),
+fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
+    for (text, words) in [
+        ("[default]\npublic_ulr = \"https://id.example.com\"\n", "public_ulr … (set in $file)"),
+        ("[default.idp]\nclient_secret = 7\n", "client_secret … (set in $file)"),
+        ("not toml", "settings-Rocket.toml"),
+        // The file is above our defaults.
+        ("[default]\nlog_level = \"verbose\"\n", "`ROCKET_LOG_LEVEL` / `log_level` … must be one of"),
+        ("[release]\nlog_level = \"verbose\"\n", "`ROCKET_LOG_LEVEL` / `log_level` … must be one of"),
+        ("[default]\nip_header = \"x-real-ip\"\n", "`ROCKET_IP_HEADER` / `ip_header` … any client"),
+        ("[release]\nip_header = \"x-real-ip\"\n", "`ROCKET_IP_HEADER` / `ip_header` … any client"),
+        // What is in a table that is no profile would not be read.
+        (
+            "[providers.partner]\nclient_id = \"x\"\n",
+            "`[providers]` (set in $file) … unknown profile … write `[default.providers]`",
+        ),
+        ("[idp]\nlink = \"never\"\n", "(set in $file) … unknown profile … write `[default.idp]`"),
+        ("[defualt.idp]\nlink = \"never\"\n", "(set in $file) … unknown profile … correct it to `[default]`"),
+        ("[partner]\nclient_id = \"x\"\n", "`[partner.client_id]` (set in $file) … unknown profile"),
+        (
+            "[default.idp]\nlink = \"never\"\n[staging.session]\nttl = 1\n[session]\ndrain = 1\n",
+            "(set in $file) … unknown profile … write `[default.session]`",
+        ),
     ] {
-        for profile in ["default", "release"] {
-            std::fs::write(&file, format!("[{profile}]\n{setting}\n")).unwrap();
-            assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &words);
-        }
+        let file = written("Rocket.toml", text);
+        assert_refused(&[("ROCKET_CONFIG", &file)], &words.replace("$file", &file));
     }
-}
-
-#[test]
-fn a_mistake_in_the_file_is_named_with_the_file() {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings");
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("Rocket.toml");
-    std::fs::write(&file, "[default]\npublic_ulr = \"https://id.example.com\"\n").unwrap();
-    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["public_ulr", "Rocket.toml"]);
-    std::fs::write(&file, "[default.idp]\nclient_secret = 7\n").unwrap();
-    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["client_secret", "Rocket.toml"]);
-    std::fs::write(&file, "not toml").unwrap();
-    assert_refused(&[("ROCKET_CONFIG", file.to_str().unwrap())], &["Rocket.toml"]);
-    std::fs::remove_file(&file).unwrap();
-    assert_refused(
-        &[("ROCKET_CONFIG", file.to_str().unwrap())],
-        &["environment variable ROCKET_CONFIG names a file that cannot be read", "correct the path"],
-    );
-}
-
-#[test]
-fn the_place_of_a_setting_is_a_whole_path_wherever_the_program_runs() {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings-elsewhere");
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("Rocket.toml");
-    std::fs::write(&file, "[default]\npublic_ulr = \"https://id.example.com\"\n").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.arg("migrate").env_clear().envs(SOUND).env("ROCKET_PROFILE", "release");
-    let output = command.env("ROCKET_CONFIG", &file).current_dir("/").output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains(&format!("(set in {})", file.display())), "{text}");
+    let profiles = "[default]\n[staging]\npublic_url = \"https://staging.example.com\"\n[global]\n";
+    assert_sound(&[("ROCKET_CONFIG", &written("Rocket.toml", profiles))]);
+    let file = written("Rocket.toml", "[production.session]\naccess_token_ttl = 600\n");
+    assert_sound(&[("ROCKET_CONFIG", &file), ("ROCKET_PROFILE", "production")]);
+    fs::remove_file(&file).unwrap();
+    let words = "environment variable ROCKET_CONFIG names a file that cannot be read … correct the path";
+    assert_refused(&[("ROCKET_CONFIG", &file)], words);
 }
 
 #[test]
 fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("client_secret");
-    std::fs::write(&file, "hush\n").unwrap();
-    let sound = [("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap()), ("IDP_CLIENT_ID", "1234567890")];
-    assert_sound(&sound);
-    let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", file.to_str().unwrap())];
-    assert_refused(&twice, &["IDP_CLIENT_SECRET_FILE"]);
+    let file = written("client_secret", "hush\n");
+    assert_sound(&[("IDP_CLIENT_SECRET_FILE", &file), ("IDP_CLIENT_ID", "1234567890")]);
+    let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", &file)];
+    assert_refused(&twice, "IDP_CLIENT_SECRET_FILE");
 }
 
 #[test]
 fn the_database_and_the_secret_key_may_be_in_files() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("secrets");
-    std::fs::create_dir_all(&folder).unwrap();
-    let [url, key, empty] = ["database_url", "secret_key", "empty"].map(|name| folder.join(name));
-    std::fs::write(&url, format!("{}\n", SOUND[0].1)).unwrap();
-    std::fs::write(&key, format!("{}\n", SOUND[1].1)).unwrap();
-    std::fs::write(&empty, "\n").unwrap();
-    let [url, key, empty] = [&url, &key, &empty].map(|path| path.to_str().unwrap());
-    let files = [
-        ("DATABASE_URL", "-"),
-        ("DATABASE_URL_FILE", url),
-        ("ROCKET_SECRET_KEY", "-"),
-        ("ROCKET_SECRET_KEY_FILE", key),
-    ];
-    assert_sound(&files);
+    let url = written("database_url", &format!("{URL}\n"));
+    let key = written("secret_key", &format!("{KEY}\n"));
+    let empty = written("empty", "\n");
+    let url_file = [("DATABASE_URL", "-"), ("DATABASE_URL_FILE", &url)];
+    let key_file = [("ROCKET_SECRET_KEY", "-"), ("ROCKET_SECRET_KEY_FILE", &key)];
+    assert_sound(&[url_file, key_file].concat());
     for variable in ["DATABASE_URL", "ROCKET_SECRET_KEY"] {
         let file = format!("{variable}_FILE");
-        assert_refused(&[(&file, key)], &[&file, "is set in addition to", "remove one of them"]);
-        assert_refused(
-            &[(variable, "-"), (&file, "/nonexistent")],
-            &[&file, "cannot be read", "correct the path"],
-        );
-        assert_refused(&[(variable, "-"), (&file, empty)], &[&file, "empty", "write the secret to it"]);
+        for (changes, words) in [
+            (&[(&*file, &*key)][..], "is set in addition to … remove one of them"),
+            (&[(variable, "-"), (&file, "/nonexistent")], "cannot be read … correct the path"),
+            (&[(variable, "-"), (&file, &empty)], "empty … write the secret to it"),
+        ] {
+            assert_refused(changes, &format!("{file} … {words}"));
+        }
     }
-    // A new key, and the one before it.
-    let two = format!("a new key, of more than 32 characters\n{}\n", SOUND[1].1);
-    std::fs::write(key, &two).unwrap();
-    assert_sound(&files);
-    std::fs::write(key, two.repeat(2)).unwrap();
-    assert_refused(&files[2..], &["ROCKET_SECRET_KEY_FILE", "has more than two keys"]);
-    for (value, words) in [
-        ("[\"hush, hush, hush, hush, hush, hush\", \"too short\"]", "is too short"),
-        ("[]", "is missing"),
-        ("[\"hush, hush, hush, hush, hush, hush\", 7]", "must be a list of strings"),
-        ("7", "a list of the new key and the previous one"),
-    ] {
-        assert_refused(&[("ROCKET_SECRET_KEY", value)], &["`ROCKET_SECRET_KEY` / `secret_key`", words]);
-    }
-    std::fs::write(key, format!("{}\n", SOUND[1].1)).unwrap();
     // What is in the file is judged as if it were in the variable.
-    assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", key)], &["DATABASE_URL_FILE"]);
-    assert_refused(
-        &[("ROCKET_SECRET_KEY", "-"), ("ROCKET_SECRET_KEY_FILE", "/etc/hostname")],
-        &["too short"],
-    );
+    assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", &key)], "DATABASE_URL_FILE");
+    let short = [("ROCKET_SECRET_KEY", "-"), ("ROCKET_SECRET_KEY_FILE", "/etc/hostname")];
+    assert_refused(&short, "too short");
+    // A new key, and the one before it.
+    let two = format!("a new key, of more than 32 characters\n{KEY}\n");
+    written("secret_key", &two);
+    assert_sound(&key_file);
+    written("secret_key", &two.repeat(2));
+    assert_refused(&key_file, "ROCKET_SECRET_KEY_FILE … has more than two keys");
 }
 
 #[test]
 fn a_database_elsewhere_without_tls_is_warned_of() {
-    let elsewhere =
-        |url: &str| String::from_utf8(run_with("migrate", &[("DATABASE_URL", url)]).stderr).unwrap();
-    for url in ["postgres://u:hush@db.invalid/v", "postgres://u:hush@db.invalid/v?sslmode=disable"] {
-        let text = elsewhere(url);
-        assert!(
-            text.contains("WARN") && text.contains("sslmode=verify-full") && !text.contains("hush"),
-            "{text}"
-        );
+    for (url, warned) in [
+        ("postgres://u:hush@db.invalid/v", true),
+        ("postgres://u:hush@db.invalid/v?sslmode=disable", true),
+        ("postgres://u:hush@db.invalid/v?sslmode=verify-full", false),
+    ] {
+        let text = run("migrate", &[("DATABASE_URL", url)]);
+        let words = text.contains("WARN") && text.contains("sslmode=verify-full");
+        assert!(words == warned && !text.contains("hush"), "{text}");
     }
-    assert!(!elsewhere("postgres://u:hush@db.invalid/v?sslmode=verify-full").contains("WARN"));
 }
 
 /// A secret of a webhook that is sound.
 const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
+/// A webhook's settings; `$url` and `$secret` are sound ones.
+fn webhook(name: &str, fields: &str) -> String {
+    let fields = fields
+        .replace("$url", r#"url="https://shop.example.com/hush?key=hush""#)
+        .replace("$secret", &format!(r#"secret="{WEBHOOK_SECRET}""#));
+    format!("{{{name}={{{fields}}}}}")
+}
+
 #[test]
 fn each_mistake_in_a_webhook_is_named() {
-    let url = "url=\"https://shop.example.com/hush?key=hush\"";
-    let secret = format!("secret=\"{WEBHOOK_SECRET}\"");
-    let rows = [
-        ("Shop", format!("{url},{secret}"), "webhooks.Shop", "1 to 32 of a-z"),
-        ("shop", secret.clone(), "webhooks.shop.url", "is missing"),
-        ("shop", url.to_owned(), "webhooks.shop.secret", "openssl rand"),
-        ("shop", format!("url=\"hush\",{secret}"), "webhooks.shop.url", "is not a URL"),
-        ("shop", format!("url=\"http://shop.example.com/\",{secret}"), "webhooks.shop.url", "must be https"),
+    let three = format!(r#"$url,secret=["{WEBHOOK_SECRET}","{WEBHOOK_SECRET}","{WEBHOOK_SECRET}"]"#);
+    for (fields, words) in [
+        ("$secret", "`webhooks.shop.url` … is missing"),
+        ("$url", "`webhooks.shop.secret` … openssl rand"),
+        (r#"url="hush",$secret"#, "`webhooks.shop.url` … is not a URL"),
+        (r#"url="http://shop.example.com/",$secret"#, "`webhooks.shop.url` … must be https"),
+        (r#"url="https://a:hush@shop.example.com/",$secret"#, "`webhooks.shop.url` … password"),
+        (r#"url="https://10.0.0.1/hush",$secret"#, "`webhooks.shop.url` … private_network"),
+        (r#"url="https://[::ffff:10.0.0.1]/",$secret"#, "`webhooks.shop.url` … private_network"),
+        (r#"url="https://0x7f.1/",$secret"#, "`webhooks.shop.url` … private_network"),
         (
-            "shop",
-            format!("url=\"https://a:hush@shop.example.com/\",{secret}"),
-            "webhooks.shop.url",
-            "password",
+            r#"url="https://169.254.169.254/",private_network=true,$secret"#,
+            "`webhooks.shop.url` … not one of the internet",
         ),
-        ("shop", format!("url=\"https://10.0.0.1/hush\",{secret}"), "webhooks.shop.url", "private_network"),
-        (
-            "shop",
-            format!("url=\"https://[::ffff:10.0.0.1]/\",{secret}"),
-            "webhooks.shop.url",
-            "private_network",
-        ),
-        ("shop", format!("url=\"https://0x7f.1/\",{secret}"), "webhooks.shop.url", "private_network"),
-        (
-            "shop",
-            format!("url=\"https://169.254.169.254/\",private_network=true,{secret}"),
-            "webhooks.shop.url",
-            "not one of the internet",
-        ),
-        ("shop", format!("{url},secret=\"hush\""), "webhooks.shop.secret", "24 to 64 bytes"),
-        ("shop", format!("{url},secret=\"whsec_aHVzaA==\""), "webhooks.shop.secret", "24 to 64 bytes"),
-        ("shop", format!("{url},secret=[]"), "webhooks.shop.secret", "one secret, or two"),
-        (
-            "shop",
-            format!("{url},secret=[\"{WEBHOOK_SECRET}\",\"{WEBHOOK_SECRET}\",\"{WEBHOOK_SECRET}\"]"),
-            "webhooks.shop.secret",
-            "one secret, or two",
-        ),
-        ("shop", format!("{url},secret=5"), "webhooks.shop.secret", "wrong type"),
-        (
-            "shop",
-            format!("{url},secret_file=\"/nonexistent\""),
-            "webhooks.shop.secret_file",
-            "cannot be read",
-        ),
-        ("shop", format!("{url},{secret},secret_file=\"/x\""), "webhooks.shop.secret_file", "in addition to"),
-        ("shop", format!("{url},{secret},events=[]"), "webhooks.shop.events", "user.created"),
-        ("shop", format!("{url},{secret},events=\"user.createt\""), "webhooks.shop.events", "user.created"),
-        (
-            "shop",
-            format!("{url},{secret},private_network=\"yes\""),
-            "webhooks.shop.private_network",
-            "true or false",
-        ),
-        ("shop", format!("{url},{secret},timeout=5"), "webhooks.shop.timeout", "is not a known key"),
-    ];
-    for (name, fields, key, words) in rows {
-        let webhooks = format!("{{{name}={{{fields}}}}}");
-        assert_refused(&[("ROCKET_WEBHOOKS", &webhooks)], &[&format!("`{key}`"), words]);
+        (r#"$url,secret="hush""#, "`webhooks.shop.secret` … 24 to 64 bytes"),
+        (r#"$url,secret="whsec_aHVzaA==""#, "`webhooks.shop.secret` … 24 to 64 bytes"),
+        ("$url,secret=[]", "`webhooks.shop.secret` … one secret, or two"),
+        (&three, "`webhooks.shop.secret` … one secret, or two"),
+        ("$url,secret=5", "`webhooks.shop.secret` … wrong type"),
+        (r#"$url,secret_file="/nonexistent""#, "`webhooks.shop.secret_file` … cannot be read"),
+        (r#"$url,$secret,secret_file="/x""#, "`webhooks.shop.secret_file` … in addition to"),
+        ("$url,$secret,events=[]", "`webhooks.shop.events` … user.created"),
+        (r#"$url,$secret,events="user.createt""#, "`webhooks.shop.events` … user.created"),
+        (r#"$url,$secret,private_network="yes""#, "`webhooks.shop.private_network` … true or false"),
+        ("$url,$secret,timeout=5", "`webhooks.shop.timeout` … is not a known key"),
+    ] {
+        assert_refused(&[("ROCKET_WEBHOOKS", &webhook("shop", fields))], words);
     }
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("webhook-{}", uuid::Uuid::now_v7()));
-    std::fs::write(&file, format!("{WEBHOOK_SECRET}\n\n{WEBHOOK_SECRET}\n")).unwrap();
-    let from_file = format!("{url},secret_file={file:?},events=\"user.created,user.deleted\"");
-    let near = format!("url=\"https://10.0.0.1/\",private_network=true,{secret}");
-    let here = format!("url=\"http://localhost:9/\",{secret}");
-    for fields in [from_file, near, here] {
-        assert_sound(&[("ROCKET_WEBHOOKS", &format!("{{shop={{{fields}}}}}"))]);
+    let name = [("ROCKET_WEBHOOKS", &*webhook("Shop", "$url,$secret"))];
+    assert_refused(&name, "`webhooks.Shop` … 1 to 32 of a-z");
+    let file = written("webhook", &format!("{WEBHOOK_SECRET}\n\n{WEBHOOK_SECRET}\n"));
+    for fields in [
+        &*format!(r#"$url,secret_file="{file}",events="user.created,user.deleted""#),
+        r#"url="https://10.0.0.1/",private_network=true,$secret"#,
+        r#"url="http://localhost:9/",$secret"#,
+    ] {
+        assert_sound(&[("ROCKET_WEBHOOKS", &webhook("shop", fields))]);
     }
-    std::fs::remove_file(file).unwrap();
 }
 
 #[test]
 fn no_debug_output_shows_a_secret_or_a_url() {
     let settings = serde_json::json!({ "url": "https://shop.example.com/hush", "secret": WEBHOOK_SECRET });
     let figment = crate::support::app::figment("postgres://127.0.0.1:1/x", "http://127.0.0.1:1/tokeninfo");
-    let config = vestibule::config::Config::read(figment.merge(("webhooks.shop", settings))).unwrap();
+    let config = Config::read(figment.merge(("webhooks.shop", settings))).unwrap();
     let webhooks = vestibule::webhooks::Webhooks::new(config.webhooks).unwrap();
     let shown = format!("{webhooks:?}");
     assert!(shown.contains("shop") && !shown.contains("hush") && !shown.contains("shop.example"), "{shown}");
