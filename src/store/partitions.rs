@@ -39,6 +39,11 @@ impl Months {
         format!("events_{:04}_{:02}", self.0.div_euclid(12), self.0.rem_euclid(12) + 1)
     }
 
+    /// Returns true if all events of the month are from before that time.
+    fn is_before(self, time: OffsetDateTime) -> bool {
+        Self(self.0 + 1).begin() <= time
+    }
+
     /// Parses the name of a partition. Returns `None` if it is not that of a month.
     fn parse(partition: &str) -> Option<Self> {
         let (year, month) = partition.strip_prefix("events_")?.split_once('_')?;
@@ -77,8 +82,8 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     let missing = (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month));
     let missing: Vec<Months> = missing.collect();
     let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
-    let is_old = |month: &Months| kept.is_some_and(|kept| Months(month.0 + 1).begin() <= kept);
-    let old: Vec<Months> = there.into_iter().filter(is_old).collect();
+    let old: Vec<Months> =
+        there.into_iter().filter(|month| kept.is_some_and(|kept| month.is_before(kept))).collect();
     let due = !missing.is_empty() || !old.is_empty();
     if due && !turn.may {
         warn_once();
@@ -129,6 +134,20 @@ pub fn first_id(time: OffsetDateTime) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_month_is_over_for_retention_at_the_first_moment_of_the_next_one() {
+        for (partition, year, next) in [
+            ("events_2026_06", 2026, Month::July),
+            ("events_2026_12", 2027, Month::January),
+            ("events_2028_02", 2028, Month::March),
+        ] {
+            let month = Months::parse(partition).unwrap();
+            let over = Date::from_calendar_date(year, next, 1).unwrap().midnight().assume_utc();
+            assert!(month.is_before(over) && month.is_before(over + Duration::NANOSECOND), "{partition}");
+            assert!(!month.is_before(over - Duration::NANOSECOND), "{partition}");
+        }
+    }
 
     #[test]
     fn a_month_is_read_from_the_name_of_its_partition() {

@@ -128,6 +128,22 @@ async fn a_reauthentication_is_by_a_token_that_is_fresh_sound_and_the_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn in_a_new_session_a_proof_counts_only_for_the_code_beside_it() {
+    let app = App::start().await;
+    let token = app.sign_in(&ada()).await.access_token();
+    app.sign_in(&claims("grace", "grace@example.com")).await;
+    let mut proof =
+        json!({ "provider": "idp", "id_token": app.token(&claims("grace", "grace@example.com")) });
+    assert_eq!(link(&app, &token, &proof).await.status, 201, "the session is proof enough");
+    proof["authorization_code"] = "code".into();
+    let rows = app.database.rows().await;
+    let body = json!({ "reauthentication": proof });
+    let refused = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&body)).await;
+    assert_problem(&refused, 403, "reauthentication_required");
+    assert_eq!(app.database.rows().await, rows);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
     let app = App::start().await;
     let opened = app.sign_in(&ada()).await;

@@ -73,6 +73,25 @@ async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_the_database_refuses_at_first_is_stored_later() {
+    let app = with_apple().await;
+    let pool = &app.database.pool;
+    let refuse = "CREATE SEQUENCE refusals;
+                  CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+                  BEGIN PERFORM nextval('refusals'); RAISE EXCEPTION 'no tokens'; END $$;
+                  CREATE TRIGGER refuse BEFORE UPDATE OF sealed ON provider_tokens
+                  FOR EACH ROW EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refuse).execute(pool).await.unwrap();
+    sign_in(&app, "ada").await;
+    let refused = "SELECT count(*) FROM refusals WHERE is_called";
+    eventually("it is refused", async || (app.database.count(refused).await > 0).then_some(())).await;
+    sqlx::query("DROP TRIGGER refuse ON provider_tokens").execute(pool).await.unwrap();
+    until(pool, &["kept"]).await;
+    assert_eq!(app.provider.apple_tokens().len(), 1, "the code was exchanged once");
+    eventually("it is counted", async || counted(&app, "stored").await.then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
     let app = with_apple().await;
     let pool = &app.database.pool;

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinSet;
+use uuid::Uuid;
+use vestibule::domain::actor::Origin;
+use vestibule::store::sessions::{self, Exchange, Lifetimes};
 
 use crate::support::app::{Answer, App};
 use crate::support::token::claims;
@@ -137,4 +140,31 @@ async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one
         assert_eq!((count("created"), count("linked")), (3, 1), "round {round}");
     }
     assert_eq!(app.database.rows().await, [60, 80, 20 * PEOPLE]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_result() {
+    let app = App::start().await;
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    let (session_id, family, live): (Uuid, Vec<u8>, Vec<u8>) =
+        sqlx::query_as("SELECT id, family_hash, token_hash FROM sessions")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+    let item = |family_hash: [u8; 16], presented_hash: [u8; 16]| {
+        Arc::new(Exchange {
+            session_id,
+            family_hash,
+            presented_hash,
+            successor_hashes: [[1; 16], [2; 16], [3; 16]],
+            previous_hashes: None,
+            origin: Origin::default(),
+        })
+    };
+    let (family, live) = (family.try_into().unwrap(), live.try_into().unwrap());
+    let items = [item(family, live), item(family, live), item([0; 16], live), item(family, [0; 16])];
+    let lifetimes = Lifetimes { refresh_token: 60, session: 60, repeat: 30, grace: 60 };
+    let verdicts = sessions::refresh(&app.database.pool, &items, lifetimes).await.unwrap();
+    let told = verdicts.iter().map(|verdict| verdict.as_ref().map(Result::is_ok)).collect::<Vec<_>>();
+    assert_eq!(told, [Some(true), Some(true), None, None], "another family or another token runs after it");
 }

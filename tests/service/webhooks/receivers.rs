@@ -99,9 +99,14 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
 async fn each_way_to_fail_is_told_in_words() {
     const MOVED: &str = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
     const PATIENCE: &str = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    const OVERLOADED: &str = "HTTP/1.1 503 Unavailable\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    // Only 429 and 503 say when to come back.
+    const BROKEN: &str = "HTTP/1.1 500 Error\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     for (reply, words, parked, pause) in [
         (Reply::Head(MOVED), "the answer is a redirect (302), and none is followed", false, 5.0),
         (Reply::Head(PATIENCE), "the answer is 429", false, 1800.0),
+        (Reply::Head(OVERLOADED), "the answer is 503", false, 1800.0),
+        (Reply::Head(BROKEN), "the answer is 500", false, 5.0),
         (Reply::Status(410), "the answer is 410: the receiver is gone", true, 0.0),
         (Reply::Close, "the connection ended before the answer", false, 5.0),
         (Reply::Head("nonsense\r\n\r\n"), "the connection ended before the answer", false, 5.0),
