@@ -1,7 +1,5 @@
 //! The page that describes the API, whose viewer is not ours.
 
-use fantoccini::Locator;
-
 use crate::browser::chromium::{Scripts, Window};
 use crate::support::app::App;
 
@@ -20,10 +18,10 @@ async fn the_description_of_the_api_fits_a_telephone_by_day_and_by_night() {
     for scheme in ["light", "dark"] {
         window.prefer(scheme).await;
         window.client.goto(&format!("{}/api/v1/docs", app.url)).await.unwrap();
-        let operation =
-            window.client.find(Locator::Css("#operations-Session-signIn .opblock-summary-control"));
-        operation.await.unwrap().click().await.unwrap();
-        window.client.find(Locator::Css("#operations-Session-signIn .responses-table")).await.unwrap();
+        let operation = "//*[@id='operations-Session-signIn']";
+        let part = |class: &str| format!("{operation}//*[contains(@class, '{class}')]");
+        window.element(&part("opblock-summary-control")).await.click().await.unwrap();
+        window.element(&part("responses-table")).await;
         let width = window.evaluate("return document.scrollingElement.scrollWidth").await;
         assert_eq!(width, 390, "{scheme}: nothing sticks out, also of an operation that is open");
         let brightness = window.evaluate(BRIGHTNESS).await.as_u64().unwrap();

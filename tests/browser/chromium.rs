@@ -9,14 +9,10 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
-use reqwest::Method;
 use serde_json::{Value, json};
-use url::{ParseError, Url};
 
 use crate::browser::tools::program;
+use crate::browser::webdriver::Client;
 
 /// Runs the driver until its own standard input ends, and cleans up when the last process that the
 /// driver began, and that got its standard output, has ended. What Chromium remembers is kept in a
@@ -109,21 +105,18 @@ impl Window {
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" },
             "timeouts": { "implicit": TIMEOUT, "script": 120_000 },
         });
-        let Value::Object(capabilities) = capabilities else { unreachable!("it is one") };
-        let mut builder = ClientBuilder::new(HttpConnector::new());
-        let client = builder.capabilities(capabilities).connect(&running.url).await;
-        Some(Self { client: client.expect("Chromium starts") })
+        Some(Self { client: Client::begin(&running.url, capabilities).await.expect("Chromium starts") })
     }
 
     /// Speaks to Chromium in its own protocol.
     pub async fn devtools(&self, method: &str, parameters: Value) -> Value {
-        let command = Extension("goog/cdp/execute", json!({ "cmd": method, "params": parameters }));
-        self.client.issue_cmd(command).await.unwrap()
+        let command = json!({ "cmd": method, "params": parameters });
+        self.client.post("/goog/cdp/execute", command).await.unwrap()
     }
 
     /// What Chromium complained about since it was last asked.
     pub async fn complaints(&self) -> Vec<String> {
-        let log = self.client.issue_cmd(Extension("se/log", json!({ "type": "browser" }))).await.unwrap();
+        let log = self.client.post("/se/log", json!({ "type": "browser" })).await.unwrap();
         log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -159,19 +152,5 @@ impl Window {
 
     pub async fn close(self) {
         self.client.close().await.unwrap();
-    }
-}
-
-/// A command of the driver that no standard knows: its path, and what is sent there.
-#[derive(Debug)]
-struct Extension(&'static str, Value);
-
-impl WebDriverCompatibleCommand for Extension {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
-        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
-    }
-
-    fn method_and_body(&self, _url: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(self.1.to_string()))
     }
 }

@@ -1,6 +1,5 @@
 //! Pages by keyboard alone.
 
-use fantoccini::actions::{InputSource, KeyAction, KeyActions};
 use serde_json::Value;
 
 use crate::browser::chromium::{Scripts, Window};
@@ -30,13 +29,6 @@ return {
 /// More than any field has stops within: a date has its day, month, year and calendar.
 const PARTS: usize = 8;
 
-async fn strike(window: &Window, key: char) {
-    let key = KeyActions::new("keyboard".into())
-        .then(KeyAction::Down { value: key })
-        .then(KeyAction::Up { value: key });
-    window.client.perform_actions(key).await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
     let Some(window) = Window::open(Scripts::On).await else { return };
@@ -58,7 +50,7 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
             assert!(count > 5, "{path}: {focus}");
             for number in 0..count {
                 for _ in 0..PARTS {
-                    strike(&window, TAB).await;
+                    window.client.strike(TAB).await.unwrap();
                     focus = window.evaluate(FOCUS).await;
                     if focus["number"] != number - 1 {
                         break;
@@ -81,11 +73,10 @@ async fn the_first_stop_leads_past_the_navigation() {
     window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
     window.arrive("Overview").await;
     window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
-    strike(&window, TAB).await;
-    let first = window.client.active_element().await.unwrap();
-    assert_eq!(first.text().await.unwrap(), "Skip to the content");
-    strike(&window, ENTER).await;
-    strike(&window, TAB).await;
+    window.client.strike(TAB).await.unwrap();
+    assert_eq!(window.evaluate("return document.activeElement.innerText").await, "Skip to the content");
+    window.client.strike(ENTER).await.unwrap();
+    window.client.strike(TAB).await.unwrap();
     let focus = window.evaluate(FOCUS).await;
     assert_eq!(focus["content"], Value::Bool(true), "{focus}");
     window.close().await;

@@ -14,3 +14,4 @@ mod measures;
 mod steps;
 mod tools;
 mod valid;
+mod webdriver;

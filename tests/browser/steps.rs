@@ -1,14 +1,12 @@
 //! What one does in a window, by what one reads there. Each step waits for what it needs.
 
-use fantoccini::Locator;
-use fantoccini::elements::Element;
-
 use crate::browser::chromium::Window;
+use crate::browser::webdriver::Element;
 
 impl Window {
-    async fn element(&self, path: &str) -> Element {
-        let found = self.client.find(Locator::XPath(path)).await;
-        found.unwrap_or_else(|error| panic!("there is no {path}: {error}"))
+    /// Waits for the element of that `XPath`.
+    pub async fn element(&self, path: &str) -> Element<'_> {
+        self.client.find(path).await.unwrap_or_else(|error| panic!("there is no {path}: {error}"))
     }
 
     /// Presses the button of that name.
@@ -73,7 +71,7 @@ impl Window {
 
     /// The path of the page.
     pub async fn path(&self) -> String {
-        self.client.current_url().await.unwrap().path().to_owned()
+        self.evaluate("return location.pathname").await.as_str().unwrap().to_owned()
     }
 
     /// Signs in at the identity provider's page, on the way to a page of ours.
