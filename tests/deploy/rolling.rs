@@ -40,11 +40,7 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
     let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
     proxy.sees(2).await;
 
-    // Some speak HTTP/2, some HTTP/1.1 on connections that are kept.
-    let clients = (0..8).map(|number| {
-        let client = proxy.client();
-        if number % 2 == 0 { client.http1_only() } else { client }.build().unwrap()
-    });
+    let clients = (0..8).map(|_| proxy.client().build().unwrap());
     let crowd = Crowd::gather(clients.collect(), &proxy.url(), &provider);
     // The second instance goes on with a schema that it did not start on; then both start on it.
     for (index, migrates) in [(0, false), (1, true), (0, false)] {

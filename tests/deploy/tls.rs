@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 
 use reqwest::Client;
@@ -13,6 +14,7 @@ use crate::deploy::nginx::Nginx;
 use crate::deploy::phone;
 use crate::deploy::tools::{Folder, alone, folder};
 use crate::deploy::vestibule::Vestibule;
+use crate::programs::program;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
@@ -62,6 +64,26 @@ async fn cookies_are_for_tls_only(client: &Client, url: &str) {
     assert!(begun.headers()["location"].to_str().unwrap().starts_with("https://provider.example/"));
 }
 
+/// Phones speak HTTP/2, which the tests' own client does not.
+fn a_phone_signs_in_over_http_2(
+    folder: &Folder,
+    certificate: &Certificate,
+    at: SocketAddr,
+    provider: &Provider,
+) {
+    let Some(curl) = program("curl", (7, 74)) else { return };
+    let (known, token) = (folder.join("known.pem"), token::opaque());
+    fs::write(&known, &certificate.text).unwrap();
+    provider.accept(&token, token::claims("phone", "phone@example.com"));
+    let mut command = Command::new(curl);
+    command.env_clear().args(["--silent", "--show-error", "--http2", "--cacert"]).arg(known);
+    command.args(["--resolve", &format!("{HOST}:{}:{}", at.port(), at.ip())]);
+    command.args(["--json", &json!({ "id_token": token }).to_string()]);
+    command.args(["--output", "/dev/null", "--write-out", "HTTP/%{http_version} %{http_code}"]);
+    let output = command.arg(format!("https://{HOST}:{}/api/v1/auth/oauth/idp", at.port())).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "HTTP/2 201", "{output:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
     let _alone = alone().await;
@@ -75,6 +97,7 @@ async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
     let client = proxy.client().local_address(HERE.parse().ok()).build().unwrap();
     nobody_is_somebody_else(&client, &proxy.url(), &provider).await;
     cookies_are_for_tls_only(&client, &proxy.url()).await;
+    a_phone_signs_in_over_http_2(&folder, &proxy.certificate, proxy.address, &provider);
     // Its log says who asked for what, by the id that the answer has, and no code.
     let asked = client
         .get(format!("{}/admin/sign-in/callback?code=a-secret-code", proxy.url()))
@@ -103,6 +126,7 @@ async fn behind_nginx_it_is_the_same() {
     let client = proxy.certificate.client(proxy.address).local_address(HERE.parse().ok()).build().unwrap();
     nobody_is_somebody_else(&client, &proxy.url(), &provider).await;
     cookies_are_for_tls_only(&client, &proxy.url()).await;
+    a_phone_signs_in_over_http_2(&folder, &proxy.certificate, proxy.address, &provider);
 }
 
 #[tokio::test(flavor = "multi_thread")]
