@@ -3,7 +3,7 @@
 mod check;
 mod commands;
 mod log;
-mod openapi;
+pub mod openapi;
 mod problems;
 mod queries;
 mod settings;

@@ -1,14 +1,14 @@
 //! The API's description: whole, sound, and of exactly the routes that there are.
 
 mod answers;
-mod document;
+pub mod document;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use figment::Figment;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use vestibule::app::{self, description};
 use vestibule::config::Config;
 
@@ -89,8 +89,8 @@ fn the_document_is_openapi_3_1_that_says_the_same_when_it_is_read_back() {
     for member in ["title", "version", "description"] {
         assert!(document.0["info"][member].as_str().is_some_and(|text| !text.is_empty()), "{member}");
     }
-    for (name, schema) in document.0["components"]["schemas"].as_object().unwrap() {
-        assert!(jsonschema::draft202012::meta::validate(schema).is_ok(), "{name}");
+    for name in document.0["components"]["schemas"].as_object().unwrap().keys() {
+        document.validator(&json!({ "$ref": format!("#/components/schemas/{name}") }));
     }
 }
 
@@ -208,7 +208,7 @@ fn every_error_of_the_catalogue_is_described_under_its_status() {
             let Some(narrowed) = content["schema"]["allOf"].as_array() else { continue };
             assert_eq!(narrowed[0]["$ref"], "#/components/schemas/Problem");
             let status: u64 = status.parse().unwrap();
-            assert_eq!(narrowed[1]["properties"]["status"]["enum"], serde_json::json!([status]));
+            assert_eq!(narrowed[1]["properties"]["status"]["enum"], json!([status]));
             let names = narrowed[1]["properties"]["error"]["enum"].as_array().unwrap();
             assert_eq!(names.len(), content["examples"].as_object().unwrap().len(), "{}", operation.name());
             assert_eq!(response["headers"]["Retry-After"].is_object(), matches!(status, 429 | 503));

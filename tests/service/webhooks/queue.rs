@@ -7,6 +7,7 @@ use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
 use super::{SESSION, event, with_receivers};
+use crate::contract::openapi::document::Document;
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
@@ -31,13 +32,10 @@ async fn user(pool: &PgPool) -> Uuid {
 
 /// The message is as the API's description says.
 fn assert_described(message: &Value) {
-    let described = serde_json::to_value(vestibule::app::description()).unwrap();
+    let document = Document::new();
     let kind = message["type"].as_str().unwrap();
-    let content = &described["webhooks"][kind]["post"]["requestBody"]["content"];
-    let validator = jsonschema::options().should_validate_formats(true);
-    let validator = validator.build(&content["application/json"]["schema"]).unwrap();
-    let errors: Vec<_> = validator.iter_errors(message).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{kind}: {errors:?}: {message}");
+    let content = &document.0["webhooks"][kind]["post"]["requestBody"]["content"];
+    document.assert_fits(kind, &content["application/json"]["schema"], message);
 }
 
 /// The queue, in order.
