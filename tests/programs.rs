@@ -11,13 +11,18 @@ const FOLDERS: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
 
 /// A program of `target/real` or of the machine that starts and has at least that version; else the test is skipped.
 pub fn program(name: &str, least: (u32, u32)) -> Option<PathBuf> {
+    one_of(&[name], least)
+}
+
+/// The same for a program with several names.
+pub fn one_of(names: &[&str], least: (u32, u32)) -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("real/bin");
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = [own].into_iter().chain(env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(name)).find(|file| file.is_file());
-    let sound = found.filter(|file| version(file).is_some_and(|version| version >= least));
+    let mut files = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    let sound = files.find(|file| file.is_file() && version(file) >= Some(least));
     if sound.is_none() {
-        skip(&format!("there is no {name} {}.{} or newer that starts", least.0, least.1));
+        skip(&format!("there is no {} {}.{} or newer that starts", names.join(" or "), least.0, least.1));
     }
     sound
 }

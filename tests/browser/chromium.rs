@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::browser::tools::program;
 use crate::browser::webdriver::Client;
+use crate::programs::{one_of, program, version};
 
 /// Runs the driver until its own standard input ends, and cleans up when the last process that the
 /// driver began, and that got its standard output, has ended. What Chromium remembers is kept in a
@@ -64,8 +64,10 @@ fn driver() -> Option<&'static Driver> {
 }
 
 fn start() -> Option<Driver> {
-    let chromium = program(&["chromium", "chromium-browser", "google-chrome"])?;
-    let driver = program(&["chromedriver"])?;
+    let chromium = one_of(&["chromium", "chromium-browser", "google-chrome"], (120, 0))?;
+    let (major, _) = version(&chromium)?;
+    // A driver refuses a browser of another version.
+    let driver = program("chromedriver", (major, 0))?;
     let mut keeper = Command::new("sh")
         .args(["-c", KEEPER])
         .arg(driver)

@@ -1,20 +1,8 @@
-//! Programs that are not ours, where there are any.
+//! What `npm ci` installs.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::support::missing::skip;
-
-/// A program of one of these names.
-pub fn program(names: &[&str]) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = names.iter().flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)));
-    let found = found.into_iter().find(|file| file.is_file());
-    if found.is_none() {
-        skip(&format!("there is no {}: pages were not tried out", names.join(" or ")));
-    }
-    found
-}
 
 /// A file that `npm ci` installs.
 pub fn npm(file: &str) -> Option<PathBuf> {

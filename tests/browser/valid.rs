@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::browser::tools::{npm, program};
+use crate::browser::tools::npm;
+use crate::programs::program;
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
@@ -18,7 +19,7 @@ const WRONG: &str =
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_valid_html() {
     let Some(checker) = npm("vnu-jar/build/dist/vnu.jar") else { return };
-    let Some(java) = program(&["java"]) else { return };
+    let Some(java) = program("java", (11, 0)) else { return };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
 use super::{SESSION, event, with_receivers};
-use crate::contract::openapi::document::Document;
+use crate::service::contract::openapi::document::Document;
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
