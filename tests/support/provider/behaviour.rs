@@ -1,14 +1,16 @@
 //! The ways a provider can answer, honest and otherwise.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::answer::{Answer, reason};
-use super::craft::{
-    endless_chunked, endless_headers, gzip_bomb, huge, json, lying, many_headers, status, whole,
-};
-use super::script::{Step, half, trickle};
+use super::answer::Answer;
+
+const JSON: &str = "application/json";
+/// Padding without an end is sent in blocks of this size.
+const BLOCK: usize = 64 * 1024;
 
 /// What the provider does with a request; "the usual answer" is what [`Behaviour::Usual`] would send.
 #[derive(Clone, Debug, Default)]
@@ -18,54 +20,22 @@ pub enum Behaviour {
     Usual,
     /// This answer; a 101 or another 1xx is followed by silence, for no final answer can be made of it.
     Status {
-        /// The status code.
         code: u16,
-        /// Headers as they are; a `Content-Length` is added unless the framing is here.
+        /// Headers as they are; a `Content-Length` is added.
         headers: Vec<(String, String)>,
         /// The body; a 204 or 304 sends it too, wrong as that is.
         body: Vec<u8>,
     },
     /// 200 `application/json` with this value.
     Json(Value),
-    /// 200 with these bytes under this type.
-    RawBody {
-        /// The `Content-Type`.
-        content_type: String,
-        /// The body.
-        bytes: Vec<u8>,
-    },
     /// These bytes instead of an HTTP answer, then the connection is closed.
     RawBytes(Vec<u8>),
-    /// These steps, whatever they are; the connection stays open unless they end it.
-    Script(Vec<Step>),
-    /// A redirection without a body.
-    Redirect {
-        /// The status code; 307 and 308 ask the client to send the token again.
-        code: u16,
-        /// The `Location`.
-        to: String,
-    },
+    /// A redirection without a body; 307 and 308 ask the client to send the token again.
+    Redirect { code: u16, to: String },
     /// Nothing for a while, then another behaviour.
-    Delay {
-        /// How long nothing happens.
-        before: Duration,
-        /// What happens after it.
-        then: Box<Behaviour>,
-    },
+    Delay { before: Duration, then: Box<Behaviour> },
     /// The head of another behaviour at once, and everything after it one byte at a time.
-    Trickle {
-        /// How long it waits between two bytes.
-        interval: Duration,
-        /// What is sent so slowly.
-        of: Box<Behaviour>,
-    },
-    /// An interim answer (100, 102, 103) before another behaviour.
-    Interim {
-        /// The interim status code.
-        code: u16,
-        /// What follows it.
-        then: Box<Behaviour>,
-    },
+    Trickle { interval: Duration, of: Box<Behaviour> },
     /// The usual answer padded with spaces to that many bytes: valid, and far too large.
     Huge(u64),
     /// The usual answer as the first chunk of a body of spaces that never ends.
@@ -73,12 +43,7 @@ pub enum Behaviour {
     /// The usual answer whose headers never end.
     EndlessHeaders,
     /// 200 JSON whose `Content-Length` is wrong; when it claims too much, the connection is closed.
-    LyingContentLength {
-        /// The length that is claimed.
-        claimed: u64,
-        /// The body that is sent.
-        body: Vec<u8>,
-    },
+    LyingContentLength { claimed: u64, body: Vec<u8> },
     /// The usual answer, padded with spaces to that many bytes, as a small gzip stream.
     GzipBomb(usize),
     /// Resets new connections; a request on an older connection is reset before an answer.
@@ -109,88 +74,147 @@ pub enum Behaviour {
     NeverAnswer,
 }
 
+/// What is done on the connection in place of an answer.
+pub(super) struct Plan {
+    /// How long nothing happens before.
+    pub(super) delay: Option<Duration>,
+    /// What is written, piece by piece.
+    pub(super) pieces: Vec<Vec<u8>>,
+    /// How long it waits between two pieces.
+    pub(super) interval: Duration,
+    pub(super) end: End,
+}
+
+/// What comes after the pieces.
+pub(super) enum End {
+    /// The connection is ready for the next request.
+    Stay,
+    /// The connection is closed in good order (FIN).
+    Close,
+    /// The connection is torn down (RST).
+    Reset,
+    /// Nothing happens until the client leaves.
+    Hang,
+    /// A block is sent again and again until the client leaves.
+    Repeat(Vec<u8>),
+}
+
 impl Behaviour {
     /// An answer of this status with neither headers nor body.
-    #[must_use]
     pub fn status(code: u16) -> Self {
         Self::Status { code, headers: Vec::new(), body: Vec::new() }
     }
 
     /// 200 with these bytes under this type.
-    #[must_use]
     pub fn body(content_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        Self::RawBody { content_type: content_type.to_owned(), bytes: bytes.into() }
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        Self::Status { code: 200, headers, body: bytes.into() }
     }
 
     /// This behaviour after a delay.
-    #[must_use]
     pub fn delayed(self, before: Duration) -> Self {
         Self::Delay { before, then: Box::new(self) }
     }
 
     /// This behaviour with everything after its head one byte at a time.
-    #[must_use]
     pub fn trickled(self, interval: Duration) -> Self {
         Self::Trickle { interval, of: Box::new(self) }
     }
 
-    /// This behaviour after an interim answer.
-    #[must_use]
-    pub fn after_interim(self, code: u16) -> Self {
-        Self::Interim { code, then: Box::new(self) }
-    }
-
     /// This behaviour, but connections are dead when they are used again.
-    #[must_use]
     pub fn dead_on_reuse(self) -> Self {
         Self::DeadOnReuse(Box::new(self))
     }
 
-    /// The steps that carry it out, given the usual answer and whether the connection was used before.
-    pub(super) fn steps(&self, usual: &Answer, reused: bool) -> Vec<Step> {
-        match self {
+    /// How it is carried out, given the usual answer and whether the connection was used before.
+    pub(super) fn plan(&self, usual: &Answer, reused: bool) -> Plan {
+        let (bytes, end) = match self {
+            Self::Usual => (usual.bytes(), End::Stay),
             Self::Status { code, headers, body } => {
-                status(&Answer { code: *code, headers: headers.clone(), body: body.clone() })
+                let answer = Answer { code: *code, headers: headers.clone(), body: body.clone() };
+                (answer.bytes(), if *code < 200 { End::Hang } else { End::Stay })
             }
-            Self::Json(value) => whole(&json(value.to_string().into_bytes())),
-            Self::RawBody { content_type, bytes } => whole(&Answer::new(200, content_type, bytes.clone())),
-            Self::RawBytes(bytes) => vec![Step::Write(bytes.clone()), Step::Close],
-            Self::Script(steps) => steps.clone(),
+            Self::Json(value) => (Answer::new(200, JSON, value.to_string().into()).bytes(), End::Stay),
+            Self::RawBytes(bytes) => (bytes.clone(), End::Close),
             Self::Redirect { code, to } => {
-                let headers = vec![("location".to_owned(), to.clone())];
-                status(&Answer { code: *code, headers, body: Vec::new() })
+                let answer = Answer { code: *code, headers: Vec::new(), body: Vec::new() };
+                (answer.with("location", to).bytes(), End::Stay)
             }
-            Self::Delay { before, then } => {
-                let mut steps = vec![Step::Pause(*before)];
-                steps.extend(then.steps(usual, reused));
-                steps
+            Self::Delay { before, then } => return Plan { delay: Some(*before), ..then.plan(usual, reused) },
+            Self::Trickle { interval, of } => {
+                let plan = of.plan(usual, reused);
+                let bytes = plan.pieces.concat();
+                let (head, rest) = bytes.split_at(head_length(&bytes));
+                let pieces = [head].into_iter().chain(rest.chunks(1)).map(<[u8]>::to_vec).collect();
+                return Plan { pieces, interval: *interval, ..plan };
             }
-            Self::Trickle { interval, of } => trickle(of.steps(usual, reused), *interval),
-            Self::Interim { code, then } => {
-                let head = format!("HTTP/1.1 {code} {}\r\n\r\n", reason(*code));
-                let mut steps = vec![Step::Write(head.into_bytes())];
-                steps.extend(then.steps(usual, reused));
-                steps
+            // A client takes as many of the spaces as the length says.
+            Self::Huge(length) => {
+                let answer = usual.clone().with("content-length", &length.to_string());
+                (answer.bytes(), End::Repeat(b" ".repeat(BLOCK)))
             }
-            Self::Huge(total) => huge(usual, *total),
-            Self::EndlessChunked => endless_chunked(usual),
-            Self::EndlessHeaders => endless_headers(usual),
-            Self::LyingContentLength { claimed, body } => lying(*claimed, body),
-            Self::GzipBomb(inflated) => gzip_bomb(usual, *inflated),
-            Self::ResetOnConnect | Self::ResetBeforeAnswer => vec![Step::Reset],
-            Self::ResetMidBody => vec![half(usual.bytes()), Step::Reset],
-            Self::CloseBeforeAnswer => vec![Step::Close],
-            Self::CloseAfterHalf => vec![half(usual.bytes()), Step::Close],
-            Self::StallAfterHalf => vec![half(usual.bytes()), Step::Hang],
-            Self::CloseAfterEachAnswer => whole(&usual.clone().with("connection", "close")),
-            Self::CloseIdleSilently => vec![Step::Write(usual.bytes()), Step::Close],
-            Self::DeadOnReuse(_) if reused => vec![Step::Close],
-            Self::DeadOnReuse(then) => then.steps(usual, reused),
-            Self::Usual => whole(usual),
-            Self::ManyHeaders(count) => many_headers(usual, *count),
-            Self::HugeHeader(bytes) => whole(&usual.clone().with("x-filler", &"x".repeat(*bytes))),
-            Self::Http09 => vec![Step::Write(usual.body.clone()), Step::Close],
-            Self::NeverAnswer => vec![Step::Hang],
-        }
+            Self::EndlessChunked => {
+                let chunk =
+                    |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+                let mut answer = usual.clone().with("transfer-encoding", "chunked");
+                answer.body = chunk(&usual.body);
+                (answer.bytes(), End::Repeat(chunk(&b" ".repeat(BLOCK))))
+            }
+            Self::EndlessHeaders => {
+                (usual.head().into(), End::Repeat(b"x-filler: xxxxxxxxxxxxxxxx\r\n".repeat(512)))
+            }
+            Self::LyingContentLength { claimed, body } => {
+                let answer = Answer::new(200, JSON, body.clone());
+                let answer = answer.with("content-length", &claimed.to_string());
+                let end = if *claimed > body.len() as u64 { End::Close } else { End::Stay };
+                (answer.bytes(), end)
+            }
+            Self::GzipBomb(length) => {
+                let mut answer = usual.clone().with("content-encoding", "gzip");
+                answer.body.resize(*length, b' ');
+                answer.body = gzip(&answer.body);
+                (answer.bytes(), End::Stay)
+            }
+            Self::ResetOnConnect | Self::ResetBeforeAnswer => (Vec::new(), End::Reset),
+            Self::ResetMidBody => (half(usual), End::Reset),
+            Self::CloseBeforeAnswer => (Vec::new(), End::Close),
+            Self::CloseAfterHalf => (half(usual), End::Close),
+            Self::StallAfterHalf => (half(usual), End::Hang),
+            Self::CloseAfterEachAnswer => (usual.clone().with("connection", "close").bytes(), End::Close),
+            Self::CloseIdleSilently => (usual.bytes(), End::Close),
+            Self::DeadOnReuse(_) if reused => (Vec::new(), End::Close),
+            Self::DeadOnReuse(then) => return then.plan(usual, reused),
+            Self::ManyHeaders(count) => {
+                let more = |answer: Answer, number| answer.with(&format!("x-filler-{number}"), "x");
+                ((0..*count).fold(usual.clone(), more).bytes(), End::Stay)
+            }
+            Self::HugeHeader(length) => {
+                (usual.clone().with("x-filler", &"x".repeat(*length)).bytes(), End::Stay)
+            }
+            Self::Http09 => (usual.body.clone(), End::Close),
+            Self::NeverAnswer => (Vec::new(), End::Hang),
+        };
+        Plan { delay: None, pieces: vec![bytes], interval: Duration::ZERO, end }
     }
+}
+
+/// The head and the first half of the body.
+fn half(answer: &Answer) -> Vec<u8> {
+    let mut bytes = answer.bytes();
+    bytes.truncate(bytes.len() - answer.body.len().div_ceil(2));
+    bytes
+}
+
+/// Where the head ends; bytes without a head have none.
+fn head_length(bytes: &[u8]) -> usize {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4)
+}
+
+/// By the program, which every system has: a library would be one more for the tests to build.
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut gzip = gzip.expect("gzip starts");
+    // What comes out waits in the pipe until all is in, for it is small.
+    gzip.stdin.take().unwrap().write_all(text).unwrap();
+    gzip.wait_with_output().unwrap().stdout
 }

@@ -7,7 +7,6 @@ use super::behaviour::Behaviour;
 const JSON: &str = "application/json";
 
 /// Named answers of status 200 that are wrong in one way each, for tests that walk through them all.
-#[must_use]
 pub fn odd_bodies(claims: &Value) -> Vec<(&'static str, Behaviour)> {
     let text = claims.to_string();
     let half = &text[..text.floor_char_boundary(text.len() / 2)];
@@ -40,8 +39,7 @@ pub fn odd_bodies(claims: &Value) -> Vec<(&'static str, Behaviour)> {
 }
 
 /// The claims with one more whose value is nested that deep: two bytes a level, balanced.
-#[must_use]
-pub fn nested(claims: &Value, depth: usize) -> Behaviour {
+fn nested(claims: &Value, depth: usize) -> Behaviour {
     let value = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let text = with(&claims.to_string(), &format!(r#""deep":{value}"#));
     Behaviour::body(JSON, text)

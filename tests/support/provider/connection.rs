@@ -1,115 +1,116 @@
-//! Serves one connection: request after request, until either side has had enough.
+//! Serves one connection: request after request, until either side has had enough. hyper reads the requests. It writes
+//! no answer, for no HTTP library sends wrong lengths, half a body or headers without an end.
 
+use std::future::{pending, poll_fn};
 use std::io;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use hyper::Response;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::ReadHalf;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::task::yield_now;
+use tokio::time::sleep;
 
 use super::Shared;
-use super::answer::Answer;
-use super::ledger::Open;
-use super::play::{Ending, Stage};
-use super::request::{Incoming, LIMIT, NoRequest, Request};
+use super::behaviour::{End, Plan};
+use super::ledger::{Counts, OnDrop};
+use super::recorded::Recorded;
 
-/// An accepted connection.
-#[derive(Debug)]
-pub(super) struct Connection {
-    // Before `open`, for fields are dropped in order: a connection counted as gone is gone.
-    stream: TcpStream,
-    open: Open,
-    ahead: Vec<u8>,
-    shared: Arc<Shared>,
-    used: bool,
-}
-
-impl Connection {
-    pub(super) fn new(stream: TcpStream, shared: Arc<Shared>) -> Self {
-        // Without it a trickled byte would wait for its predecessor's acknowledgement; a socket
-        // that refuses the option is already dead, and reading will tell.
-        let _ = stream.set_nodelay(true);
-        Self { open: shared.ledger.connected(), stream, ahead: Vec::new(), shared, used: false }
-    }
-
-    /// Tears the connection down with a RST.
-    pub(super) fn reset(self) {
-        // Should it fail, the client sees an ordinary close, and the test that asked for a RST fails.
-        let _ = self.stream.set_zero_linger();
-    }
-
-    /// Answers requests until one of them, or the client, ends the connection.
-    pub(super) async fn serve(mut self) {
-        loop {
-            let incoming =
-                Incoming { stream: &mut self.stream, ahead: &mut self.ahead, connection: self.open.number };
-            let ending = match incoming.request().await {
-                Ok(request) => self.answer(request).await,
-                Err(NoRequest::Refused(code)) => {
-                    self.shared.ledger.malformed();
-                    return self.refuse(code).await;
-                }
-                Err(NoRequest::Gone) => return,
-            };
-            match ending {
-                Ok(Ending::Open) => self.used = true,
-                Ok(Ending::Reset) => return self.reset(),
-                // A client that left needs no goodbye either: dropping the socket closes it.
-                Ok(Ending::Close) | Err(_) => return,
-            }
-        }
-    }
-
-    /// Does with the request what the rules say, unless the client leaves before.
-    async fn answer(&mut self, request: Request) -> io::Result<Ending> {
-        let Request { recorded, keep_alive } = request;
-        // Chosen before it is counted: a test that waits for the call and then changes the rules
-        // changes them for the next call.
-        let chosen = self.shared.rules.choose(&recorded);
-        let call = self.shared.ledger.arrived(recorded);
-        let steps = chosen.behaviour.steps(&chosen.usual, self.used);
-        let (mut incoming, mut outgoing) = self.stream.split();
+/// Answers requests until one of them, or the client, ends the connection.
+pub(super) async fn serve(mut stream: TcpStream, shared: &Shared) {
+    // Without it a trickled byte would wait for its predecessor's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let mut reused = false;
+    while let Some((returned, request)) = next_request(stream).await {
+        stream = returned;
+        // Chosen before it is counted: a test that waits for the call and then changes the rules changes them for the
+        // next call.
+        let (behaviour, usual, gate) = shared.rules.lock().unwrap().choose(&request);
+        let call = shared.ledger.arrived(request);
+        let plan = behaviour.plan(&usual, reused);
+        let (mut incoming, mut outgoing) = stream.split();
         let played = async {
-            let stage = Stage::new(&mut outgoing, call);
-            if let Some(gate) = chosen.gate {
+            if let Some(gate) = gate {
                 gate.pass().await;
             }
-            stage.play(&steps).await
+            play(plan, call, &mut outgoing).await
         };
-        let ending = tokio::select! {
+        let end = tokio::select! {
             // First, so that an answer that is ready goes out even to a client that half-closed.
             biased;
-            ending = played => ending?,
-            () = departure(&mut incoming, &mut self.ahead) => Ending::Close,
+            end = played => end,
+            () = departure(&mut incoming) => Ok(End::Close),
         };
-        Ok(match ending {
-            Ending::Open if !keep_alive => Ending::Close,
-            ending => ending,
-        })
-    }
-
-    /// Says why a request was not understood, and closes.
-    async fn refuse(mut self, code: u16) {
-        let answer = Answer::new(code, "text/plain", Vec::new()).with("connection", "close");
-        if self.stream.write_all(&answer.bytes()).await.is_err() {
-            return;
+        match end {
+            Ok(End::Stay) => reused = true,
+            Ok(End::Reset) => return reset(&stream),
+            _ => return,
         }
-        // Closing with bytes unread would be a RST, which could overtake the answer.
-        let _ = self.stream.shutdown().await;
-        let mut sink = vec![0; 16 * 1024];
-        while matches!(self.stream.read(&mut sink).await, Ok(1..)) {}
     }
 }
 
-/// Waits until the client leaves, and keeps what it sends in the meantime for later.
-async fn departure(incoming: &mut ReadHalf<'_>, ahead: &mut Vec<u8>) {
-    while ahead.len() <= LIMIT {
-        ahead.reserve(4096);
-        match incoming.read_buf(ahead).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
+/// Lets the connection end with a RST when it is dropped.
+pub(super) fn reset(stream: &TcpStream) {
+    // Should it fail, the client sees an ordinary close, and the test that asked for a RST fails.
+    let _ = stream.set_zero_linger();
+}
+
+/// The next request and the connection, on which nothing was written. No client of the tests sends a request before the
+/// previous one is answered, so hyper has read no further.
+async fn next_request(stream: TcpStream) -> Option<(TcpStream, Recorded)> {
+    let kept = OnceLock::new();
+    let keep = service_fn(|request| {
+        Box::pin(async {
+            if let Ok(request) = Recorded::read(request).await {
+                kept.get_or_init(|| request);
+            }
+            // An error makes hyper stop and write nothing.
+            Err::<Response<String>, _>("it is answered without hyper")
+        })
+    });
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), keep);
+    let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+    let stream = connection.into_parts().io.into_inner();
+    Some((stream, kept.into_inner()?))
+}
+
+/// Does what is planned; an error means that the client left.
+async fn play(mut plan: Plan, call: OnDrop<'_, Counts>, outgoing: &mut WriteHalf<'_>) -> io::Result<End> {
+    // Not a sleep of no time, which takes a millisecond.
+    if let Some(delay) = plan.delay {
+        sleep(delay).await;
     }
-    // Too much for reading on; writing will tell.
-    std::future::pending::<()>().await;
+    let last = match plan.end {
+        End::Hang | End::Repeat(_) => None,
+        _ => plan.pieces.pop(),
+    };
+    for piece in &plan.pieces {
+        outgoing.write_all(piece).await?;
+        sleep(plan.interval).await;
+    }
+    match &plan.end {
+        End::Hang => pending().await,
+        End::Repeat(block) => loop {
+            outgoing.write_all(block).await?;
+            // A client as fast as this loop must not keep the worker from other tasks.
+            yield_now().await;
+        },
+        _ => {}
+    }
+    // Just before the last byte leaves: the client's next request must not overlap.
+    call.answered();
+    outgoing.write_all(&last.unwrap_or_default()).await?;
+    Ok(plan.end)
+}
+
+/// Waits until the client leaves.
+async fn departure(incoming: &mut ReadHalf<'_>) {
+    if let Ok(1..) = incoming.peek(&mut [0]).await {
+        // It sends more instead, which is no request; writing will tell when it leaves.
+        pending::<()>().await;
+    }
 }

@@ -2,94 +2,46 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use super::ledger::wait;
+use super::ledger::{OnDrop, wait};
 
 /// Requests wait here until it is released or dropped.
-#[derive(Debug)]
 pub struct Gate {
-    latch: Arc<Latch>,
+    latch: Latch,
+    _held: watch::Sender<()>,
 }
 
 impl Gate {
+    pub(super) fn new() -> (Self, Latch) {
+        let (held, open) = watch::channel(());
+        let latch = Latch { waiting: Arc::default(), open };
+        (Self { latch: latch.clone(), _held: held }, latch)
+    }
+
     /// Waits until at least that many requests are waiting, and fails the test when they never come.
     pub async fn arrived(&self, count: usize) {
-        let enough = |waiting: &usize| *waiting >= count;
-        wait(&self.latch.waiting, "the requests at the gate", enough).await;
-    }
-
-    /// Waits until nobody waits any more, and fails the test when somebody stays.
-    pub async fn empty(&self) {
-        let none = |waiting: &usize| *waiting == 0;
-        wait(&self.latch.waiting, "the requests at the gate", none).await;
-    }
-
-    /// How many requests are waiting now.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        *self.latch.waiting.borrow()
-    }
-
-    /// Lets that many requests go, first come first served, and keeps holding the others.
-    pub fn admit(&self, count: usize) {
-        self.latch.passes.add_permits(count);
+        wait(&self.latch.waiting, "the requests at the gate", |waiting| *waiting >= count).await;
     }
 
     /// Lets every request go, those to come too.
     pub fn release(self) {
         drop(self);
-        // Dropping it does.
-    }
-
-    pub(super) fn latch(&self) -> Arc<Latch> {
-        Arc::clone(&self.latch)
-    }
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        let latch = Latch { waiting: watch::Sender::new(0), passes: Semaphore::new(0) };
-        Self { latch: Arc::new(latch) }
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        self.latch.passes.close();
     }
 }
 
 /// The side of a gate that the requests see.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Latch {
-    waiting: watch::Sender<usize>,
-    passes: Semaphore,
+    waiting: Arc<watch::Sender<usize>>,
+    open: watch::Receiver<()>,
 }
 
 impl Latch {
-    /// Waits to be let through.
-    pub(super) async fn pass(&self) {
-        let _waiting = Waiting::at(self);
-        // A closed semaphore is an open gate.
-        if let Ok(pass) = self.passes.acquire().await {
-            pass.forget();
-        }
-    }
-}
-
-/// Counts a waiting request, also when its client leaves.
-struct Waiting<'a>(&'a Latch);
-
-impl<'a> Waiting<'a> {
-    fn at(latch: &'a Latch) -> Self {
-        latch.waiting.send_modify(|waiting| *waiting += 1);
-        Self(latch)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.send_modify(|waiting| *waiting -= 1);
+    /// Waits until the gate is gone.
+    pub(super) async fn pass(mut self) {
+        self.waiting.send_modify(|waiting| *waiting += 1);
+        let _waiting = OnDrop(&self.waiting, |waiting| *waiting -= 1);
+        let _ = self.open.changed().await;
     }
 }

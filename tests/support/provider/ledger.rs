@@ -1,6 +1,6 @@
 //! Counts and keeps what happened, and lets tests wait for it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,7 +11,7 @@ use super::recorded::Recorded;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The counters of a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Connections accepted so far.
     pub connections: usize,
@@ -27,114 +27,67 @@ pub struct Counts {
     pub answered: usize,
     /// Requests whose client left first.
     pub abandoned: usize,
-    /// Requests that were not HTTP, or too large; they are not recorded.
-    pub malformed: usize,
 }
 
 /// The counters and the requests behind them.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    counts: watch::Sender<Counts>,
-    requests: Mutex<Vec<Recorded>>,
+    pub(super) counts: watch::Sender<Counts>,
+    pub(super) requests: Mutex<Vec<Recorded>>,
 }
 
 impl Ledger {
-    pub(super) fn counts(&self) -> Counts {
-        *self.counts.borrow()
-    }
-
-    pub(super) fn requests(&self) -> Vec<Recorded> {
-        self.kept().clone()
-    }
-
-    pub(super) async fn until(&self, condition: impl FnMut(&Counts) -> bool) -> Counts {
-        wait(&self.counts, "the provider's counters", condition).await
-    }
-
     /// Counts a connection, which stays open until the value is dropped.
-    pub(super) fn connected(self: &Arc<Self>) -> Open {
-        let mut number = 0;
+    pub(super) fn connected(&self) -> OnDrop<'_, Counts> {
         self.counts.send_modify(|counts| {
             counts.connections += 1;
             counts.open += 1;
-            number = counts.connections;
         });
-        let ledger = Arc::clone(self);
-        Open { ledger, number }
+        OnDrop(&self.counts, |counts| counts.open -= 1)
     }
 
-    /// Keeps a request, which is in flight until the value is dropped.
-    pub(super) fn arrived(self: &Arc<Self>, request: Recorded) -> InFlight {
-        // Kept before it is counted: whoever sees the count finds the request.
-        self.kept().push(request);
+    /// Keeps a request, which is in flight until it is answered, or abandoned when the value is dropped.
+    pub(super) fn arrived(&self, request: Recorded) -> OnDrop<'_, Counts> {
+        // Kept before it is counted: a test that sees the count finds the request.
+        self.requests.lock().unwrap().push(request);
         self.counts.send_modify(|counts| {
             counts.calls += 1;
             counts.in_flight += 1;
             counts.in_flight_max = counts.in_flight_max.max(counts.in_flight);
         });
-        InFlight { ledger: Arc::clone(self), answered: false }
-    }
-
-    pub(super) fn malformed(&self) {
-        self.counts.send_modify(|counts| counts.malformed += 1);
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<Recorded>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An open connection.
-#[derive(Debug)]
-pub(super) struct Open {
-    ledger: Arc<Ledger>,
-    pub(super) number: usize,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.ledger.counts.send_modify(|counts| counts.open -= 1);
-    }
-}
-
-/// A request on its way; dropped unanswered, it counts as abandoned.
-#[derive(Debug)]
-pub(super) struct InFlight {
-    ledger: Arc<Ledger>,
-    answered: bool,
-}
-
-impl InFlight {
-    /// To be called just before the last byte leaves: the client's next request must not overlap.
-    pub(super) fn answered(mut self) {
-        self.answered = true;
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.ledger.counts.send_modify(|counts| {
+        OnDrop(&self.counts, |counts| {
             counts.in_flight -= 1;
-            if self.answered {
-                counts.answered += 1;
-            } else {
-                counts.abandoned += 1;
-            }
-        });
+            counts.abandoned += 1;
+        })
+    }
+}
+
+/// A change to a watched value that is made when this is dropped.
+pub(super) struct OnDrop<'a, T>(pub(super) &'a watch::Sender<T>, pub(super) fn(&mut T));
+
+impl OnDrop<'_, Counts> {
+    /// Counts a request as answered.
+    pub(super) fn answered(mut self) {
+        self.1 = |counts| {
+            counts.in_flight -= 1;
+            counts.answered += 1;
+        };
+    }
+}
+
+impl<T> Drop for OnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.send_modify(self.1);
     }
 }
 
 /// Waits until a watched value satisfies the condition; the sender outlives the wait.
-pub(super) async fn wait<T: Copy + std::fmt::Debug>(
+pub(super) async fn wait<T: std::fmt::Debug>(
     sender: &watch::Sender<T>,
     what: &str,
     condition: impl FnMut(&T) -> bool,
-) -> T {
+) {
     let mut receiver = sender.subscribe();
-    let found = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition)).await;
-    let found = found.map(|value| value.map(|value| *value));
-    match found {
-        Ok(Ok(value)) => value,
-        _ => panic!("{what} never got there; they are {:?}", *sender.borrow()),
-    }
+    let found = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition)).await.is_ok();
+    assert!(found, "{what} never got there; they are {:?}", *sender.borrow());
 }

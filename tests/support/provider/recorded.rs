@@ -1,48 +1,53 @@
 //! What is kept of a request.
 
-use super::form;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Request};
+use url::form_urlencoded;
 
 /// A request as it arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The method.
     pub method: String,
     /// The path as it was sent, without the query.
     pub path: String,
     /// The query as it was sent, without the question mark.
     pub query: String,
-    /// The header names and values in order.
-    pub headers: Vec<(String, String)>,
-    /// The body, without its chunk framing.
+    pub headers: HeaderMap,
+    /// The body, without its framing.
     pub body: Vec<u8>,
-    /// Which connection it came on, counted from 1.
-    pub connection: usize,
 }
 
 impl Recorded {
+    pub(super) async fn read(request: Request<Incoming>) -> hyper::Result<Self> {
+        let (head, body) = request.into_parts();
+        Ok(Self {
+            method: head.method.to_string(),
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            headers: head.headers,
+            body: body.collect().await?.to_bytes().into(),
+        })
+    }
+
     /// The first header of this name, in any case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter();
-        found.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers.get(name)?.to_str().ok()
     }
 
     /// The decoded parameters: of the query, or of the form that a POST carries.
-    #[must_use]
     pub fn parameters(&self) -> Vec<(String, String)> {
-        if self.method != "POST" {
-            return form::pairs(&self.query);
-        }
-        let kind = self.header("content-type").unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-            return Vec::new();
-        }
-        form::pairs(&String::from_utf8_lossy(&self.body))
+        let text = if self.method != "POST" {
+            self.query.as_bytes()
+        } else if self.header("content-type") == Some("application/x-www-form-urlencoded") {
+            self.body.as_slice()
+        } else {
+            b""
+        };
+        form_urlencoded::parse(text).into_owned().collect()
     }
 
     /// The token, when there is exactly one `id_token` parameter.
-    #[must_use]
     pub fn token(&self) -> Option<String> {
         let mut tokens = self.parameters().into_iter().filter(|(name, _)| name == "id_token");
         let (_, token) = tokens.next()?;
