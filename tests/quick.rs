@@ -6,7 +6,6 @@ compile_error!("the tests use the development parts; run them without --release 
 mod architecture;
 mod dev_identity_provider;
 mod docs;
-mod postgres;
 mod provider;
 mod service;
 mod support;

@@ -11,6 +11,7 @@ mod full_disk;
 mod instructions;
 mod ledger;
 mod monitoring;
+mod postgres;
 mod programs;
 mod real;
 mod schemathesis;
