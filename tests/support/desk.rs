@@ -1,7 +1,8 @@
 //! The admin pages with an identity provider to sign in at, and a browser without scripts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Mutex;
 
 use figment::Figment;
 use reqwest::{Method, RequestBuilder};
@@ -22,10 +23,12 @@ use super::token::CLIENT_ID;
 
 const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
 
+/// The right to the folder of the provider's key, which takes long to make: the first desk makes it for all.
+static KEY: Mutex<()> = Mutex::new(());
+
 /// A service whose default provider is the development one.
 pub struct Desk {
     pub app: App,
-    folder: PathBuf,
 }
 
 impl Desk {
@@ -61,9 +64,12 @@ impl Desk {
         let port = free_port();
         let base = format!("http://127.0.0.1:{port}");
         let issuer = format!("{base}/dev/idp");
-        let folder = std::env::temp_dir().join(format!("vestibule-desk-{}-{port}", std::process::id()));
         let secret = Secret::new(CLIENT_SECRET.to_owned());
-        let provider = IdentityProvider::open(&folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
+        let provider = {
+            let _right = KEY.lock();
+            let folder = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/desk-", env!("CARGO_CRATE_NAME")));
+            IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap()
+        };
         let app = App::start_altered(
             database,
             |figment| {
@@ -87,7 +93,7 @@ impl Desk {
             |rocket| alter(provider.mount(rocket)),
         )
         .await;
-        Self { app, folder }
+        Self { app }
     }
 
     /// Makes somebody a member of staff.
@@ -108,12 +114,6 @@ impl Desk {
             landed.text
         );
         browser
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
