@@ -153,7 +153,13 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
             for odd in [
                 json!("soon"),
                 json!("1e9"),
+                json!("0x7fffffff"),
+                json!("9223372036854775808"),
+                json!("2038-01-19T03:14:07Z"),
                 json!(format!("+{NOW}")),
+                json!(format!(" {NOW}")),
+                json!(format!("{NOW}.0")),
+                json!({ "seconds": NOW }),
                 json!(true),
                 json!([NOW]),
                 json!(""),
@@ -161,6 +167,14 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
             ] {
                 cases.push((house.changed(name, odd), "invalid_token"));
             }
+        }
+        for (exp, verdict) in [
+            (json!(4_000_000_000.5), "accepted"),
+            (json!(u64::MAX), "invalid_token"),
+            (json!(-1e300), "token_expired"),
+            (json!(f64::MIN_POSITIVE), "token_expired"),
+        ] {
+            cases.push((house.changed("exp", exp), verdict));
         }
         for name in ["exp", "iat"] {
             cases.push((house.without(name), "invalid_token"));

@@ -122,7 +122,10 @@ async fn an_answer_that_is_not_clean_json_is_no_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_other_status_is_the_providers_own_fault() {
-    let codes = [101, 201, 204, 206, 304, 402, 403, 404, 407, 410, 429, 451, 500, 501, 502, 503, 504];
+    let codes = [
+        101, 201, 202, 203, 204, 206, 304, 402, 403, 404, 407, 408, 410, 418, 429, 451, 500, 501, 502, 503,
+        504, 599,
+    ];
     all_unavailable(&codes.map(|code| ("a status", Behaviour::status(code)))).await;
 }
 
@@ -148,13 +151,20 @@ async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
     all_unavailable(&[
         ("one byte a second", Behaviour::Json(json!({ "x": "y".repeat(1000) })).trickled(second)),
         ("never", Behaviour::NeverAnswer),
-        ("endless", Behaviour::body("application/json", vec![b' '; 1 << 20])),
+        ("slow first byte", Behaviour::Usual.delayed(30 * second)),
+        ("stalled", Behaviour::StallAfterHalf),
+        ("long", Behaviour::body("application/json", vec![b' '; 1 << 20])),
+        ("huge", Behaviour::Huge(100 << 20)),
+        ("endless", Behaviour::EndlessChunked),
+        ("bomb", Behaviour::GzipBomb(8 << 20)),
         ("endless headers", Behaviour::EndlessHeaders),
         ("says more", Behaviour::LyingContentLength { claimed: 100_000, body: body.clone() }),
         ("says less", Behaviour::LyingContentLength { claimed: 1, body }),
         ("reset on connect", Behaviour::ResetOnConnect),
         ("reset before", Behaviour::ResetBeforeAnswer),
+        ("reset amid", Behaviour::ResetMidBody),
         ("closed before", Behaviour::CloseBeforeAnswer),
+        ("closed amid", Behaviour::CloseAfterHalf),
         ("200 headers", Behaviour::ManyHeaders(200)),
         ("a large header", Behaviour::HugeHeader(1 << 20)),
         ("HTTP/0.9", Behaviour::Http09),

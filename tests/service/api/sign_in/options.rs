@@ -56,12 +56,10 @@ async fn a_device_is_kept_with_the_session_without_its_control_characters() {
         let token = app.token(&claims("subject-1", "ada@example.com"));
         let answer = app.post("idp", &json!({ "id_token": token, "device": device })).await;
         assert!(answer.status.is_success(), "{device} {}", answer.text);
-        let kept: (Option<String>, Option<String>) = sqlx::query_as(
-            "SELECT device_name, device_platform FROM sessions ORDER BY created_at DESC LIMIT 1",
-        )
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+        let kept: (Option<String>, Option<String>) = app
+            .database
+            .row("SELECT device_name, device_platform FROM sessions ORDER BY created_at DESC LIMIT 1")
+            .await;
         assert_eq!((kept.0.as_deref(), kept.1.as_deref()), expected, "{device}");
     }
 }
@@ -85,13 +83,13 @@ async fn unknown_members_are_ignored_and_never_stored() {
     assert_eq!(answer.json()["user"]["email"], "ada@example.com");
     assert_eq!(answer.json()["user"]["email_verified"], true);
     assert_eq!(answer.json()["identity"]["subject"], "subject-1");
-    let stored: Vec<String> = sqlx::query_scalar(
-        "SELECT to_jsonb(u)::text FROM users u UNION ALL SELECT to_jsonb(i)::text FROM identities i
+    let stored: Vec<String> = app
+        .database
+        .values(
+            "SELECT to_jsonb(u)::text FROM users u UNION ALL SELECT to_jsonb(i)::text FROM identities i
          UNION ALL SELECT to_jsonb(s)::text FROM sessions s UNION ALL SELECT to_jsonb(e)::text FROM events e",
-    )
-    .fetch_all(&app.database.pool)
-    .await
-    .unwrap();
+        )
+        .await;
     assert_eq!(stored.len(), 4);
     for row in stored {
         assert!(!row.contains(PLANTED) && !row.contains("1970-01-01"), "{row}");

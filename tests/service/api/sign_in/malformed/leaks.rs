@@ -134,13 +134,13 @@ async fn what_the_provider_says_of_a_failure_is_not_passed_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_database_says_of_a_failure_is_not_passed_on() {
     let app = App::start().await;
-    sqlx::query("ALTER TABLE identities RENAME TO elsewhere").execute(&app.database.pool).await.unwrap();
+    app.database.run("ALTER TABLE identities RENAME TO elsewhere").await;
     let token = app.token(&claims(MARK, &format!("{MARK}@example.com")));
     let answer = app.post("idp", &json!({ "id_token": token })).await;
     assert_eq!(answer.error(), "internal_error", "{}", answer.text);
     assert_silent(&app, &answer, &token);
     assert!(!answer.text.contains("identities"), "{}", answer.text);
 
-    sqlx::query("ALTER TABLE elsewhere RENAME TO identities").execute(&app.database.pool).await.unwrap();
+    app.database.run("ALTER TABLE elsewhere RENAME TO identities").await;
     assert_eq!(app.post("idp", &json!({ "id_token": token })).await.outcome(), "created");
 }

@@ -1,0 +1,327 @@
+//! What becomes of a provider's claims. `tests/provider/verify` holds the verdict on each of them at each provider.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
+use crate::support::token::{CLIENT_ID, ISSUER, claims, encode, now, with};
+
+const RS256: &str = r#"{"alg":"RS256","typ":"JWT"}"#;
+const ANDROID: &str = "android.example";
+
+/// Sound claims, one of them replaced; unlike with `token::with`, a `null` stays a `null`.
+fn changed(name: &str, value: impl Into<Value>) -> Value {
+    let mut claims = claims("subject-1", "ada@example.com");
+    claims[name] = value.into();
+    claims
+}
+
+/// The provider is asked, and its answer is refused so; no row is written.
+async fn assert_refused(app: &App, provider: &str, claims: &Value, status: u16, error: &str) {
+    let (rows, calls) = (app.database.rows().await, app.provider.calls());
+    let answer = app.sign_in_at(provider, claims).await;
+    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{claims}");
+    assert_problem(&answer, status, error);
+    assert_eq!(app.provider.calls(), calls + 1, "{claims}");
+    assert_eq!(app.database.rows().await, rows, "{claims}");
+}
+
+/// The provider's answer is good enough for a session.
+async fn assert_accepted(app: &App, provider: &str, claims: &Value) -> Answer {
+    let answer = app.sign_in_at(provider, claims).await;
+    let accepted = [200, 201].contains(&answer.status.as_u16());
+    assert!(accepted && answer.json()["access_token"].is_string(), "{claims} {}", answer.text);
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_claim_that_is_refused_is_told_and_changes_nothing() {
+    let app = App::start_with(|figment| {
+        let settings = json!({ "allowed_domains": "corp.example", "issuers": "https://second.example", "max_token_age": 3600 });
+        figment.merge(("providers.second", settings))
+    })
+    .await;
+    let access_token = json!({
+        "azp": CLIENT_ID, "aud": CLIENT_ID, "sub": "subject-1", "scope": "openid email",
+        "exp": (now() + 3600).to_string(), "expires_in": "3600", "email": "ada@example.com",
+    });
+    for (claims, error, detail) in [
+        (
+            changed("iss", format!("{ISSUER}/")),
+            "issuer_mismatch",
+            "`iss` is missing or is not an issuer of this provider",
+        ),
+        (changed("aud", "client-2.example"), "audience_mismatch", "`aud` must hold only client ids"),
+        (changed("aud", Value::Null), "audience_mismatch", "`aud` must hold only client ids"),
+        (changed("azp", "client-2.example"), "audience_mismatch", "`azp` is not a client id"),
+        (changed("exp", now() - 60), "token_expired", "`exp` has passed"),
+        (changed("exp", Value::Null), "invalid_token", "`exp` is missing"),
+        (changed("iat", now() - 24 * 3600 - 1), "token_expired", "`iat` is too old"),
+        (changed("iat", now() + 120), "invalid_token", "`iat` is in the future: the clock"),
+        (changed("nbf", now() + 120), "invalid_token", "`nbf` is in the future: the clock"),
+        (changed("nbf", "soon"), "invalid_token", "`nbf` is not a number of seconds"),
+        (changed("nonce", "n"), "nonce_mismatch", ""),
+        (changed("sub", " "), "invalid_token", "`sub`"),
+        (access_token, "invalid_token", "this is an access token; send the id_token"),
+    ] {
+        assert_refused(&app, "idp", &claims, 401, error).await;
+        let told = app.sign_in(&claims).await.json()["detail"].as_str().unwrap().to_owned();
+        assert!(told.starts_with(detail), "{told}");
+    }
+    let of_second = changed("iss", "https://second.example");
+    assert_refused(&app, "second", &of_second, 403, "domain_not_allowed").await;
+    let corporate = with(of_second, &json!({ "hd": "Corp.example" }));
+    let old = with(corporate.clone(), &json!({ "iat": now() - 3601 }));
+    assert_refused(&app, "second", &old, 401, "token_expired").await;
+    assert_accepted(&app, "second", &corporate).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_spellings_of_one_issuer_are_one_identity() {
+    let spellings = ["accounts.google.com", "https://accounts.google.com"];
+    let app = App::start_with(|figment| figment.merge(("idp.issuers", spellings))).await;
+    for issuer in spellings {
+        assert_accepted(&app, "idp", &changed("iss", issuer)).await;
+    }
+    assert_eq!(app.database.rows().await, [1, 1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_one_provider_is_refused_at_another() {
+    let app =
+        App::start_with(|figment| figment.merge(("providers.third.client_id", "client-3.example"))).await;
+    let of_second = changed("iss", "https://second.example");
+    for (provider, claims) in
+        [("second", &changed("iss", ISSUER)), ("idp", &of_second), ("fourth", &of_second)]
+    {
+        assert_refused(&app, provider, claims, 401, "issuer_mismatch").await;
+    }
+    // The client ids, too, are the path's: the right issuer does not help another's audience.
+    let for_others = changed("iss", "https://third.example");
+    assert_refused(&app, "third", &for_others, 401, "audience_mismatch").await;
+    assert_accepted(&app, "second", &of_second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_session_belongs_to_the_application_that_asked_for_the_token() {
+    let app = App::start_with(|figment| figment.merge(("idp.additional_client_ids", ANDROID))).await;
+    assert_accepted(&app, "idp", &changed("azp", ANDROID)).await;
+    assert_accepted(&app, "idp", &with(claims("subject-1", ""), &json!({ "azp": null }))).await;
+    let clients: Vec<String> =
+        app.database.values("SELECT client_id FROM sessions ORDER BY created_at").await;
+    assert_eq!(clients, [ANDROID, CLIENT_ID]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nonce_is_on_both_sides_in_the_form_that_is_set_and_a_provider_may_send_one_alone() {
+    let app = App::start_with(|figment| {
+        figment.merge(("providers.second.nonce_form", "sha256")).merge(("providers.third.nonce", "if_sent"))
+    })
+    .await;
+    // `printf %s raw-nonce | sha256sum`
+    let (raw, hash) = ("raw-nonce", "2c5d107938053a2275f022c153c9a71f65ee07754b8bca543ee97a0c3cc66990");
+    let longest = "n".repeat(512);
+    for (provider, sent, held, matches) in [
+        ("idp", Some(raw), Some(raw), true),
+        ("idp", Some(&*longest), Some(&*longest), true),
+        ("idp", Some(raw), Some(hash), false),
+        ("idp", Some(raw), None, false),
+        ("idp", None, Some(raw), false),
+        ("second", Some(raw), Some(hash), true),
+        ("second", Some(raw), Some(raw), false),
+        ("third", None, Some(raw), true),
+        ("third", Some(raw), None, false),
+        ("third", Some(raw), Some("another"), false),
+    ] {
+        let issuer =
+            if provider == "idp" { ISSUER.to_owned() } else { format!("https://{provider}.example") };
+        let token = app.token(&with(changed("iss", issuer), &json!({ "nonce": held })));
+        let answer = app.post(provider, &json!({ "id_token": token, "nonce": sent })).await;
+        let error = if matches { "" } else { "nonce_mismatch" };
+        assert_eq!(answer.error(), error, "{provider} {sent:?} {held:?} {}", answer.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subjects_that_differ_in_case_are_two_people() {
+    let app = App::start().await;
+    let first = assert_accepted(&app, "idp", &claims("AbC", "first@example.com")).await;
+    let second = assert_accepted(&app, "idp", &claims("aBc", "second@example.com")).await;
+    assert_ne!(first.user_id(), second.user_id());
+    assert_eq!(app.database.rows().await, [2, 2, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_joined_with_anybody_on_having_no_address() {
+    let app = App::start().await;
+    let addresses =
+        [Value::Null, json!(""), json!(" "), json!(1), json!(["ada@example.com"]), json!("not one")];
+    for (number, email) in addresses.iter().enumerate() {
+        for twin in ["a", "b"] {
+            let mut claims = claims(&format!("{number}-{twin}"), "");
+            claims["email"] = email.clone();
+            let answer = assert_accepted(&app, "idp", &claims).await;
+            assert_eq!(answer.outcome(), "created", "{email}");
+            assert_eq!(answer.json()["user"]["email"], Value::Null, "{email}");
+            assert_eq!(answer.json()["user"]["email_verified"], false, "{email}");
+        }
+    }
+    let absent = with(claims("absent", ""), &json!({ "email": null, "email_verified": null }));
+    assert_eq!(assert_accepted(&app, "idp", &absent).await.outcome(), "created");
+    let [users, identities, ..] = app.database.rows().await;
+    assert_eq!((users, identities), (13, 13));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_mean_nothing_here_change_nothing() {
+    let app = App::start().await;
+    let plain = assert_accepted(&app, "idp", &claims("subject-1", "ada@example.com")).await;
+    let more = json!({
+        "at_hash": "wrong", "user_id": "00000000-0000-0000-0000-000000000000", "role": "admin",
+        "preferred_username": "root", "upn": "root@example.com", "\0": "\0", "groups": ["staff"],
+    });
+    let answer = assert_accepted(&app, "idp", &with(claims("subject-1", "ada@example.com"), &more)).await;
+    assert_eq!(answer.json()["user"], plain.json()["user"]);
+    assert_eq!(answer.json()["identity"], plain.json()["identity"]);
+}
+
+/// What becomes of a claim in the user of a first sign-in.
+async fn shown(app: &App, number: usize, name: &str, value: &Value) -> Value {
+    let subject = format!("{name}-{number}");
+    let claims = with(claims(&subject, &format!("{subject}@example.com")), &json!({ name: value }));
+    assert_accepted(app, "idp", &claims).await.json()["user"][name].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_shown_without_control_characters_and_surrounding_blanks() {
+    let app = App::start().await;
+    for (number, (name, expected)) in [
+        (json!("Zoë 李 🦀"), json!("Zoë 李 🦀")),
+        (json!("  Ada  "), json!("Ada")),
+        (json!("A\0da"), json!("Ada")),
+        (json!("\u{1b}[31mAda\r\n\t"), json!("[31mAda")),
+        (json!("\0 Ada \0"), json!("Ada")),
+        (json!("\u{85}\u{9f}Ada"), json!("Ada")),
+        (json!("<script>alert(1)</script>"), json!("<script>alert(1)</script>")),
+        (json!("{{ 7*7 }}"), json!("{{ 7*7 }}")),
+        (json!("'; DROP TABLE users; --"), json!("'; DROP TABLE users; --")),
+        (json!("n".repeat(10_000)), json!("n".repeat(200))),
+        (json!("é".repeat(201)), json!("é".repeat(200))),
+        (json!(format!("{} surname", "n".repeat(199))), json!("n".repeat(199))),
+        (json!("\0"), Value::Null),
+        (json!("\0 \0"), Value::Null),
+        (json!(" \u{3000}\n"), Value::Null),
+        (json!(""), Value::Null),
+        (json!(7), Value::Null),
+        (json!(["Ada"]), Value::Null),
+        (json!({ "given": "Ada" }), Value::Null),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(shown(&app, number, "name", &name).await, expected, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_is_shown_only_when_it_is_an_https_address() {
+    let app = App::start().await;
+    let longest = format!("https://pictures.example/{}", "p".repeat(2048 - 25));
+    for (number, (picture, kept)) in [
+        ("https://pictures.example/ada?size=96&v=1".to_owned(), true),
+        (format!("{longest}p"), false),
+        (longest, true),
+        ("http://pictures.example/ada".to_owned(), false),
+        ("//pictures.example/ada".to_owned(), false),
+        ("javascript:alert(1)".to_owned(), false),
+        ("data:image/png;base64,AAAA".to_owned(), false),
+        ("https://pictures.example/a da".to_owned(), false),
+        ("https://pictures.example/\0".to_owned(), false),
+        ("https://pictures.example/\r\nSet-Cookie: a=b".to_owned(), false),
+        ("https://pictures.example/é".to_owned(), false),
+        (String::new(), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let expected = if kept { json!(picture) } else { Value::Null };
+        assert_eq!(shown(&app, number, "picture", &json!(picture)).await, expected, "{picture:?}");
+    }
+    for (number, picture) in [json!(1), json!(["https://pictures.example/ada"]), json!({})].iter().enumerate()
+    {
+        assert_eq!(shown(&app, 100 + number, "picture", picture).await, Value::Null, "{picture}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_turns_odd_leaves_the_known_one_in_place() {
+    let app = App::start().await;
+    let sound = claims("subject-1", "ada@example.com");
+    let before = assert_accepted(&app, "idp", &sound).await.json()["user"].clone();
+    let odd = with(sound, &json!({ "name": "\0", "picture": "\0", "email": "a@x\0" }));
+    assert_eq!(assert_accepted(&app, "idp", &odd).await.json()["user"], before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_token_says_of_itself_lets_nobody_in() {
+    let app = App::start().await;
+    let own_words = claims("subject-1", "ada@example.com").to_string();
+    for header in [RS256, r#"{"alg":"HS256"}"#, r#"{"alg":"ES256","jku":"https://evil.example/keys"}"#] {
+        // The provider does not know this token: it answers 400.
+        let answer = app.post("idp", &json!({ "id_token": encode(header, &own_words) })).await;
+        assert_problem(&answer, 401, "invalid_token");
+    }
+    assert_eq!(app.provider.calls(), 3);
+    assert_eq!(app.database.rows().await, [0, 0, 0]);
+
+    // When it does, its answer counts and not the token's own words.
+    let token = encode(RS256, &own_words);
+    app.provider.accept(&token, claims("subject-2", "grace@example.com"));
+    let answer = app.post("idp", &json!({ "id_token": token })).await;
+    assert_eq!(answer.json()["identity"]["subject"], "subject-2");
+    assert_eq!(answer.json()["user"]["email"], "grace@example.com");
+}
+
+/// What staff can read of a refused sign-in, as soon as it is written.
+async fn refusal(app: &App, request_id: &str) -> (String, Option<String>, Value) {
+    let recorded = async {
+        loop {
+            let row: Option<(String, Option<String>, String)> = sqlx::query_as(
+                "SELECT reason, email, detail::text FROM events
+                 WHERE request_id = $1 AND kind = 'sign_in_refused'",
+            )
+            .bind(request_id)
+            .fetch_optional(&app.database.pool)
+            .await
+            .unwrap();
+            if let Some((reason, email, detail)) = row {
+                break (reason, email, serde_json::from_str(&detail).unwrap());
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), recorded).await.expect("the refusal is recorded")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_can_see_what_a_refused_token_claimed_to_be() {
+    let app = App::start().await;
+    let foreign = json!({ "aud": "client-2.example" });
+    let payload = with(claims("subject-1", "ada@example.com"), &foreign).to_string();
+    let answer = app.post("idp", &json!({ "id_token": encode(RS256, &payload) })).await;
+    let (reason, email, detail) = refusal(&app, answer.header("X-Request-Id").unwrap()).await;
+    assert_eq!((reason.as_str(), email.as_deref()), ("audience_mismatch", Some("ada@example.com")));
+    assert_eq!(detail, json!({ "claimed_issuer": ISSUER, "claimed_audience": "client-2.example" }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_token_that_claims_what_cannot_be_stored_is_recorded_all_the_same() {
+    let app = App::start().await;
+    let odd = json!({ "email": "a\0da\u{1b}@example.com", "iss": "\0", "aud": "a".repeat(5000) });
+    let answer = app.post("idp", &json!({ "id_token": encode(RS256, &odd.to_string()) })).await;
+    assert_problem(&answer, 401, "issuer_mismatch");
+    let (reason, email, detail) = refusal(&app, answer.header("X-Request-Id").unwrap()).await;
+    assert_eq!((reason.as_str(), email.as_deref()), ("issuer_mismatch", Some("ada@example.com")));
+    assert_eq!(detail["claimed_audience"], "a".repeat(255));
+}
