@@ -92,7 +92,7 @@ async fn of_a_varied_life() -> String {
         (sign_in(&service.url, &provider, ada(), &json!({})).await.0 == "rate_limited").then_some(())
     })
     .await;
-    sqlx::query("UPDATE _sqlx_migrations SET success = false").execute(&database.pool).await.unwrap();
+    database.run("UPDATE _sqlx_migrations SET success = false").await;
     service.answers("/readyz", 503).await;
     service.answers("/metrics", 200).await;
     service.answers("/metrics", 200).await

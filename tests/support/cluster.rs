@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, FromRow};
 use tokio::sync::OnceCell;
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::store::migrations;
@@ -103,6 +103,11 @@ async fn execute(connection: &mut PgConnection, sql: String) {
     connection.execute(AssertSqlSafe(sql)).await.unwrap();
 }
 
+/// A row of a query, as a tuple.
+pub trait Row: for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+impl<T: for<'r> FromRow<'r, PgRow> + Send + Unpin> Row for T {}
+
 /// A test's own database, dropped with this value.
 pub struct Database {
     /// Where it is.
@@ -145,9 +150,40 @@ impl Database {
         Self { url: String::new(), pool, name: String::new() }
     }
 
+    /// Runs a statement.
+    pub async fn run(&self, sql: &'static str) {
+        sqlx::query(sql).execute(&self.pool).await.unwrap();
+    }
+
+    /// The one row that a query answers.
+    pub async fn row<T: Row>(&self, sql: &'static str) -> T {
+        sqlx::query_as(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// All rows that a query answers.
+    pub async fn all<T: Row>(&self, sql: &'static str) -> Vec<T> {
+        sqlx::query_as(sql).fetch_all(&self.pool).await.unwrap()
+    }
+
+    /// The one value that a query answers.
+    pub async fn value<T>(&self, sql: &'static str) -> T
+    where
+        (T,): Row,
+    {
+        self.row::<(T,)>(sql).await.0
+    }
+
+    /// The values of the one column that a query answers.
+    pub async fn values<T>(&self, sql: &'static str) -> Vec<T>
+    where
+        (T,): Row,
+    {
+        self.all::<(T,)>(sql).await.into_iter().map(|(value,)| value).collect()
+    }
+
     /// A number that a query answers.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+        self.value(sql).await
     }
 
     /// Fails each statement that changes more than so many rows of a table.

@@ -66,10 +66,8 @@ impl People {
         }
         let gone = sign_in(desk, &[("email", "gone@example.com")]).await;
         assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status.as_u16(), 204);
-        let deletion = sqlx::query_scalar("SELECT id::text FROM events WHERE kind = 'user_deleted'")
-            .fetch_one(&desk.app.database.pool)
-            .await
-            .unwrap();
+        let deletion =
+            desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
         let identity = |answer: &Answer| answer.json()["identity"]["id"].as_str().unwrap().to_owned();
         let people = Self {
             ada: ada.user_id(),
@@ -115,32 +113,27 @@ impl People {
 
 /// More people than a page holds, older than everyone else.
 async fn crowd(desk: &Desk) {
-    sqlx::query(
-        "INSERT INTO users (id, email, name, created_at)
+    desk.app
+        .database
+        .run(
+            "INSERT INTO users (id, email, name, created_at)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com',
                 'User ' || n, now() - n * interval '1 hour'
          FROM generate_series(1, 120) AS n",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+        )
+        .await;
 }
 
 /// A month of sign-ins, more by day than by night.
 async fn history(desk: &Desk) {
-    sqlx::query(
-        "INSERT INTO event_counts (hour, kind, reason, provider, count)
+    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', kind, reason, provider,
                 1 + (weight * (1 + sin(n * pi() / 12)))::bigint
          FROM generate_series(1, 700) AS n, (VALUES
              ('signed_in', '', 'idp', 400), ('signed_in', '', 'second', 40), ('user_created', '', 'idp', 60),
              ('identity_linked', '', 'second', 20), ('sign_in_refused', 'token_expired', 'idp', 50),
              ('sign_in_refused', 'link_required', 'idp', 12), ('sign_in_refused', 'provider_unavailable', 'third', 2)
-         ) AS outcomes (kind, reason, provider, weight)",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+         ) AS outcomes (kind, reason, provider, weight)").await;
 }
 
 /// As long as an address may be.

@@ -1,4 +1,6 @@
-//! How often a race is run.
+//! How a race is run, and how often.
+
+use tokio::sync::Barrier;
 
 /// Rounds of each race: fifty for a person, a thousand where `CI` is set.
 pub fn rounds() -> usize {
@@ -13,4 +15,18 @@ pub fn assert_either_came_first(one: usize) {
         all < 1_000 || (all / 50..all - all / 50).contains(&one),
         "one side came first {one} times of {all}"
     );
+}
+
+/// Both at once.
+pub async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    let barrier = Barrier::new(2);
+    let first = async {
+        barrier.wait().await;
+        first.await
+    };
+    let second = async {
+        barrier.wait().await;
+        second.await
+    };
+    tokio::join!(first, second)
 }

@@ -387,7 +387,7 @@ async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only(
         sqlx::query(pending).execute(&desk.app.database.pool).await.unwrap();
         let page = text(&browser.get(&receipt).await.text);
         assert!(page.contains("This has not finished yet."), "{page}");
-        sqlx::query("DELETE FROM users_to_forget").execute(&desk.app.database.pool).await.unwrap();
+        desk.app.database.run("DELETE FROM users_to_forget").await;
     }
 }
 
@@ -448,7 +448,7 @@ async fn a_form_that_is_not_sound_changes_nothing() {
             .unwrap();
         assert!(done > 0, "{kind}: the sound one does it");
         // As it was, for the next.
-        sqlx::query("DELETE FROM users").execute(&desk.app.database.pool).await.unwrap();
+        desk.app.database.run("DELETE FROM users").await;
         return_everyone(&desk, &ada, &second, &grace).await;
     }
     let page = support.get(&format!("/admin/users/{}", ada.user_id())).await;

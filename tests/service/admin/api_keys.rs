@@ -58,12 +58,7 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
     assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.error(), "invalid_api_key");
     assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &revoke).await.0, 409);
 
-    let recorded: Vec<(String, String, serde_json::Value)> = sqlx::query_as(
-        "SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id",
-    )
-    .fetch_all(&desk.app.database.pool)
-    .await
-    .unwrap();
+    let recorded: Vec<(String, String, serde_json::Value)> = desk.app.database.all("SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id").await;
     let [added, revoked] = &recorded[..] else { panic!("{recorded:?}") };
     assert_eq!((added.0.as_str(), added.1.as_str()), ("api_key_added", "staff@example.com"));
     assert_eq!((&added.2["role"], &added.2["reason"]), (&json!("support"), &json!("a new backend")));

@@ -77,15 +77,10 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() {
     let (desk, mut browser) = desk_with(Role::Support).await;
-    sqlx::query(
-        "INSERT INTO events (id, kind, reason, email, request_id)
+    desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,
                 CASE n % 2 WHEN 0 THEN 'sign_in_refused' ELSE 'link_refused' END, 'token_expired', 'a@example.com', 'number-' || n
-         FROM generate_series(1, 250) AS n",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, 250) AS n").await;
     for query in ["what=refused", "reason=token_expired", "email=a%40example.com&what=refused"] {
         let mut path = Some(format!("/admin/audit?{query}"));
         let mut seen = Vec::new();
@@ -124,15 +119,10 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_one_statement_reads() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
-    sqlx::query(
-        "INSERT INTO events (id, kind, reason, email, request_id)
+    desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired',
                 '=formula@example.com', 'number-' || n
-         FROM generate_series(1, 4500) AS n",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, 4500) AS n").await;
     let request = file(&mut browser, "/admin/audit.csv?what=refused").await;
     let file = browser.send(request).await;
     assert!(file.header("content-type").unwrap().starts_with("text/csv"));
@@ -189,13 +179,8 @@ async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     person(&desk, &[("email", "new@example.com"), ("sub", "ada")]).await;
-    sqlx::query(
-        "INSERT INTO events (id, kind, user_id, actor, detail)
-         SELECT gen_random_uuid(), 'claims_changed', id, 'key:backend', '{\"reason\": \"promoted\"}' FROM users",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+    desk.app.database.run("INSERT INTO events (id, kind, user_id, actor, detail)
+         SELECT gen_random_uuid(), 'claims_changed', id, 'key:backend', '{\"reason\": \"promoted\"}' FROM users").await;
     let (updated, changed) = ("Updated from the provider", "Claims in access tokens changed");
     assert_eq!(found(&mut browser, &[("what", "sign-ins")]).await, [updated, "Signed in", FIRST]);
     assert_eq!(found(&mut browser, &[("what", "staff"), ("user", &ada.user_id())]).await, [changed]);
@@ -256,9 +241,7 @@ async fn a_request_id_finds_the_events_of_its_request() {
     // No index holds the sign-ins, so they are looked for from a day on.
     assert_eq!(found(&mut browser, &[("request", &success)]).await, [""; 0]);
     assert_eq!(found(&mut browser, &[("request", &success), ("from", "2020-01-01")]).await, [FIRST]);
-    let event: String = sqlx::query_scalar("SELECT id::text FROM events WHERE kind = 'user_created'")
-        .fetch_one(&desk.app.database.pool)
-        .await
-        .unwrap();
+    let event: String =
+        desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_created'").await;
     assert_eq!(found(&mut browser, &[("request", &event)]).await, [FIRST], "an event is found by its own id");
 }

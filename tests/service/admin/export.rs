@@ -120,7 +120,7 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
                        AND datname = current_database() AND xact_start IS NOT NULL";
     assert_eq!(desk.app.database.count(connections).await, 0, "no transaction waits for the reader");
     // What the service reads from here on is told from what it has in memory or sent.
-    sqlx::query("UPDATE users SET name = 'late'").execute(&desk.app.database.pool).await.unwrap();
+    desk.app.database.run("UPDATE users SET name = 'late'").await;
     while let Some(chunk) = response.chunk().await.unwrap() {
         file.extend(chunk);
     }
@@ -139,7 +139,7 @@ async fn a_file_that_breaks_off_does_not_look_whole() {
     let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
     at_rest(&desk).await;
-    sqlx::query("ALTER TABLE users RENAME TO gone").execute(&desk.app.database.pool).await.unwrap();
+    desk.app.database.run("ALTER TABLE users RENAME TO gone").await;
     while let Ok(Some(chunk)) = response.chunk().await {
         file.extend(chunk);
     }

@@ -177,7 +177,7 @@ async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
     }
     let days = [("created_from", "2026-03-02"), ("created_to", "2026-03-02")];
     assert_eq!(listed(&ask(&mut browser, &days).await), [0; 0], "UTC");
-    sqlx::query("UPDATE staff SET time_zone = 'Asia/Tokyo'").execute(&desk.app.database.pool).await.unwrap();
+    desk.app.database.run("UPDATE staff SET time_zone = 'Asia/Tokyo'").await;
     let page = ask(&mut browser, &days).await;
     assert_eq!(listed(&page), [2], "Tokyo");
     assert!(page.contains("name=\"created_from\" type=\"date\" value=\"2026-03-02\""));
@@ -290,13 +290,8 @@ async fn who_is_not_found_may_be_among_the_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn providers_that_are_not_configured_any_more_can_be_chosen_and_searched() {
     let (desk, mut browser) = full_desk(2).await;
-    sqlx::query(
-        "INSERT INTO identities (id, user_id, provider, subject)
-         SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+    desk.app.database.run("INSERT INTO identities (id, user_id, provider, subject)
+         SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'").await;
     let page = ask(&mut browser, &[]).await;
     for option in ["<option>retired</option>", "<option>idp</option>", "<option>second</option>"] {
         assert!(page.contains(option), "{option}");

@@ -183,7 +183,7 @@ async fn with_people() -> (Database, Vec<Person>) {
     for person in &people {
         person.store(&database.pool).await;
     }
-    sqlx::query("ANALYZE").execute(&database.pool).await.unwrap();
+    database.run("ANALYZE").await;
     (database, people)
 }
 

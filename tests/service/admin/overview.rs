@@ -31,18 +31,11 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     }
     let before = browser.get("/admin").await.text;
     // Counted in advance or as one looks: it makes no difference.
-    sqlx::query("UPDATE events SET created_at = created_at - interval '2 hours', id = (
-                 lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid")
-        .execute(&desk.app.database.pool).await.unwrap();
-    sqlx::query("UPDATE event_counts_until SET until = until - interval '3 hours'")
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+    desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
+                 lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
+    desk.app.database.run("UPDATE event_counts_until SET until = until - interval '3 hours'").await;
     vestibule::service::event_counts::catch_up(&desk.app.database.pool).await.unwrap();
-    let counted: i64 = sqlx::query_scalar("SELECT sum(count)::bigint FROM event_counts")
-        .fetch_one(&desk.app.database.pool)
-        .await
-        .unwrap();
+    let counted: i64 = desk.app.database.value("SELECT sum(count)::bigint FROM event_counts").await;
     assert_eq!(counted, 6);
     let after = browser.get("/admin").await.text;
     for page in [before, after] {
@@ -67,14 +60,9 @@ async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_
     let desk = Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
     desk.appoint("staff@example.com", Role::Support).await;
     let mut browser = desk.signed_in("staff@example.com").await;
-    sqlx::query(
-        "INSERT INTO event_counts (hour, kind, reason, provider, count)
+    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - interval '5 hours', 'sign_in_refused', reason, 'idp', count
-         FROM (VALUES ('provider_unavailable', 7), ('token_expired', 1), ('link_required', 2)) AS reasons (reason, count)",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+         FROM (VALUES ('provider_unavailable', 7), ('token_expired', 1), ('link_required', 2)) AS reasons (reason, count)").await;
     let page = browser.get("/admin").await.text;
     let idp = row(&page, "data-label=\"Provider\">idp");
     assert!(idp.starts_with("0 3 7 Healthy"), "{idp}");

@@ -11,10 +11,7 @@ use crate::support::desk::{Browser, Desk};
 use crate::support::race::rounds;
 
 async fn members(desk: &Desk) -> Vec<(String, String)> {
-    sqlx::query_as("SELECT email, role FROM staff ORDER BY email")
-        .fetch_all(&desk.app.database.pool)
-        .await
-        .unwrap()
+    desk.app.database.all("SELECT email, role FROM staff ORDER BY email").await
 }
 
 async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> u16 {
@@ -104,10 +101,7 @@ async fn two_admins_who_remove_each_other_leave_one() {
 async fn times_are_shown_in_the_zone_that_a_member_of_staff_chose() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    sqlx::query("UPDATE users SET created_at = '2026-07-01T22:30:05Z'")
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+    desk.app.database.run("UPDATE users SET created_at = '2026-07-01T22:30:05Z'").await;
     let path = format!("/admin/users/{}", ada.user_id());
     let page = browser.get(&path).await.text;
     assert!(page.contains(">2026-07-01 22:30 UTC</time>") && page.contains("admin.js"), "{page}");

@@ -129,16 +129,11 @@ async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
 async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    sqlx::query(
-        "INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
+    desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
          VALUES ('ffffffff-0000-7000-8000-000000000001', 'sign_in_refused', 'audience_mismatch', 'idp',
                  'ada@example.com', '{\"claimed_audience\": \"<b>.other.example\"}', 'Example/4.2 (iPhone; iOS 19.1)'),
                 ('ffffffff-0000-7000-8000-000000000002', 'sign_in_refused', 'issuer_mismatch', 'idp',
-                 'ada@example.com', '{\"claimed_issuer\": \"https://issuer.example\"}', NULL)",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+                 'ada@example.com', '{\"claimed_issuer\": \"https://issuer.example\"}', NULL)").await;
     for path in [format!("/admin/users/{}", ada.user_id()), "/admin/audit?what=refused".into()] {
         let page = browser.get(&path).await.text.replace("&#x2F;", "/");
         for expected in [
@@ -274,7 +269,7 @@ async fn staff_end_one_session_and_no_other() {
 async fn a_page_that_the_database_fails_is_still_a_page() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    sqlx::query("ALTER TABLE identities RENAME TO gone").execute(&desk.app.database.pool).await.unwrap();
+    desk.app.database.run("ALTER TABLE identities RENAME TO gone").await;
     for path in
         ["/admin/users".to_owned(), "/admin/users?q=ada".into(), format!("/admin/users/{}", ada.user_id())]
     {
@@ -290,15 +285,10 @@ async fn a_page_that_the_database_fails_is_still_a_page() {
 async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_the_page() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
-    sqlx::query(
-        "INSERT INTO events (id, kind, reason, provider, email)
+    desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email)
          SELECT ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired', 'idp',
                 'ada@example.com'
-         FROM generate_series(1, 500) AS n",
-    )
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, 500) AS n").await;
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
     let (own, others) = page.split_once("Refused attempts with this e-mail address").expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");

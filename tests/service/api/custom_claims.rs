@@ -72,7 +72,7 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
     set(&app, "ada", r#"{"roles":[]}"#).await;
     let refreshed = app.refresh(&refreshed.refresh_token()).await;
     assert_eq!(custom(&refreshed), json!({ "roles": [] }));
-    sqlx::query("UPDATE users SET claims = NULL").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET claims = NULL").await;
     assert_eq!(custom(&app.refresh(&refreshed.refresh_token()).await), json!({}));
 }
 

@@ -3,12 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::{Answer, App};
-use crate::support::token::{claims, with};
-
-/// Claims of one of the further providers.
-fn at(provider: &str, subject: &str, email: &str) -> Value {
-    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
-}
+use crate::support::token::{at, claims, with};
 
 fn unverified(claims: Value) -> Value {
     with(claims, &json!({ "email_verified": "false" }))
@@ -20,7 +15,7 @@ async fn assert_refused(app: &App, answer: &Answer, before: [usize; 3], status: 
 }
 
 async fn events(app: &App) -> Vec<(String, Option<String>)> {
-    sqlx::query_as("SELECT kind, reason FROM events ORDER BY id").fetch_all(&app.database.pool).await.unwrap()
+    app.database.all("SELECT kind, reason FROM events ORDER BY id").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +147,7 @@ async fn an_address_that_nobody_proved_did_not_change_hands() {
 async fn an_address_that_support_replaced_leads_to_nobody_any_more() {
     let app = App::start().await;
     let user = app.sign_in(&claims("subject-1", "old@example.com")).await;
-    sqlx::query("UPDATE users SET email = 'new@example.com'").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET email = 'new@example.com'").await;
     let stranger = app.sign_in_at("second", &at("second", "stranger", "old@example.com")).await;
     assert_eq!(stranger.outcome(), "created");
     assert_ne!(stranger.user_id(), user.user_id());
@@ -284,7 +279,7 @@ async fn a_changed_address_is_proven_only_by_a_provider_that_may_link() {
 async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_written() {
     let app = App::start().await;
     app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET disabled_at = now()").await;
     let before = app.database.rows().await;
     let known = app.sign_in(&claims("subject-1", "ada@example.com")).await;
     assert_refused(&app, &known, before, 403, "user_disabled").await;
@@ -302,7 +297,7 @@ async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_writ
 async fn a_deleted_users_identity_comes_back_as_somebody_new() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+    app.database.run("DELETE FROM users").await;
     assert_eq!(app.database.rows().await, [0, 0, 0]);
     let again = app.sign_in(&claims("subject-1", "ada@example.com")).await;
     assert_eq!(again.outcome(), "created");

@@ -8,14 +8,10 @@ use vestibule::admin::changes::{Change, Outcome, apply};
 use vestibule::domain::actor::{Actor, By, Origin};
 
 use crate::support::app::{Answer, App};
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims, with};
 
 fn names(answer: &Answer) -> (u16, String) {
     (answer.status.as_u16(), answer.error())
-}
-
-fn at(provider: &str, subject: &str, email: &str) -> Value {
-    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
 }
 
 async fn events(app: &App, kind: &str) -> i64 {

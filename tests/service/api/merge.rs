@@ -2,7 +2,6 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::sync::Barrier;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome, apply};
 use vestibule::clock;
@@ -11,7 +10,7 @@ use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::race::rounds;
+use crate::support::race::{at_once, rounds};
 use crate::support::token::{claims, now, with};
 
 const MERGE: &str = "/api/v1/me/merge";
@@ -48,16 +47,15 @@ async fn link(app: &App, signed_in: &Answer, provider: &str, claims: &Value) {
 
 /// All that is stored of people.
 async fn everything(app: &App) -> String {
-    sqlx::query_scalar(
-        "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
+    app.database
+        .value(
+            "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
                                (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
                                 WHERE kind <> 'sign_in_refused'))",
-    )
-    .fetch_one(&app.database.pool)
-    .await
-    .unwrap()
+        )
+        .await
 }
 
 /// Lets time pass since all sessions were opened.
@@ -342,20 +340,6 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     (user, session)
 }
 
-/// Both at once.
-async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
-    let barrier = Barrier::new(2);
-    let first = async {
-        barrier.wait().await;
-        first.await
-    };
-    let second = async {
-        barrier.wait().await;
-        second.await
-    };
-    tokio::join!(first, second)
-}
-
 /// A merge that the user of a session asks for, with the identity of that name.
 async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Result<Merging, NotMerged> {
     let origin = Origin::default();
@@ -372,14 +356,11 @@ async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Resul
 }
 
 async fn owners(app: &App) -> Vec<(String, Uuid)> {
-    sqlx::query_as("SELECT subject, user_id FROM identities ORDER BY subject")
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap()
+    app.database.all("SELECT subject, user_id FROM identities ORDER BY subject").await
 }
 
 async fn clear(app: &App) {
-    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+    app.database.run("DELETE FROM users").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

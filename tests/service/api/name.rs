@@ -157,7 +157,7 @@ async fn nobody_is_named_by_a_session_that_is_over() {
     assert_problem(&malformed, 400, "invalid_request");
     app.as_user(&ada.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
     assert_eq!(rename(&app, &ada, json!("A")).await.json()["reason"], "session_ended");
-    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(rename(&app, &other, json!("G")).await.json()["reason"], "user_disabled");
     for signed_in in [&ada, &other] {
         assert!(!stored(&app, signed_in).await.1);

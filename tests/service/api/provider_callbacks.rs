@@ -206,15 +206,12 @@ async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be
     let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
     assert_eq!(notify(&app, &payload).await, 503);
     let (app, _keys) = house().await;
-    sqlx::query("ALTER TABLE provider_events RENAME TO gone").execute(&app.database.pool).await.unwrap();
+    app.database.run("ALTER TABLE provider_events RENAME TO gone").await;
     assert!(notify(&app, &payload).await >= 500);
     let request = signed(APP_SECRET, &wish("1", 0));
     let answer = send(&app, "/api/v1/providers/facebook/events", &request).await;
     assert!(answer.status.is_server_error(), "{}", answer.text);
-    sqlx::query("ALTER TABLE deletion_requests RENAME TO gone_too")
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    app.database.run("ALTER TABLE deletion_requests RENAME TO gone_too").await;
     assert!(send(&app, DELETION, &request).await.status.is_server_error());
 }
 
@@ -385,10 +382,9 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let link = Method::POST;
     let linked = app.as_user(&opened.access_token(), link, "/api/v1/me/identities/idp", Some(&body)).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
-    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated,identity.unlinked}')")
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    app.database
+        .run("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated,identity.unlinked}')")
+        .await;
     let user = &opened.json()["user"];
     assert_eq!(
         (&user["email"], &user["name"]),
@@ -416,15 +412,12 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
         .map(|(kind, ..)| kind.as_str())
         .collect();
     assert_eq!(by_facebook, ["identity_unlinked", "user_updated"]);
-    let fields: Value = sqlx::query_scalar(
-        "SELECT detail FROM events WHERE kind = 'user_updated' AND actor = 'provider:facebook'",
-    )
-    .fetch_one(&app.database.pool)
-    .await
-    .unwrap();
+    let fields: Value = app
+        .database
+        .value("SELECT detail FROM events WHERE kind = 'user_updated' AND actor = 'provider:facebook'")
+        .await;
     assert_eq!(fields, json!({ "fields": ["email", "name", "picture"] }));
-    let mut messages: Vec<String> =
-        sqlx::query_scalar("SELECT type FROM webhook_messages").fetch_all(&app.database.pool).await.unwrap();
+    let mut messages: Vec<String> = app.database.values("SELECT type FROM webhook_messages").await;
     messages.sort_unstable();
     assert_eq!(messages, ["identity.unlinked", "user.updated"]);
 }
@@ -436,12 +429,7 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
         let from = sign_in(&app, "facebook", "218471").await.user_id().parse().unwrap();
         let to = app.sign_in(&claims(change, &format!("{change}@example.com"))).await.user_id();
         let to = to.parse().unwrap();
-        let identity: Uuid = sqlx::query_scalar(
-            "UPDATE identities SET created_at = now() - interval '1 hour' WHERE provider = 'facebook' RETURNING id",
-        )
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+        let identity: Uuid = app.database.value("UPDATE identities SET created_at = now() - interval '1 hour' WHERE provider = 'facebook' RETURNING id").await;
         let asked = match change {
             "merge" => Change::Merge { from, into: to },
             _ => Change::Move { identity, from, to },
@@ -469,10 +457,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
     send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await;
     let user: (Option<String>, Option<String>, Option<String>, bool) =
-        sqlx::query_as("SELECT email, name, picture, email_verified FROM users")
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap();
+        app.database.row("SELECT email, name, picture, email_verified FROM users").await;
     let text = |text: &str| Some(text.to_owned());
     let kept = (
         text("218471@facebook.example"),
@@ -519,7 +504,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
 async fn a_disabled_user_does_not_get_back_in_by_a_request_to_delete() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
-    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET disabled_at = now()").await;
     let request = signed(APP_SECRET, &wish("218471", 0));
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("was not carried out") && page.contains(&code), "{page}");
@@ -536,7 +521,7 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("holds nothing"), "{page}");
     // As if the program had ended after the deletion.
-    sqlx::query("UPDATE deletion_requests SET outcome = NULL").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE deletion_requests SET outcome = NULL").await;
     let pending = app.send(Method::GET, &format!("/providers/facebook/data-deletion/{code}"), None, "").await;
     assert!(pending.text.contains("has arrived"), "{}", pending.text);
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));

@@ -166,11 +166,11 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     assert_eq!(lines(), before, "{}", service.log());
 
     // A probe that begins to fail, fails for another cause or succeeds again is told of, once.
-    sqlx::query("UPDATE _sqlx_migrations SET success = false").execute(&database.pool).await.unwrap();
+    database.run("UPDATE _sqlx_migrations SET success = false").await;
     for _ in 0..20 {
         service.answers("/readyz", 503).await;
     }
-    sqlx::query("UPDATE _sqlx_migrations SET success = true").execute(&database.pool).await.unwrap();
+    database.run("UPDATE _sqlx_migrations SET success = true").await;
     for _ in 0..20 {
         service.answers("/readyz", 200).await;
     }

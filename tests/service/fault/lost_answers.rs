@@ -168,7 +168,7 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     assert_problem(&ask("", new).await, 409, "email_taken");
 
     // What makes no difference twice is made twice.
-    let id: Uuid = sqlx::query_scalar("SELECT id FROM users").fetch_one(&app.database.pool).await.unwrap();
+    let id: Uuid = app.database.value("SELECT id FROM users").await;
     way.breaks_at(LOST);
     let disabled = ask(&format!("/{id}/disable"), reason()).await;
     assert_eq!(disabled.status, 200, "{}", disabled.text);

@@ -13,12 +13,7 @@ type Event = (String, Option<String>, Option<String>, Option<String>, Option<Str
 /// The events, once there are that many: refusals are written off the caller's path.
 async fn events(app: &App, count: usize) -> Vec<Event> {
     eventually(&format!("there are {count} events"), async || {
-        let events: Vec<Event> = sqlx::query_as(
-            "SELECT kind, reason, provider, email, host(ip), request_id, detail FROM events ORDER BY created_at, id",
-        )
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap();
+        let events: Vec<Event> = app.database.all("SELECT kind, reason, provider, email, host(ip), request_id, detail FROM events ORDER BY created_at, id").await;
         (events.len() >= count).then_some(events)
     })
     .await
@@ -59,13 +54,8 @@ async fn no_event_holds_a_token() {
     let rows = events(&app, 2).await;
     for secret in [token, answer.refresh_token(), answer.access_token()] {
         assert!(!format!("{rows:?}").contains(&secret));
-        let everything: String = sqlx::query_scalar(
-            "SELECT (SELECT string_agg(s::text, '') FROM sessions s)
-                 || (SELECT string_agg(u::text, '') FROM users u) || (SELECT string_agg(i::text, '') FROM identities i)",
-        )
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+        let everything: String = app.database.value("SELECT (SELECT string_agg(s::text, '') FROM sessions s)
+                 || (SELECT string_agg(u::text, '') FROM users u) || (SELECT string_agg(i::text, '') FROM identities i)").await;
         assert!(!everything.contains(&secret));
     }
 }
@@ -124,22 +114,14 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
         (with(claims("ada", taken), &json!({ "name": null, "picture": null })), &[]),
     ];
     for (claimed, fields) in sign_ins {
-        sqlx::query("UPDATE users SET last_seen_on = current_date - 1")
-            .execute(&app.database.pool)
-            .await
-            .unwrap();
+        app.database.run("UPDATE users SET last_seen_on = current_date - 1").await;
         let again = app.sign_in(&claimed).await;
         assert_eq!((again.outcome().as_str(), again.user_id()), ("signed_in", ada.user_id()));
         expected.extend((!fields.is_empty()).then(|| updated(fields)));
         assert_eq!(history(&app, &ada).await, expected, "{claimed}");
     }
-    let told: (String, Option<String>, bool) = sqlx::query_as(
-        "SELECT DISTINCT e.provider, host(e.ip), bool_and(s.id IS NOT NULL AND e.request_id IS NOT NULL) OVER ()
-         FROM events e LEFT JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'user_updated'",
-    )
-    .fetch_one(&app.database.pool)
-    .await
-    .unwrap();
+    let told: (String, Option<String>, bool) = app.database.row("SELECT DISTINCT e.provider, host(e.ip), bool_and(s.id IS NOT NULL AND e.request_id IS NOT NULL) OVER ()
+         FROM events e LEFT JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'user_updated'").await;
     assert_eq!(told, ("idp".into(), Some("127.0.0.1".into()), true));
     let gone = app.delete(&app.sign_in(&claims("ada", taken)).await.access_token(), "/api/v1/me").await;
     assert_eq!(gone.status, 204);
@@ -189,16 +171,12 @@ async fn a_sign_out_names_its_session_and_how_far_it_goes() {
         let session = app.sign_in(&claims("ada", "ada@example.com")).await;
         let path = format!("/api/v1/auth/logout?scope={scope}");
         assert_eq!(app.as_user(&session.access_token(), Method::POST, &path, None).await.status, 204);
-        let id: String = sqlx::query_scalar("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1")
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap();
+        let id: String = app.database.value("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1").await;
         ended.push((Some(scope.to_owned()), Some(id)));
     }
-    let told: Vec<(Option<String>, Option<String>)> =
-        sqlx::query_as("SELECT reason, session_id::text FROM events WHERE kind = 'signed_out' ORDER BY id")
-            .fetch_all(&app.database.pool)
-            .await
-            .unwrap();
+    let told: Vec<(Option<String>, Option<String>)> = app
+        .database
+        .all("SELECT reason, session_id::text FROM events WHERE kind = 'signed_out' ORDER BY id")
+        .await;
     assert_eq!(told, ended);
 }

@@ -93,17 +93,12 @@ async fn import(database: &Database, path: &Path) -> Ended {
 
 /// Everybody with everything but what is new each time, in lines.
 async fn everybody(database: &Database) -> Vec<String> {
-    sqlx::query_scalar(
-        "SELECT concat_ws('|', CASE WHEN substr(u.id::text, 15, 1) = '7' THEN 'new' ELSE u.id::text END, u.email, u.email_verified,
+    database.values("SELECT concat_ws('|', CASE WHEN substr(u.id::text, 15, 1) = '7' THEN 'new' ELSE u.id::text END, u.email, u.email_verified,
                           u.name, u.picture, CASE WHEN u.created_at < now() - interval '1 day' THEN u.created_at END,
                           u.disabled_at IS NOT NULL, u.last_seen_on, u.imported_at = u.updated_at,
                           (SELECT string_agg(concat_ws(':', i.provider, i.subject, i.email, i.email_verified, i.name), ',' ORDER BY i.provider, i.subject)
                            FROM identities i WHERE i.user_id = u.id))
-         FROM users u ORDER BY 1",
-    )
-    .fetch_all(&database.pool)
-    .await
-    .unwrap()
+         FROM users u ORDER BY 1").await
 }
 
 const PEOPLE: &str = "\u{feff}id,email,email_verified,name,picture,created_at,disabled,provider,subject,shoe size\r\n\
@@ -142,10 +137,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
     assert_eq!(again.counts(), (Some(0), 0, 6, 0), "{again:?}");
     assert_eq!(everybody(&database).await, people);
     let events: Vec<(String, String, String)> =
-        sqlx::query_as("SELECT kind, actor, detail::text FROM events")
-            .fetch_all(&database.pool)
-            .await
-            .unwrap();
+        database.all("SELECT kind, actor, detail::text FROM events").await;
     let told = r#"{"users": 4, "identities": 5}"#;
     assert_eq!(events, [("users_imported".into(), "the command line".into(), told.into())]);
     let filter = Filter { what: EventCategory::Staff, ..Filter::default() };
@@ -285,13 +277,13 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
     let again = import(&app.database, &path).await;
     assert_eq!((again.code, again.already), (Some(3), 1), "{again:?}");
     assert!(again.why(3).contains("belongs to another user"), "{again:?}");
-    let identities: Vec<String> = sqlx::query_scalar(
-        "SELECT coalesce(u.email, 'nobody') || ' ' || i.provider || ' ' || i.subject
+    let identities: Vec<String> = app
+        .database
+        .values(
+            "SELECT coalesce(u.email, 'nobody') || ' ' || i.provider || ' ' || i.subject
          FROM identities i JOIN users u ON u.id = i.user_id ORDER BY 1",
-    )
-    .fetch_all(&app.database.pool)
-    .await
-    .unwrap();
+        )
+        .await;
     assert_eq!(
         identities,
         [

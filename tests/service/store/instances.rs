@@ -57,13 +57,12 @@ async fn another_secret_key_is_refused_at_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_no_longer_serves_the_program_is_refused() {
     let database = Database::create().await;
-    sqlx::query(
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    database
+        .run(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (99991231235959, 'of the future', true, 'x', 1)",
-    )
-    .execute(&database.pool)
-    .await
-    .unwrap();
+        )
+        .await;
     let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
     app::migrate(&config.figment).await.expect("it only adds");
     for (change, oldest) in [

@@ -220,10 +220,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys, 900).unwrap();
     attacker.open().await.unwrap();
     let theirs: (String, Vec<u8>, Vec<u8>) =
-        sqlx::query_as("SELECT kid, public_key, sealed_private_key FROM signing_keys")
-            .fetch_one(&foreign.pool)
-            .await
-            .unwrap();
+        foreign.row("SELECT kid, public_key, sealed_private_key FROM signing_keys").await;
     let forged = issue(&issuer(&attacker));
 
     // Their public part in our row: the sealed part counts.

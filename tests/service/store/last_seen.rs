@@ -23,10 +23,9 @@ async fn long_ago(app: &App, days: i32) {
 /// For how many days the one user has not been seen, which version of the row says so, and whether
 /// something that others decide by has changed since it was created.
 async fn seen(app: &App) -> (Option<i32>, String, bool) {
-    sqlx::query_as("SELECT current_date - last_seen_on, xmin::text, updated_at <> created_at FROM users")
-        .fetch_one(&app.database.pool)
+    app.database
+        .row("SELECT current_date - last_seen_on, xmin::text, updated_at <> created_at FROM users")
         .await
-        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,13 +51,10 @@ async fn the_first_sign_in_or_refresh_of_a_day_is_written_and_no_other() {
             assert!(rows.iter().all(|row| row.1 == version), "{by_refresh}, {days} days: {rows:?}");
         }
     }
-    sqlx::query("UPDATE users SET last_seen_on = NULL").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET last_seen_on = NULL").await;
     app.sign_in(&ada).await;
     assert_eq!(seen(&app).await.0, Some(0), "who was never seen");
-    sqlx::query("UPDATE users SET last_seen_on = current_date + 1")
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    app.database.run("UPDATE users SET last_seen_on = current_date + 1").await;
     app.sign_in(&ada).await;
     assert_eq!(seen(&app).await.0, Some(-1), "a day never goes back");
 }
@@ -83,7 +79,7 @@ async fn a_refused_sign_in_or_refresh_is_no_visit() {
     let ada = claims("ada", "ada@example.com");
     let tokens = app.sign_in(&ada).await;
     long_ago(&app, 7).await;
-    sqlx::query("UPDATE users SET disabled_at = now()").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(app.sign_in(&ada).await.error(), "user_disabled");
     assert_eq!(app.refresh(&tokens.refresh_token()).await.status.as_u16(), 401);
     assert_eq!(seen(&app).await.0, Some(7));

@@ -40,7 +40,7 @@ async fn break_it(app: &App, sql: &str) {
 }
 
 async fn mend_it(app: &App) {
-    sqlx::query("DROP TRIGGER IF EXISTS bad ON sessions").execute(&app.database.pool).await.unwrap();
+    app.database.run("DROP TRIGGER IF EXISTS bad ON sessions").await;
 }
 
 /// Everybody's sign-in, released by the provider at one moment. The first one's device is called "bad".
@@ -147,10 +147,7 @@ async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_res
     let app = App::start().await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
     let (session_id, family, live): (Uuid, Vec<u8>, Vec<u8>) =
-        sqlx::query_as("SELECT id, family_hash, token_hash FROM sessions")
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap();
+        app.database.row("SELECT id, family_hash, token_hash FROM sessions").await;
     let item = |family_hash: [u8; 16], presented_hash: [u8; 16]| {
         Arc::new(Exchange {
             session_id,

@@ -115,7 +115,7 @@ async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_that_the_database_does_not_take_are_counted() {
     let app = App::start().await;
-    sqlx::query("ALTER TABLE events RENAME TO gone").execute(&app.database.pool).await.unwrap();
+    app.database.run("ALTER TABLE events RENAME TO gone").await;
     app.post("idp", &json!({ "id_token": opaque() })).await;
     eventually("it is counted", async || {
         (metric(&app, "vestibule_unrecorded_refusals_total").await == 1).then_some(())

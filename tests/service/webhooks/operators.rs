@@ -87,11 +87,10 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, DUE);
     is_empty(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
-    let recorded: Vec<(String, Value)> =
-        sqlx::query_as("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed' ORDER BY id")
-            .fetch_all(&app.database.pool)
-            .await
-            .unwrap();
+    let recorded: Vec<(String, Value)> = app
+        .database
+        .all("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed' ORDER BY id")
+        .await;
     let by = |detail| ("the command line".to_owned(), detail);
     let one = |message: &str| by(json!({ "webhook": "shop", "message": message }));
     assert_eq!(recorded, [one(&other), one(&id), by(json!({ "webhook": "shop" }))]);

@@ -18,13 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 type State = (i16, Option<String>, bool, f64);
 
 async fn state(database: &Database) -> State {
-    sqlx::query_as(
-        "SELECT failures, failure, parked_at IS NOT NULL, extract(epoch FROM next_attempt_at - now())::float8
-         FROM webhook_messages",
-    )
-    .fetch_one(&database.pool)
-    .await
-    .unwrap()
+    database.row("SELECT failures, failure, parked_at IS NOT NULL, extract(epoch FROM next_attempt_at - now())::float8
+         FROM webhook_messages").await
 }
 
 /// The state once so many failures are recorded. The second may come by itself, five seconds after the first.
@@ -71,10 +66,7 @@ async fn attempts_without_an_answer_use_up_none_of_the_ten() {
     changed(&app).await;
     failed(&app.database, 1).await;
     // As if the instances had been killed in the middle of nine.
-    sqlx::query("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()")
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    app.database.run("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()").await;
     let (failures, _, parked, pause) = failed(&app.database, 1).await;
     // The next may be under way, and repeated within a minute.
     assert!(!parked && (failures > 1 || pause < 60.0), "the next is seconds away: {pause} s");

@@ -74,10 +74,7 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
         assert_eq!(traces(&app, *person).await, 0, "{number}");
     }
     let merges: Vec<(Uuid, Option<String>)> =
-        sqlx::query_as("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id")
-            .fetch_all(&app.database.pool)
-            .await
-            .unwrap();
+        app.database.all("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id").await;
     let into_another = Some("to_another".to_owned());
     let [first, second, third] = [people[0], people[1], people[2]];
     let expected = [(second, None), (first, into_another.clone()), (third, None), (second, into_another)];

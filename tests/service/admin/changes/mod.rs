@@ -17,7 +17,7 @@ use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
 
 use crate::support::app::{Answer, App};
-use crate::support::token::{claims, with};
+use crate::support::token::at;
 
 const STAFF: &str = "staff@example.com";
 
@@ -29,11 +29,6 @@ static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin {
 
 fn by() -> By<'static> {
     By { actor: Actor::Operator(STAFF), reason: Some("asked by phone"), origin: &ORIGIN }
-}
-
-/// Claims of one of the further providers.
-fn at(provider: &str, subject: &str, email: &str) -> Value {
-    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
 }
 
 fn user(answer: &Answer) -> Uuid {

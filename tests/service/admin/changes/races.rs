@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tokio::sync::Barrier;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
 use super::prepared;
 use crate::support::app::App;
-use crate::support::race::rounds;
+use crate::support::race::{at_once, rounds};
 
 /// A user with one identity, who has never been seen.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
@@ -26,26 +25,9 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     ids
 }
 
-/// Both at once.
-async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
-    let barrier = Barrier::new(2);
-    let first = async {
-        barrier.wait().await;
-        first.await
-    };
-    let second = async {
-        barrier.wait().await;
-        second.await
-    };
-    tokio::join!(first, second)
-}
-
 /// Who has which identity, by the names that [`person`] was given.
 async fn owners(app: &App) -> BTreeMap<String, Uuid> {
-    let rows: Vec<(String, Uuid)> = sqlx::query_as("SELECT subject, user_id FROM identities")
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap();
+    let rows: Vec<(String, Uuid)> = app.database.all("SELECT subject, user_id FROM identities").await;
     let count = rows.len();
     let owners: BTreeMap<_, _> = rows.into_iter().collect();
     assert_eq!(owners.len(), count, "no identity is there twice");
@@ -53,11 +35,11 @@ async fn owners(app: &App) -> BTreeMap<String, Uuid> {
 }
 
 async fn users(app: &App) -> Vec<Uuid> {
-    sqlx::query_scalar("SELECT id FROM users ORDER BY id").fetch_all(&app.database.pool).await.unwrap()
+    app.database.values("SELECT id FROM users ORDER BY id").await
 }
 
 async fn clear(app: &App) {
-    sqlx::query("DELETE FROM users").execute(&app.database.pool).await.unwrap();
+    app.database.run("DELETE FROM users").await;
 }
 
 /// Whether that is how it ends for whoever comes too late.

@@ -56,15 +56,15 @@ impl Backend {
     }
 
     async fn everything(&self) -> String {
-        sqlx::query_scalar(
-            "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
+        self.app
+            .database
+            .value(
+                "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
                                    (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
                                    (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
                                    (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t))",
-        )
-        .fetch_one(&self.app.database.pool)
-        .await
-        .unwrap()
+            )
+            .await
     }
 
     /// The kinds of the events about a user by the backend; each has its reason.

@@ -14,15 +14,12 @@ async fn set(app: &App, key: &str, user: &str, claims: &Value) -> Answer {
 }
 
 async fn stored(app: &App) -> Option<Value> {
-    sqlx::query_scalar("SELECT claims FROM users").fetch_one(&app.database.pool).await.unwrap()
+    app.database.value("SELECT claims FROM users").await
 }
 
 /// The events of changed claims: who did it, and the detail.
 async fn events(app: &App) -> Vec<(String, Value)> {
-    sqlx::query_as("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id")
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap()
+    app.database.all("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id").await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -126,12 +126,8 @@ async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
 async fn the_use_of_a_key_is_written_once_a_minute() {
     let app = App::start().await;
     let key = app.api_key("backend", KeyRole::Support).await;
-    let used = async || -> Option<String> {
-        sqlx::query_scalar("SELECT last_used_at::text FROM api_keys")
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap()
-    };
+    let used =
+        async || -> Option<String> { app.database.value("SELECT last_used_at::text FROM api_keys").await };
     assert_eq!(used().await, None);
     ask(&app, &[("Authorization", &bearer(&key))]).await;
     let first = used().await;
@@ -187,7 +183,7 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
     assert_eq!(refused.error(), "rate_limited", "{}", refused.text);
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
     // A key that is revoked counts as made up from its next request on.
-    sqlx::query("DELETE FROM api_keys").execute(&app.database.pool).await.unwrap();
+    app.database.run("DELETE FROM api_keys").await;
     assert_challenged(&ask(&app, &[("Authorization", &bearer(&other))]).await, INVALID);
     assert_eq!(ask(&app, &[("Authorization", &bearer(&other))]).await.error(), "rate_limited");
 }
@@ -218,12 +214,7 @@ async fn no_key_is_stored_or_logged() {
     let log = service.log();
     assert!(log.contains("/api/v1/admin/users/<id>/end-sessions"), "{log}");
     assert!(!log.contains(&key[4..]), "{log}");
-    let rows: String = sqlx::query_scalar(
-        "SELECT concat((SELECT string_agg(k::text, ' ') FROM api_keys k), (SELECT string_agg(e::text, ' ') FROM events e))",
-    )
-    .fetch_one(&database.pool)
-    .await
-    .unwrap();
+    let rows: String = database.value("SELECT concat((SELECT string_agg(k::text, ' ') FROM api_keys k), (SELECT string_agg(e::text, ' ') FROM events e))").await;
     assert!(rows.contains("backend") && !rows.contains(&key[4..]), "{rows}");
 }
 

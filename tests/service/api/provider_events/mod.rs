@@ -81,10 +81,10 @@ impl House {
 
     /// The events that were recorded of messages, oldest first: kind, whose, detail.
     async fn recorded(&self) -> Vec<(String, Option<uuid::Uuid>, Value)> {
-        sqlx::query_as("SELECT reason, user_id, detail FROM events WHERE kind = 'provider_event' ORDER BY id")
-            .fetch_all(&self.app.database.pool)
+        self.app
+            .database
+            .all("SELECT reason, user_id, detail FROM events WHERE kind = 'provider_event' ORDER BY id")
             .await
-            .unwrap()
     }
 
     /// The number of messages that are known.

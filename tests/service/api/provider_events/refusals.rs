@@ -154,10 +154,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user_id();
     let [ada, grace, linus] = [ada, grace, linus].map(|id| id.parse().unwrap());
     suspend(&house, "ada").await;
-    let identity: uuid::Uuid = sqlx::query_scalar("SELECT id FROM identities WHERE subject = 'ada'")
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+    let identity: uuid::Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
     let suspended = State { sessions: 0, suspended: true, why: Some("hijacking".into()) };
     for change in
         [Change::Move { identity, from: ada, to: grace }, Change::Merge { from: grace, into: linus }]
