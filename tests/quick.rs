@@ -3,9 +3,11 @@
 #[cfg(not(all(feature = "dev", debug_assertions)))]
 compile_error!("the tests use the development parts; run them without --release and --no-default-features");
 
+#[macro_use]
+mod support;
+
 mod architecture;
 mod dev_identity_provider;
 mod docs;
 mod provider;
 mod service;
-mod support;

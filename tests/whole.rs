@@ -4,6 +4,10 @@
 #[cfg(not(all(feature = "dev", debug_assertions)))]
 compile_error!("the tests use the development parts; run them without --release and --no-default-features");
 
+#[allow(dead_code, unused_imports, unused_macros, reason = "the quick tests use the rest of it")]
+#[macro_use]
+mod support;
+
 mod browser;
 mod crash;
 mod deploy;
@@ -15,5 +19,3 @@ mod postgres;
 mod programs;
 mod real;
 mod schemathesis;
-#[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]
-mod support;

@@ -193,18 +193,16 @@ impl Ledger {
         for (whose, hashes) in told {
             let (user, session) = whose.split_once(' ').unwrap();
             let (hash, successor) = hashes.trim().split_once(' ').unwrap();
-            let known: bool = sqlx::query_scalar(
+            let known: bool = value!(
+                &mut *connection,
                 "SELECT EXISTS (SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
                                 WHERE i.user_id = $1 AND s.id = $2
                                 AND s.token_hash IN (decode($3, 'base64'), decode($4, 'base64')))",
-            )
-            .bind(user.parse::<Uuid>().unwrap())
-            .bind(session.parse::<Uuid>().unwrap())
-            .bind(hash)
-            .bind(successor)
-            .fetch_one(&mut *connection)
-            .await
-            .unwrap();
+                user.parse::<Uuid>().unwrap(),
+                session.parse::<Uuid>().unwrap(),
+                hash,
+                successor
+            );
             missing += usize::from(!known);
         }
         missing

@@ -178,13 +178,11 @@ async fn emptied(pool: &PgPool) {
             return;
         }
         assert!(began.elapsed() < REST, "{left} messages were not delivered");
-        sqlx::query(
+        run!(
+            pool,
             "UPDATE webhook_messages SET next_attempt_at = now()
-             WHERE attempts > 0 AND next_attempt_at > now() + interval '1 minute'",
-        )
-        .execute(pool)
-        .await
-        .unwrap();
+             WHERE attempts > 0 AND next_attempt_at > now() + interval '1 minute'"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -192,10 +190,7 @@ async fn emptied(pool: &PgPool) {
 /// The types of the messages that have to be delivered, by their ids.
 async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
     let events: Vec<(Uuid, String, Option<String>)> =
-        sqlx::query_as("SELECT id, kind, reason FROM events WHERE user_id IS NOT NULL")
-            .fetch_all(pool)
-            .await
-            .unwrap();
+        all!(pool, "SELECT id, kind, reason FROM events WHERE user_id IS NOT NULL");
     let messages = events
         .into_iter()
         .filter_map(|(id, kind, reason)| Some((id, message_type(&kind, reason.as_deref())?)));

@@ -21,15 +21,13 @@ pub async fn second_instance(first: &App) -> App {
 
 /// Lets time pass for the keys: everything that happened to them was that much longer ago.
 pub async fn pass(database: &Database, seconds: u32) {
-    sqlx::query(
+    run!(
+        &database.pool,
         "UPDATE signing_keys SET created_at = created_at - make_interval(secs => $1),
                 signs_from = signs_from - make_interval(secs => $1),
                 retired_at = retired_at - make_interval(secs => $1)",
-    )
-    .bind(f64::from(seconds))
-    .execute(&database.pool)
-    .await
-    .unwrap();
+        f64::from(seconds)
+    );
 }
 
 /// The id in a token's header.

@@ -1,5 +1,8 @@
 //! What the tests stand on: a real PostgreSQL, a real provider over HTTP, the real service.
 
+#[macro_use]
+mod sql;
+
 pub mod app;
 pub mod cluster;
 pub mod desk;

@@ -89,14 +89,8 @@ pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
     let authorize = Browser::new(&desk.app.url).begin().await;
     let query = authorize.query().unwrap();
     let code = Uuid::from_u128(1).simple();
-    sqlx::query(
-        "INSERT INTO deletion_requests (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
-         ON CONFLICT DO NOTHING",
-    )
-    .bind(code.as_uuid())
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+    run!(&desk.app.database.pool, "INSERT INTO deletion_requests (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
+         ON CONFLICT DO NOTHING", code.as_uuid());
     pages.extend([
         Address::page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
         Address::page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),

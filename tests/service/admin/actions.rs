@@ -366,11 +366,7 @@ async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only(
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let event = async |kind: &str| -> String {
-        sqlx::query_scalar("SELECT id::text FROM events WHERE kind = $1")
-            .bind(kind)
-            .fetch_one(&desk.app.database.pool)
-            .await
-            .unwrap()
+        value!(&desk.app.database.pool, "SELECT id::text FROM events WHERE kind = $1", kind)
     };
     for number in [event("user_created").await, Uuid::max().to_string(), "x".to_owned()] {
         let answer = browser.get(&format!("/admin/deletions/{number}")).await;
@@ -440,12 +436,12 @@ async fn a_form_that_is_not_sound_changes_nothing() {
         assert_eq!(everything(&desk).await, before, "{kind}");
         let done = form.send(&mut browser).await;
         assert_eq!(done.status.as_u16(), 303, "{kind}: {}", done.text);
-        let done: i64 = sqlx::query_scalar("SELECT count(*) FROM events WHERE kind = $1 AND actor = $2")
-            .bind(kind)
-            .bind(STAFF)
-            .fetch_one(&desk.app.database.pool)
-            .await
-            .unwrap();
+        let done: i64 = value!(
+            &desk.app.database.pool,
+            "SELECT count(*) FROM events WHERE kind = $1 AND actor = $2",
+            kind,
+            STAFF
+        );
         assert!(done > 0, "{kind}: the sound one does it");
         // As it was, for the next.
         desk.app.database.run("DELETE FROM users").await;
@@ -461,23 +457,21 @@ async fn a_form_that_is_not_sound_changes_nothing() {
 /// The people again, under the ids that they had.
 async fn return_everyone(desk: &Desk, ada: &Answer, second: &Answer, grace: &Answer) {
     for (answer, email) in [(ada, "ada@example.com"), (grace, "grace@example.com")] {
-        sqlx::query("INSERT INTO users (id, email, email_verified) VALUES ($1::uuid, $2, true)")
-            .bind(answer.user_id())
-            .bind(email)
-            .execute(&desk.app.database.pool)
-            .await
-            .unwrap();
+        run!(
+            &desk.app.database.pool,
+            "INSERT INTO users (id, email, email_verified) VALUES ($1::uuid, $2, true)",
+            answer.user_id(),
+            email
+        );
     }
     for (answer, subject) in [(ada, "ada-1"), (second, "ada-2"), (grace, "grace-1")] {
-        sqlx::query(
+        run!(
+            &desk.app.database.pool,
             "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1::uuid, $2::uuid, 'idp', $3)",
-        )
-        .bind(identity(answer))
-        .bind(answer.user_id())
-        .bind(subject)
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+            identity(answer),
+            answer.user_id(),
+            subject
+        );
     }
 }
 
@@ -581,11 +575,7 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
 
 /// Access of everybody but the one who acts.
 async fn access(desk: &Desk) -> Vec<(String, String)> {
-    sqlx::query_as("SELECT email, role FROM staff WHERE email <> $1 ORDER BY email")
-        .bind(STAFF)
-        .fetch_all(&desk.app.database.pool)
-        .await
-        .unwrap()
+    all!(&desk.app.database.pool, "SELECT email, role FROM staff WHERE email <> $1 ORDER BY email", STAFF)
 }
 
 /// Waits until the guard has let a request in.

@@ -13,16 +13,14 @@ use crate::support::process::eventually;
 
 /// So many users with names of that text.
 async fn fill(desk: &Desk, count: i32, name: &str) {
-    sqlx::query(
+    run!(
+        &desk.app.database.pool,
         "INSERT INTO users (id, email, name)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, n || '@example.com', $2
          FROM generate_series(1, $1) AS n",
-    )
-    .bind(count)
-    .bind(name)
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+        count,
+        name
+    );
 }
 
 /// What a program reads from a file; an error where it is no sound one.
@@ -51,12 +49,12 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     let names =
         ["=HYPERLINK(\"https://evil.example\")", "+1", "-1", "@SUM(A1)", " =1", "a,\"b\"\r\nc", "é🦀"];
     for (number, name) in names.iter().enumerate() {
-        sqlx::query("UPDATE users SET name = $1, disabled_at = now() WHERE email = $2")
-            .bind(name)
-            .bind(format!("{}@example.com", number + 1))
-            .execute(pool)
-            .await
-            .unwrap();
+        run!(
+            pool,
+            "UPDATE users SET name = $1, disabled_at = now() WHERE email = $2",
+            name,
+            format!("{}@example.com", number + 1)
+        );
     }
     let today =
         async || -> String { sqlx::query_scalar("SELECT current_date::text").fetch_one(pool).await.unwrap() };
@@ -85,12 +83,10 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     let nobody = open(&mut browser, "/admin/users.csv?created_from=nonsense").await.bytes().await.unwrap();
     assert_eq!(read(&nobody).unwrap().len(), 1);
 
-    let exports: Vec<(String, Value)> = sqlx::query_as(
-        "SELECT actor, detail FROM events WHERE kind = 'users_exported' AND ip IS NOT NULL ORDER BY id",
-    )
-    .fetch_all(pool)
-    .await
-    .unwrap();
+    let exports: Vec<(String, Value)> = all!(
+        pool,
+        "SELECT actor, detail FROM events WHERE kind = 'users_exported' AND ip IS NOT NULL ORDER BY id"
+    );
     assert_eq!(exports.len(), 4, "each export is on record");
     assert!(exports.iter().all(|(actor, _)| actor == "staff@example.com"));
     assert!(exports.iter().all(|(_, detail)| detail["reason"] == "asked by the auditor"));

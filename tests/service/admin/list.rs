@@ -12,16 +12,10 @@ use crate::support::process::eventually;
 
 /// Adds users `user-1` to `user-<count>`, the later the newer.
 async fn fill(pool: &PgPool, count: i32) {
-    sqlx::query(
-        "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
+    run!(pool, "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', n % 3 > 0,
                 'Name ' || lpad((1000 - n)::text, 4, '0'), CASE WHEN n % 4 = 0 THEN now() END, current_date - n
-         FROM generate_series(1, $1) AS n",
-    )
-    .bind(count)
-    .execute(pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, $1) AS n", count);
 }
 
 /// The numbers of the users on a page.
@@ -164,16 +158,9 @@ async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     // Half an hour before midnight in Tokyo, and half an hour after.
     for (number, time) in [(1, "2026-03-01 14:30Z"), (2, "2026-03-01 15:30Z")] {
-        sqlx::query(
-            "INSERT INTO users (id, email, created_at)
+        run!(&desk.app.database.pool, "INSERT INTO users (id, email, created_at)
              SELECT (lpad(to_hex((extract(epoch FROM t) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid,
-                    'user-' || $1 || '@example.com', t FROM (SELECT $2::text::timestamptz AS t) AS at",
-        )
-        .bind(number)
-        .bind(time)
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+                    'user-' || $1 || '@example.com', t FROM (SELECT $2::text::timestamptz AS t) AS at", number, time);
     }
     let days = [("created_from", "2026-03-02"), ("created_to", "2026-03-02")];
     assert_eq!(listed(&ask(&mut browser, &days).await), [0; 0], "UTC");

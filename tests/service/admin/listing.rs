@@ -54,29 +54,25 @@ impl Person {
     }
 
     async fn store(&self, pool: &PgPool) {
-        sqlx::query(
+        run!(
+            pool,
             "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
              VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN now() END, $6)",
-        )
-        .bind(self.id)
-        .bind(&self.email)
-        .bind(self.verified)
-        .bind(self.name)
-        .bind(self.disabled)
-        .bind(self.seen)
-        .execute(pool)
-        .await
-        .unwrap();
+            self.id,
+            &self.email,
+            self.verified,
+            self.name,
+            self.disabled,
+            self.seen
+        );
         for provider in &self.providers {
-            sqlx::query(
+            run!(
+                pool,
                 "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1, $2, $3, $1::text)",
-            )
-            .bind(Uuid::now_v7())
-            .bind(self.id)
-            .bind(provider)
-            .execute(pool)
-            .await
-            .unwrap();
+                Uuid::now_v7(),
+                self.id,
+                provider
+            );
         }
     }
 
@@ -189,10 +185,7 @@ async fn with_people() -> (Database, Vec<Person>) {
 
 /// Makes the planner believe that there are billions, so that nobody is among a few.
 async fn exaggerate(pool: &PgPool) {
-    sqlx::query("UPDATE pg_class SET reltuples = 1e10 WHERE relname IN ('users', 'identities')")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE pg_class SET reltuples = 1e10 WHERE relname IN ('users', 'identities')");
 }
 
 #[tokio::test(flavor = "multi_thread")]

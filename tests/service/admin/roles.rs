@@ -88,12 +88,11 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         .collect();
     assert_eq!(mounted, ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect());
 
-    let identity: uuid::Uuid =
-        sqlx::query_scalar("SELECT id FROM identities WHERE user_id = $1::text::uuid LIMIT 1")
-            .bind(&people.ada)
-            .fetch_one(&desk.app.database.pool)
-            .await
-            .unwrap();
+    let identity: uuid::Uuid = value!(
+        &desk.app.database.pool,
+        "SELECT id FROM identities WHERE user_id = $1::text::uuid LIMIT 1",
+        &people.ada
+    );
     let minted = reqwest::get(format!("{}/dev/idp/mint?email=ada.lovelace@example.com", desk.app.url)).await;
     let token = minted.unwrap().text().await.unwrap();
     let user = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;

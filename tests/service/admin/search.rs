@@ -18,37 +18,21 @@ const NOBODY: [Uuid; 0] = [];
 
 async fn add(pool: &PgPool, email: Option<&str>, name: Option<&str>, subject: &str) -> Uuid {
     let id = Uuid::now_v7();
-    sqlx::query("INSERT INTO users (id, email, name) VALUES ($1, $2, $3)")
-        .bind(id)
-        .bind(email)
-        .bind(name)
-        .execute(pool)
-        .await
-        .unwrap();
-    sqlx::query("INSERT INTO identities (id, user_id, provider, subject) VALUES ($1, $2, 'google', $3)")
-        .bind(Uuid::now_v7())
-        .bind(id)
-        .bind(subject)
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "INSERT INTO users (id, email, name) VALUES ($1, $2, $3)", id, email, name);
+    run!(
+        pool,
+        "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1, $2, 'google', $3)",
+        Uuid::now_v7(),
+        id,
+        subject
+    );
     id
 }
 
 /// Makes the identity say what a provider knows of somebody, who has visited since.
 async fn describe(pool: &PgPool, user: Uuid, email: Option<&str>, name: Option<&str>) {
-    sqlx::query("UPDATE identities SET email = $2, name = $3 WHERE user_id = $1")
-        .bind(user)
-        .bind(email)
-        .bind(name)
-        .execute(pool)
-        .await
-        .unwrap();
-    sqlx::query("UPDATE users SET last_seen_on = current_date WHERE id = $1")
-        .bind(user)
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE identities SET email = $2, name = $3 WHERE user_id = $1", user, email, name);
+    run!(pool, "UPDATE users SET last_seen_on = current_date WHERE id = $1", user);
 }
 
 async fn find(pool: &PgPool, text: &str) -> Vec<Uuid> {
@@ -118,11 +102,7 @@ async fn every_character_means_itself() {
         for (number, text) in texts.into_iter().enumerate() {
             let found = find(pool, text).await;
             assert_eq!(found.len(), 1, "{text}");
-            let email: String = sqlx::query_scalar("SELECT email FROM users WHERE id = $1")
-                .bind(found[0])
-                .fetch_one(pool)
-                .await
-                .unwrap();
+            let email: String = value!(pool, "SELECT email FROM users WHERE id = $1", found[0]);
             assert_eq!(email, format!("user{number}@example.com"), "{text}");
         }
         let long = "x".repeat(10_000);
@@ -145,11 +125,7 @@ async fn a_search_keeps_to_the_filters_and_says_when_there_is_more() {
     assert!(found.after.is_some());
     assert_eq!(found.users.iter().map(|user| user.id).collect::<Vec<_>>(), ids[..PAGE]);
 
-    sqlx::query("UPDATE users SET disabled_at = now() WHERE id = $1")
-        .bind(ids[3])
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE users SET disabled_at = now() WHERE id = $1", ids[3]);
     let disabled = Filters { status: Some(Status::Disabled), ..Filters::default() };
     let active = Filters { status: Some(Status::Active), ..Filters::default() };
     let elsewhere = Filters { provider: Some("apple".into()), ..Filters::default() };
@@ -270,11 +246,7 @@ async fn a_user_is_found_by_what_any_provider_says_of_them() {
     }
     assert_eq!(find(pool, "hopper@example.com").await, [other]);
     assert_eq!(find(pool, "hopper king").await, NOBODY, "the words are of one person");
-    sqlx::query("UPDATE users SET name = 'Amazing Grace', own_name = true WHERE id = $1")
-        .bind(other)
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE users SET name = 'Amazing Grace', own_name = true WHERE id = $1", other);
     assert_eq!(find(pool, "grac amazing").await, [other], "by her own word, too");
 }
 

@@ -149,10 +149,7 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
 
     let mut grace = desk.signed_in("grace@example.com").await;
     assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
-    sqlx::query("UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'");
     assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
     let refused = Browser::new(&desk.app.url).sign_in("grace@example.com").await;
     assert_eq!(refused.status.as_u16(), 403, "{}", refused.text);

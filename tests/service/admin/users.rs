@@ -163,22 +163,10 @@ async fn a_sign_in_from_a_new_device_is_marked_and_a_new_version_is_not() {
         "Example/4.2 (Pixel 9; Android 16)",
     ];
     for (number, agent) in agents.iter().enumerate() {
-        sqlx::query(
-            "INSERT INTO events (id, kind, provider, user_id, user_agent)
-             VALUES (('ffffffff-0000-7000-8000-' || lpad($1::text, 12, '0'))::uuid, 'signed_in', 'idp', $2::text::uuid, $3)",
-        )
-        .bind(i32::try_from(number).unwrap())
-        .bind(ada.user_id())
-        .bind(agent)
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+        run!(&desk.app.database.pool, "INSERT INTO events (id, kind, provider, user_id, user_agent)
+             VALUES (('ffffffff-0000-7000-8000-' || lpad($1::text, 12, '0'))::uuid, 'signed_in', 'idp', $2::text::uuid, $3)", i32::try_from(number).unwrap(), ada.user_id(), agent);
     }
-    sqlx::query("UPDATE events SET user_agent = $1 WHERE kind = 'user_created'")
-        .bind(agents[0])
-        .execute(&desk.app.database.pool)
-        .await
-        .unwrap();
+    run!(&desk.app.database.pool, "UPDATE events SET user_agent = $1 WHERE kind = 'user_created'", agents[0]);
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
     let events: Vec<_> =
         page.split("<li>").skip(1).map(|event| event.split("</li>").next().unwrap()).collect();
@@ -347,13 +335,11 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace"), ("sub", "1")]).await;
     let other = person(&desk, &[("email", "al@example.com"), ("name", "Ada Lovelace"), ("sub", "2")]).await;
-    sqlx::query(
+    run!(
+        &desk.app.database.pool,
         "UPDATE users SET created_at = '2024-02-29 12:00Z', last_seen_on = '2025-12-24' WHERE id = $1",
-    )
-    .bind(uuid::Uuid::parse_str(&other.user_id()).unwrap())
-    .execute(&desk.app.database.pool)
-    .await
-    .unwrap();
+        uuid::Uuid::parse_str(&other.user_id()).unwrap()
+    );
     let page = browser.get(&format!("/admin/users/{}/merge?q=lovelace+ada", ada.user_id())).await.text;
     for text in ["2024-02-29", "2025-12-24", &format!("<code>{}</code>", other.user_id())] {
         assert!(page.contains(text), "{text}: {page}");

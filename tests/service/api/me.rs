@@ -170,10 +170,7 @@ async fn a_session_that_ends_while_the_provider_is_asked_unlinks_and_deletes_not
         let linked =
             link(&app, &user.access_token(), "second", &at("second", &format!("ada-{round}"), "")).await;
         assert_eq!(linked.status, 201, "{}", linked.text);
-        sqlx::query("UPDATE sessions SET created_at = created_at - interval '1 hour'")
-            .execute(pool)
-            .await
-            .unwrap();
+        run!(pool, "UPDATE sessions SET created_at = created_at - interval '1 hour'");
         let rows = app.database.rows().await;
         let path = if whole {
             "/api/v1/me".to_owned()

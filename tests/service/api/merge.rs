@@ -78,10 +78,7 @@ fn user(answer: &Answer) -> Uuid {
 async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_one() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')");
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
     let again = app.sign_in_at("second", &other()).await;
@@ -136,13 +133,8 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
     }
 
     // Both events name the other user; nobody but the users did it.
-    let events: Vec<Value> = sqlx::query_scalar(
-        "SELECT jsonb_build_array(user_id, reason, detail, actor, session_id IS NOT NULL AND ip IS NOT NULL, email)
-         FROM events WHERE kind = 'users_merged' ORDER BY id LIMIT 2",
-    )
-    .fetch_all(pool)
-    .await
-    .unwrap();
+    let events: Vec<Value> = values!(pool, "SELECT jsonb_build_array(user_id, reason, detail, actor, session_id IS NOT NULL AND ip IS NOT NULL, email)
+         FROM events WHERE kind = 'users_merged' ORDER BY id LIMIT 2");
     let (from, into) = (gone.user_id(), mine.user_id());
     let expected = [
         json!([into, null, { "from": from }, null, true, null]),
@@ -150,10 +142,7 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
     ];
     assert_eq!(events, expected);
     let message: Value =
-        sqlx::query_scalar("SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1")
-            .fetch_one(pool)
-            .await
-            .unwrap();
+        value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1");
     assert_eq!((&message["from"], &message["into"]), (&from.into(), &into.into()));
     assert_eq!(message["user"]["identities"].as_array().unwrap().len(), 3);
 }
@@ -187,11 +176,8 @@ async fn whoever_remains_is_as_the_dry_run_says_whatever_each_had() {
                 let kept = had.iter().find(|value| value.is_string()).cloned().unwrap_or_default();
                 assert_eq!(me[member], kept, "{number} {member}");
             }
-            let own: bool = sqlx::query_scalar("SELECT own_name FROM users WHERE id = $1")
-                .bind(user(&mine))
-                .fetch_one(&app.database.pool)
-                .await
-                .unwrap();
+            let own: bool =
+                value!(&app.database.pool, "SELECT own_name FROM users WHERE id = $1", user(&mine));
             assert_eq!(own, told.is_some() && mine.json()["user"]["name"].is_null(), "{number}");
         }
     }
@@ -323,20 +309,11 @@ async fn a_session_that_ends_while_the_provider_is_asked_merges_nothing() {
 /// A user with one identity and a session, as the first sign-in leaves them: the ids of the user and the session.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     let (user, session) = (Uuid::now_v7(), Uuid::now_v7());
-    sqlx::query(
-        "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id),
+    run!(&app.database.pool, "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id),
               known AS (INSERT INTO identities (id, user_id, provider, subject) SELECT $4, id, 'idp', $3 FROM new RETURNING id)
          INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
          SELECT $2, id, decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), now() + interval '1 hour', 'app'
-         FROM known",
-    )
-    .bind(user)
-    .bind(session)
-    .bind(name)
-    .bind(Uuid::now_v7())
-    .execute(&app.database.pool)
-    .await
-    .unwrap();
+         FROM known", user, session, name, Uuid::now_v7());
     (user, session)
 }
 
@@ -380,11 +357,8 @@ async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
             [("one".to_owned(), stays.0), ("other".to_owned(), stays.0)],
             "round {round}"
         );
-        let alive: bool = sqlx::query_scalar("SELECT ended_at IS NULL FROM sessions WHERE id = $1")
-            .bind(stays.1)
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap();
+        let alive: bool =
+            value!(&app.database.pool, "SELECT ended_at IS NULL FROM sessions WHERE id = $1", stays.1);
         assert!(alive, "round {round}");
         clear(&app).await;
     }

@@ -119,10 +119,7 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
 async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    sqlx::query("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')");
     let ada = app.sign_in(&called("ada", Some("Ada"))).await;
     sqlx::query("UPDATE users SET name = 'Imported'").execute(pool).await.unwrap();
     assert_eq!(
@@ -133,16 +130,14 @@ async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
     for name in [json!("A"), json!("A"), json!("B"), Value::Null, Value::Null] {
         assert_eq!(rename(&app, &ada, name).await.status, 200);
     }
-    let told: Vec<(Value, String)> = sqlx::query_as(
+    let told: Vec<(Value, String)> = all!(
+        pool,
         "SELECT e.detail, m.payload::jsonb->'data'->'user'->>'name'
          FROM events e JOIN webhook_messages m ON m.message_id = e.id
          WHERE e.kind = 'user_updated' AND m.type = 'user.updated' AND e.provider IS NULL AND e.actor IS NULL
                AND e.session_id IS NOT NULL AND e.ip IS NOT NULL AND e.request_id IS NOT NULL
-         ORDER BY m.id",
-    )
-    .fetch_all(pool)
-    .await
-    .unwrap();
+         ORDER BY m.id"
+    );
     let fields = json!({ "fields": ["name"] });
     assert_eq!(told, ["A", "B", "Ada"].map(|name| (fields.clone(), name.to_owned())));
 }

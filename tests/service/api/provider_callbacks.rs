@@ -326,11 +326,11 @@ async fn receipt(app: &App, answer: &Answer) -> (String, String) {
 
 /// The events of a user: kind, actor and reason.
 async fn events(app: &App, user: &str) -> Vec<(String, Option<String>, Option<String>)> {
-    sqlx::query_as("SELECT kind, actor, detail->>'reason' FROM events WHERE user_id = $1::uuid ORDER BY id")
-        .bind(user)
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap()
+    all!(
+        &app.database.pool,
+        "SELECT kind, actor, detail->>'reason' FROM events WHERE user_id = $1::uuid ORDER BY id",
+        user
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -468,18 +468,15 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
 
     let opened = sign_in(&app, "facebook", "imported").await;
     let other = json!({ "id_token": app.token(&claims("grace", "grace@example.com")) });
-    sqlx::query("UPDATE users SET imported_at = now(), email_verified = true WHERE id = $1::uuid")
-        .bind(opened.user_id())
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    run!(
+        &app.database.pool,
+        "UPDATE users SET imported_at = now(), email_verified = true WHERE id = $1::uuid",
+        opened.user_id()
+    );
     app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&other)).await;
     send(&app, DELETION, &signed(APP_SECRET, &wish("imported", 0))).await;
-    let email: Option<String> = sqlx::query_scalar("SELECT email FROM users WHERE id = $1::uuid")
-        .bind(opened.user_id())
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+    let email: Option<String> =
+        value!(&app.database.pool, "SELECT email FROM users WHERE id = $1::uuid", opened.user_id());
     assert_eq!(email.as_deref(), Some("imported@facebook.example"));
 
     let opened = sign_in(&app, "facebook", "named").await;
@@ -491,11 +488,8 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     assert_eq!(named.status, 200, "{}", named.text);
     let deleted = send(&app, DELETION, &signed(APP_SECRET, &wish("named", 0))).await;
     assert_eq!(deleted.status, 200, "{}", deleted.text);
-    let name: Option<String> = sqlx::query_scalar("SELECT name FROM users WHERE id = $1::uuid")
-        .bind(opened.user_id())
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
+    let name: Option<String> =
+        value!(&app.database.pool, "SELECT name FROM users WHERE id = $1::uuid", opened.user_id());
     assert_eq!(name.as_deref(), Some("named of Facebook"), "the user's own word");
     assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE provider = 'facebook'").await, 0);
 }

@@ -98,11 +98,7 @@ async fn an_api_key_is_printed_once_stored_as_a_hash_and_gone_when_revoked() {
     let secret = String::from_utf8(added.stdout).unwrap();
     assert!(secret.starts_with("vst_") && secret.trim_end().len() == 47 && secret.lines().count() == 1);
     let kept = "SELECT count(*) FROM api_keys k, events e WHERE concat(k, e) LIKE '%' || $1 || '%'";
-    let kept: i64 = sqlx::query_scalar(kept)
-        .bind(secret.trim_end().trim_start_matches("vst_"))
-        .fetch_one(&database.pool)
-        .await
-        .unwrap();
+    let kept: i64 = value!(&database.pool, kept, secret.trim_end().trim_start_matches("vst_"));
     assert_eq!(kept, 0);
 
     let again = key(&["add", "billing", "--role", "admin"]).await;

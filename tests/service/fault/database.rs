@@ -22,7 +22,7 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
 /// Those of them whose sign-in waits for a lock. The service's own work may wait for it, too.
 const SIGNING_IN: &str = "SELECT count(*) FROM pg_stat_activity
                           WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
-                                AND query LIKE '%INSERT INTO sessions%'";
+                                AND query LIKE '-- Signs in %'";
 
 /// A way to the tests' PostgreSQL that can fall silent.
 struct Way {

@@ -29,18 +29,19 @@ async fn assert_unavailable(app: &App, what: &str) {
 // `tests/provider/verify/endpoints.rs` has the other ways to fail, each at every endpoint of every provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
-    let app = App::start().await;
-    for behaviour in [
-        Behaviour::NeverAnswer,
-        Behaviour::status(404),
-        Behaviour::body("text/html", "<!doctype html>"),
-        Behaviour::CloseAfterHalf,
+    for behaviours in [
+        [Behaviour::NeverAnswer, Behaviour::status(404), Behaviour::body("text/html", "<!doctype html>")],
+        [Behaviour::CloseAfterHalf, Behaviour::ResetMidBody, Behaviour::StallAfterHalf],
+        [Behaviour::Huge(100 << 20), Behaviour::EndlessChunked, Behaviour::GzipBomb(8 << 20)],
     ] {
-        app.provider.behave(behaviour.clone());
-        assert_unavailable(&app, &format!("{behaviour:?}")).await;
+        let app = App::start().await;
+        for behaviour in behaviours {
+            app.provider.behave(behaviour.clone());
+            assert_unavailable(&app, &format!("{behaviour:?}")).await;
+        }
+        app.provider.behave(Behaviour::Usual);
+        assert_eq!(timed(&app).await.0.outcome(), "created");
     }
-    app.provider.behave(Behaviour::Usual);
-    assert_eq!(timed(&app).await.0.outcome(), "created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,15 +89,4 @@ async fn connections_are_kept_and_the_token_is_the_one_parameter() {
     );
     assert_eq!((posted.method.as_str(), posted.query.as_str(), posted.parameters().len()), ("POST", "", 1));
     assert!(requests.iter().all(|call| call.token().is_some() && call.header("referer").is_none()));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_verdict_is_not_remembered() {
-    let app = App::start().await;
-    let token = app.token(&claims("subject", "ada@example.com"));
-    let body = json!({ "id_token": token });
-    assert_eq!(app.post("idp", &body).await.outcome(), "created");
-    assert_eq!(app.post("idp", &body).await.outcome(), "signed_in");
-    app.provider.revoke(&token);
-    assert_eq!(app.post("idp", &body).await.error(), "invalid_token");
 }

@@ -254,10 +254,7 @@ async fn a_token_wrongly_taken_for_a_gone_identitys_is_kept() {
     sign_in(&app, "ada").await;
     until(pool, &["kept"]).await;
     // As a move does it, seen by an exchange that waited for the old row.
-    sqlx::query("UPDATE provider_tokens SET state = 'due', due_at = now(), next_attempt_at = now()")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE provider_tokens SET state = 'due', due_at = now(), next_attempt_at = now()");
     until(pool, &["kept"]).await;
     assert_eq!(revoked(&app.provider).0, [] as [&str; 0]);
 }

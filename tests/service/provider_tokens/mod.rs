@@ -72,15 +72,13 @@ async fn until(pool: &PgPool, expected: &[&str]) {
 
 /// Lets that many seconds pass for all codes and tokens.
 async fn pass(pool: &PgPool, seconds: i32) {
-    sqlx::query(
+    run!(
+        pool,
         "UPDATE provider_tokens SET created_at = created_at - $1 * interval '1 second',
                 due_at = due_at - $1 * interval '1 second',
                 next_attempt_at = next_attempt_at - $1 * interval '1 second'",
-    )
-    .bind(seconds)
-    .execute(pool)
-    .await
-    .unwrap();
+        seconds
+    );
 }
 
 /// The users whose tokens Apple has revoked, and those whose tokens it has not.

@@ -86,17 +86,9 @@ async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
     for (state, days, stays) in
         [("kept", 400, true), ("due", 59, true), ("due", 61, false), ("code", 0, true), ("code", 2, false)]
     {
-        sqlx::query(
-            "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, created_at, due_at, failure)
+        run!(pool, "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, created_at, due_at, failure)
              VALUES (gen_random_uuid(), 'apple', 'ada', 'app', $1, '', now() - $2 * interval '1 day',
-                     CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)",
-        )
-        .bind(state)
-        .bind(days)
-        .bind(if stays { "stays" } else { "goes" })
-        .execute(pool)
-        .await
-        .unwrap();
+                     CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)", state, days, if stays { "stays" } else { "goes" });
     }
     let limits = Limits { event_days: 400, sessions_per_identity: 100 };
     assert_eq!(prune(pool, limits).await.unwrap().provider_tokens, 2);

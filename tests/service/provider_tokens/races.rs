@@ -12,16 +12,14 @@ use crate::support::race::{assert_either_came_first, rounds};
 
 async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
     let (user, identity) = (Uuid::now_v7(), Uuid::now_v7());
-    sqlx::query(
+    run!(
+        pool,
         "WITH person AS (INSERT INTO users (id) VALUES ($1) RETURNING id)
          INSERT INTO identities (id, user_id, provider, subject) SELECT $2, id, 'apple', $3 FROM person",
-    )
-    .bind(user)
-    .bind(identity)
-    .bind(subject)
-    .execute(pool)
-    .await
-    .unwrap();
+        user,
+        identity,
+        subject
+    );
     (user, identity)
 }
 
@@ -109,15 +107,13 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
         };
         let moved = async {
             pause(round % 5).await;
-            sqlx::query(
+            run!(
+                pool,
                 "WITH taken AS (DELETE FROM identities WHERE id = $1 RETURNING user_id, provider, subject)
                  INSERT INTO identities (id, user_id, provider, subject) SELECT $2, * FROM taken",
-            )
-            .bind(identity)
-            .bind(Uuid::now_v7())
-            .execute(pool)
-            .await
-            .unwrap();
+                identity,
+                Uuid::now_v7()
+            );
         };
         tokio::join!(stored, moved);
     }

@@ -21,17 +21,10 @@ const ADA: &str = "ada@example.com";
 
 /// Refused attempts that claimed Ada's address.
 async fn claim(app: &App, times: i32) {
-    sqlx::query(
-        "INSERT INTO events (id, kind, email, ip, user_agent, detail)
+    run!(&app.database.pool, "INSERT INTO events (id, kind, email, ip, user_agent, detail)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', $1, '192.0.2.1', 'a phone',
                 '{\"claimed_issuer\": \"https://other.example\"}'
-         FROM generate_series(1, $2) AS n",
-    )
-    .bind(ADA)
-    .bind(times)
-    .execute(&app.database.pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, $2) AS n", ADA, times);
 }
 
 /// Events that hold the address in any way, and addresses that are still to be forgotten.
@@ -156,10 +149,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
                      AND host(ip) = '192.0.2.7' AND user_agent = 'a browser'";
         assert_eq!(app.database.count(looks).await, 8, "{address}: that staff looked is still known");
         let kept: Vec<Value> =
-            sqlx::query_scalar("SELECT detail->'search' FROM events WHERE detail ? 'search' ORDER BY id")
-                .fetch_all(pool)
-                .await
-                .unwrap();
+            values!(pool, "SELECT detail->'search' FROM events WHERE detail ? 'search' ORDER BY id");
         let field = |(name, text): (&str, &str)| (name.to_owned(), json!(text));
         let fields = others.map(|(_, search)| Value::Object(search.into_iter().map(field).collect()));
         assert_eq!(kept, fields, "{address}");
@@ -171,15 +161,9 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
-    sqlx::query(
-        "INSERT INTO events (id, kind, user_id, ip, user_agent, detail)
+    run!(pool, "INSERT INTO events (id, kind, user_id, ip, user_agent, detail)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', $1, '192.0.2.1', 'a phone', '{}'
-         FROM generate_series(1, 2500) AS n",
-    )
-    .bind(ada)
-    .execute(pool)
-    .await
-    .unwrap();
+         FROM generate_series(1, 2500) AS n", ada);
     let about = "SELECT count(*) FROM events WHERE kind <> 'user_deleted'
                  AND (ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL)";
     let deleted = delete(pool, ada).await;

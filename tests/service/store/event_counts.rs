@@ -19,17 +19,15 @@ async fn at(database: &Database, now: &str) -> PgPool {
 
 /// A sign-in that is written at one time by an instance whose clock shows another.
 async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
-    sqlx::query(
+    run!(
+        &database.pool,
         "INSERT INTO events (id, kind, provider, created_at)
          VALUES ((lpad(to_hex((extract(epoch FROM $2::text::timestamptz) * 1000)::bigint), 12, '0')
                   || left(replace(gen_random_uuid()::text, '-', ''), 20))::uuid,
                  'signed_in', 'idp', $1::text::timestamptz)",
-    )
-    .bind(at)
-    .bind(by_its_clock)
-    .execute(&database.pool)
-    .await
-    .unwrap();
+        at,
+        by_its_clock
+    );
 }
 
 /// What the overview shows: how many sign-ins in the hours that begin at 19:00 and 20:00.

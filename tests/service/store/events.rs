@@ -74,14 +74,12 @@ async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() 
 
 /// What happened to a user, in order: the kinds, and the details but ids of other users.
 async fn history(app: &App, signed_in: &Answer) -> Vec<(String, Value)> {
-    sqlx::query_as(
+    all!(
+        &app.database.pool,
         "SELECT kind, coalesce(detail, 'null') FROM events WHERE user_id = $1::uuid AND kind <> 'signed_in'
          ORDER BY created_at, kind",
+        signed_in.user_id()
     )
-    .bind(signed_in.user_id())
-    .fetch_all(&app.database.pool)
-    .await
-    .unwrap()
 }
 
 fn updated(fields: &[&str]) -> (String, Value) {

@@ -224,26 +224,20 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let forged = issue(&issuer(&attacker));
 
     // Their public part in our row: the sealed part counts.
-    sqlx::query("UPDATE signing_keys SET public_key = $1")
-        .bind(&theirs.1)
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    run!(&app.database.pool, "UPDATE signing_keys SET public_key = $1", &theirs.1);
     app.keys.reload().await.unwrap();
     let own = access_token(&app).await;
     assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);
 
     // A row of theirs beside ours: an error for the operator, and the keys in memory stay.
-    sqlx::query(
+    run!(
+        &app.database.pool,
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
          VALUES ($1, 2, $2, $3, now() + interval '1 hour')",
-    )
-    .bind(&theirs.0)
-    .bind(&theirs.1)
-    .bind(&theirs.2)
-    .execute(&app.database.pool)
-    .await
-    .unwrap();
+        &theirs.0,
+        &theirs.1,
+        &theirs.2
+    );
     assert!(matches!(app.keys.reload().await, Err(Error::Sealed(_))));
     assert_eq!(app.keys.failures(), 1);
     assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);

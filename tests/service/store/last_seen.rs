@@ -13,11 +13,7 @@ async fn start() -> App {
 
 /// Makes everybody's last day so many days ago.
 async fn long_ago(app: &App, days: i32) {
-    sqlx::query("UPDATE users SET last_seen_on = current_date - $1")
-        .bind(days)
-        .execute(&app.database.pool)
-        .await
-        .unwrap();
+    run!(&app.database.pool, "UPDATE users SET last_seen_on = current_date - $1", days);
 }
 
 /// For how many days the one user has not been seen, which version of the row says so, and whether

@@ -41,13 +41,8 @@ impl Watched {
 
     /// Notes down a statement that was just run if it read a table from end to end.
     async fn check(&mut self, what: String) {
-        let scans: i64 = sqlx::query_scalar(
-            "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
-             WHERE relname IN ('users', 'identities', 'sessions') OR relname LIKE 'events%' AND relname <> 'events_default'",
-        )
-        .fetch_one(&self.pool)
-        .await
-        .unwrap();
+        let scans: i64 = value!(&self.pool, "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
+             WHERE relname IN ('users', 'identities', 'sessions') OR relname LIKE 'events%' AND relname <> 'events_default'");
         if scans > self.seen {
             self.wrong.push(what);
         }
@@ -128,13 +123,8 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
 
     let providers = listing::providers(&pool).await.unwrap();
     watched.check("providers".into()).await;
-    let user: Uuid = sqlx::query_scalar(
-        "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-         WHERE u.email IS NOT NULL ORDER BY s.id LIMIT 1",
-    )
-    .fetch_one(&database.pool)
-    .await
-    .unwrap();
+    let user: Uuid = value!(&database.pool, "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
+         WHERE u.email IS NOT NULL ORDER BY s.id LIMIT 1");
     let email = directory::user(&pool, user).await.unwrap().unwrap().user.email.unwrap();
     watched.check("user".into()).await;
     let subject = identities::of_user(&pool, user).await.unwrap()[0].subject.clone();
@@ -158,19 +148,11 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     backend_reads(&mut watched, user, &email, &subject).await;
     event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     watched.check("overview".into()).await;
-    sqlx::query("INSERT INTO addresses_to_forget (address, requested_at) VALUES ($1, now())")
-        .bind(&email)
-        .execute(&pool)
-        .await
-        .unwrap();
+    run!(&pool, "INSERT INTO addresses_to_forget (address, requested_at) VALUES ($1, now())", &email);
     while erasure::addresses(&pool, None).await.unwrap().is_some() {
         watched.check("an address that is forgotten".into()).await;
     }
-    sqlx::query("INSERT INTO users_to_forget (user_id, requested_at) VALUES ($1, now())")
-        .bind(user)
-        .execute(&pool)
-        .await
-        .unwrap();
+    run!(&pool, "INSERT INTO users_to_forget (user_id, requested_at) VALUES ($1, now())", user);
     while erasure::users(&pool, None).await.unwrap().is_some() {
         watched.check("a user who is forgotten".into()).await;
     }

@@ -25,19 +25,17 @@ async fn with_receivers(receivers: &[(&str, &Receiver)]) -> App {
 /// Writes an event as statements do.
 async fn event(pool: &PgPool, kind: &str, user: Uuid, reason: Option<&str>, detail: &Value) -> Uuid {
     let id = Uuid::now_v7();
-    sqlx::query(
+    run!(
+        pool,
         "INSERT INTO events (id, kind, user_id, session_id, reason, provider, ip, actor, detail)
          VALUES ($1, $2, $3, $4, $5, 'idp', '192.0.2.7', 'staff@example.com', $6::text::jsonb)",
-    )
-    .bind(id)
-    .bind(kind)
-    .bind(user)
-    .bind(SESSION)
-    .bind(reason)
-    .bind(detail.to_string())
-    .execute(pool)
-    .await
-    .unwrap();
+        id,
+        kind,
+        user,
+        SESSION,
+        reason,
+        detail.to_string()
+    );
     id
 }
 
@@ -46,10 +44,8 @@ const SESSION: Uuid = Uuid::from_u128(0x5e55);
 /// Lets the next attempts be due, as if the time had passed.
 async fn pass(pool: &PgPool) {
     // The others wait for one of these.
-    sqlx::query(
-        "UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL AND attempts > 0",
-    )
-    .execute(pool)
-    .await
-    .unwrap();
+    run!(
+        pool,
+        "UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL AND attempts > 0"
+    );
 }

@@ -196,10 +196,7 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
     let pool = &database.pool;
     let ada = Uuid::now_v7();
     sqlx::query("INSERT INTO users (id) VALUES ($1)").bind(ada).execute(pool).await.unwrap();
-    sqlx::query("INSERT INTO webhooks VALUES ('shop', '{user.created}'), ('gone', '{}'), ('empty', '{}')")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "INSERT INTO webhooks VALUES ('shop', '{user.created}'), ('gone', '{}'), ('empty', '{}')");
     for (webhook, user, kind, age, parked, stays) in [
         ("shop", ada, "user.updated", 60, false, true),
         ("shop", ada, "user.updated", 29, true, true),
@@ -231,13 +228,11 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
     let limits = Limits { event_days: 400, sessions_per_identity: 100 };
     assert_eq!(prune(pool, limits).await.unwrap().webhook_messages, 4);
     assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 7);
-    let merged: Vec<(bool, Value)> = sqlx::query_as(
+    let merged: Vec<(bool, Value)> = all!(
+        pool,
         "SELECT user_id = $1, payload::jsonb->'data' FROM webhook_messages WHERE type = 'user.merged' ORDER BY 1",
-    )
-    .bind(ada)
-    .fetch_all(pool)
-    .await
-    .unwrap();
+        ada
+    );
     let without = json!({ "user": null, "from": 1 });
     let expected = [(false, without), (true, json!({ "user": { "name": "Ada" }, "from": 1 }))];
     assert_eq!(

@@ -18,12 +18,12 @@ use crate::support::token::claims;
 
 /// Lets a receiver want all messages. Nothing sends to it.
 async fn subscribe(pool: &PgPool, name: &str) {
-    sqlx::query("INSERT INTO webhooks (name, events) VALUES ($1, $2)")
-        .bind(name)
-        .bind(<MessageType as VariantNames>::VARIANTS)
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ($1, $2)",
+        name,
+        <MessageType as VariantNames>::VARIANTS
+    );
 }
 
 async fn user(pool: &PgPool) -> Uuid {
@@ -54,12 +54,12 @@ async fn each_change_queues_one_message_that_names_what_changed() {
     let pool = &database.pool;
     subscribe(pool, "shop").await;
     let (ada, other, identity) = (user(pool).await, Uuid::now_v7(), Uuid::now_v7());
-    sqlx::query("INSERT INTO identities (id, user_id, provider, subject, email) VALUES ($1, $2, 'idp', 'subject', 'ada@example.com')")
-        .bind(identity)
-        .bind(ada)
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(
+        pool,
+        "INSERT INTO identities (id, user_id, provider, subject, email) VALUES ($1, $2, 'idp', 'subject', 'ada@example.com')",
+        identity,
+        ada
+    );
     let (linked, gone) = (json!({ "identity_id": identity }), json!({ "identity_id": other }));
     let linked_identity =
         json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
@@ -165,12 +165,10 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         ),
     ] {
         let id = event(pool, kind, ada, reason, &detail).await;
-        let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = sqlx::query_as(
-            "DELETE FROM webhook_messages RETURNING webhook, message_id, user_id, other_id, type, payload",
-        )
-        .fetch_all(pool)
-        .await
-        .unwrap();
+        let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = all!(
+            pool,
+            "DELETE FROM webhook_messages RETURNING webhook, message_id, user_id, other_id, type, payload"
+        );
         let [(webhook, message_id, user_id, other_id, named, payload)] = rows.as_slice() else {
             panic!("{kind}: {rows:?}");
         };
@@ -256,10 +254,7 @@ async fn a_change_that_does_not_happen_queues_nothing() {
     let mut transaction = connection.begin().await.unwrap();
     let insert = "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', gen_random_uuid())";
     transaction.execute(insert).await.unwrap();
-    let inside: i64 = sqlx::query_scalar("SELECT count(*) FROM webhook_messages")
-        .fetch_one(&mut *transaction)
-        .await
-        .unwrap();
+    let inside: i64 = value!(&mut *transaction, "SELECT count(*) FROM webhook_messages");
     assert_eq!(inside, 1);
     transaction.rollback().await.unwrap();
     assert_eq!(database.count("SELECT count(*) FROM webhook_messages").await, 0);
@@ -301,10 +296,7 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     subscribe(pool, "shop").await;
     let (ada, linus) = (user(pool).await, user(pool).await);
     event(pool, "user_enabled", ada, None, &Value::Null).await;
-    sqlx::query("UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'");
     event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
     event(pool, "user_disabled", linus, None, &Value::Null).await;
     let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at > now() + interval '1 hour'";
@@ -319,22 +311,18 @@ async fn thousands_of_messages_about_one_user_delay_no_others() {
     let database = Database::create().await;
     let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
     for (user, messages) in [(ada, 20_000), (linus, 1)] {
-        sqlx::query(
+        run!(
+            &database.pool,
             "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
              SELECT 'shop', gen_random_uuid(), $1, 'user.updated', '{}', now() FROM generate_series(1, $2)",
-        )
-        .bind(user)
-        .bind(messages)
-        .execute(&database.pool)
-        .await
-        .unwrap();
+            user,
+            messages
+        );
     }
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     connection.execute("SET statement_timeout = '10s'").await.unwrap();
-    let claimed: Vec<Uuid> = sqlx::query_scalar("SELECT user_id FROM claim_webhook_messages('shop', 16, 60)")
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
+    let claimed: Vec<Uuid> =
+        values!(&mut connection, "SELECT user_id FROM claim_webhook_messages('shop', 16, 60)");
     assert_eq!(claimed, [ada, linus]);
 }
 
@@ -352,19 +340,12 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
     subscribe(pool, "shop").await;
     let ada = user(pool).await;
     event(pool, "user_enabled", ada, None, &Value::Null).await;
-    let claimed: i64 = sqlx::query_scalar("SELECT id FROM claim_webhook_messages('shop', 16, 60)")
-        .fetch_one(pool)
-        .await
-        .unwrap();
+    let claimed: i64 = value!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60)");
     let mut first = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = first.begin().await.unwrap();
     transaction.execute(change("user_disabled", ada)).await.unwrap();
     let settle = async {
-        sqlx::query("SELECT FROM settle_webhook_message($1, 1::smallint, NULL, NULL)")
-            .bind(claimed)
-            .execute(pool)
-            .await
-            .unwrap();
+        run!(pool, "SELECT FROM settle_webhook_message($1, 1::smallint, NULL, NULL)", claimed);
     };
     let settled = std::sync::atomic::AtomicBool::new(false);
     let commit = async {
@@ -416,10 +397,7 @@ async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
         event(pool, kind, ada, None, &Value::Null).await;
     }
     sqlx::query("UPDATE webhooks SET events = '{}'").execute(pool).await.unwrap();
-    sqlx::query("DELETE FROM webhook_messages WHERE id = (SELECT min(id) FROM webhook_messages)")
-        .execute(pool)
-        .await
-        .unwrap();
+    run!(pool, "DELETE FROM webhook_messages WHERE id = (SELECT min(id) FROM webhook_messages)");
     let settings = json!({ "url": receiver.url, "secret": SECRET });
     let _app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
     let kinds: Vec<_> = receiver.received_all(2).await.iter().map(Received::kind).collect();

@@ -16,14 +16,12 @@ async fn delete(app: &App, user: Uuid) -> Outcome {
 
 /// What the events of a user still say of a person.
 async fn traces(app: &App, user: Uuid) -> i64 {
-    sqlx::query_scalar(
+    value!(
+        &app.database.pool,
         "SELECT count(*) FROM events WHERE user_id = $1 AND kind <> 'user_deleted'
          AND (email IS NOT NULL OR ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL)",
+        user
     )
-    .bind(user)
-    .fetch_one(&app.database.pool)
-    .await
-    .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

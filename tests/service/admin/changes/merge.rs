@@ -267,12 +267,12 @@ async fn whoever_remains_was_last_seen_when_either_was() {
         for (role, days) in [("from", from_days), ("into", into_days)] {
             let subject = format!("{role}-{number}");
             let id = user(&app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await);
-            sqlx::query("UPDATE users SET last_seen_on = current_date - $1 WHERE id = $2")
-                .bind(days)
-                .bind(id)
-                .execute(&app.database.pool)
-                .await
-                .unwrap();
+            run!(
+                &app.database.pool,
+                "UPDATE users SET last_seen_on = current_date - $1 WHERE id = $2",
+                days,
+                id
+            );
             ids.push(id);
         }
         let last = async || -> String {

@@ -21,13 +21,11 @@ async fn exists(app: &App, user: Uuid) -> bool {
 
 /// Users who have the identity of that subject: one has it, or nobody.
 async fn owner(app: &App, subject: &str) -> Option<Uuid> {
-    let owners: Vec<Uuid> = sqlx::query_scalar(
+    let owners: Vec<Uuid> = values!(
+        &app.database.pool,
         "SELECT u.id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.subject = $1",
-    )
-    .bind(subject)
-    .fetch_all(&app.database.pool)
-    .await
-    .unwrap();
+        subject
+    );
     assert!(owners.len() <= 1, "{subject}: {owners:?}");
     owners.first().copied()
 }
@@ -143,13 +141,11 @@ async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
     let into = user(&app.sign_in(&claims("into", "into@example.com")).await);
     let merge = prepared(&app, Change::Merge { from, into }).await;
     let mut sign_out = pool.begin().await.unwrap();
-    sqlx::query(
+    run!(
+        &mut *sign_out,
         "UPDATE sessions s SET ended_at = now() FROM identities i WHERE i.id = s.identity_id AND i.user_id = $1",
-    )
-    .bind(from)
-    .execute(&mut *sign_out)
-    .await
-    .unwrap();
+        from
+    );
     let merging = tokio::spawn(merge);
     eventually("the merge waits for the session", async || {
         let waiting = "SELECT count(*) FROM pg_stat_activity

@@ -94,10 +94,10 @@ async fn everything(app: &App) -> String {
 
 /// Events of that kind about a user: who did it, and the detail.
 async fn events(app: &App, kind: &str, user: Uuid) -> Vec<(Option<String>, Option<Value>)> {
-    sqlx::query_as("SELECT actor, detail FROM events WHERE kind = $1 AND user_id = $2 ORDER BY id")
-        .bind(kind)
-        .bind(user)
-        .fetch_all(&app.database.pool)
-        .await
-        .unwrap()
+    all!(
+        &app.database.pool,
+        "SELECT actor, detail FROM events WHERE kind = $1 AND user_id = $2 ORDER BY id",
+        kind,
+        user
+    )
 }

@@ -12,16 +12,8 @@ use crate::support::race::{at_once, rounds};
 /// A user with one identity, who has never been seen.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     let ids = (Uuid::now_v7(), Uuid::now_v7());
-    sqlx::query(
-        "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id)
-         INSERT INTO identities (id, user_id, provider, subject) SELECT $2, id, 'idp', $3 FROM new",
-    )
-    .bind(ids.0)
-    .bind(ids.1)
-    .bind(name)
-    .execute(&app.database.pool)
-    .await
-    .unwrap();
+    run!(&app.database.pool, "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id)
+         INSERT INTO identities (id, user_id, provider, subject) SELECT $2, id, 'idp', $3 FROM new", ids.0, ids.1, name);
     ids
 }
 

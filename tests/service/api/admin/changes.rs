@@ -69,14 +69,8 @@ impl Backend {
 
     /// The kinds of the events about a user by the backend; each has its reason.
     async fn kinds(&self, user: &str) -> Vec<String> {
-        sqlx::query_scalar(
-            "SELECT kind FROM events WHERE user_id = $1::uuid AND actor = 'key:shop-backend'
-                    AND detail->>'reason' = 'ticket 4711' AND ip IS NOT NULL AND request_id IS NOT NULL ORDER BY id",
-        )
-        .bind(Uuid::parse_str(user).unwrap())
-        .fetch_all(&self.app.database.pool)
-        .await
-        .unwrap()
+        values!(&self.app.database.pool, "SELECT kind FROM events WHERE user_id = $1::uuid AND actor = 'key:shop-backend'
+                    AND detail->>'reason' = 'ticket 4711' AND ip IS NOT NULL AND request_id IS NOT NULL ORDER BY id", Uuid::parse_str(user).unwrap())
     }
 
     async fn ada(&self) -> Answer {
@@ -149,12 +143,12 @@ async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
         backend.ada().await;
         let seen = backend.dry(&id, change, &json!({})).await["fingerprint"].clone();
         let mut meanwhile = pool.begin().await.unwrap();
-        sqlx::query("UPDATE users SET name = $2, updated_at = now() WHERE id = $1::uuid")
-            .bind(Uuid::parse_str(&id).unwrap())
-            .bind(format!("Ada, {change}"))
-            .execute(&mut *meanwhile)
-            .await
-            .unwrap();
+        run!(
+            &mut *meanwhile,
+            "UPDATE users SET name = $2, updated_at = now() WHERE id = $1::uuid",
+            Uuid::parse_str(&id).unwrap(),
+            format!("Ada, {change}")
+        );
         let before = backend.kinds(&id).await;
         let commit = async {
             eventually("the change waits for the user", async || {

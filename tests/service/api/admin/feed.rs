@@ -103,11 +103,7 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
             let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
             for event in 0..EVENTS {
                 let number = format!("{writer}-{event}");
-                sqlx::query(AssertSqlSafe(write.clone()))
-                    .bind(number)
-                    .execute(&mut connection)
-                    .await
-                    .unwrap();
+                run!(&mut connection, AssertSqlSafe(write.clone()), number);
             }
         })
     });

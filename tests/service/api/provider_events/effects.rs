@@ -337,13 +337,11 @@ async fn a_recycled_address_leaves_its_former_owner_and_leads_nobody_to_them() {
     ] {
         let former = house.sign_in(subject).await;
         house.tell(&message(&format!("{RISC}/identifier-recycled"), subject, &named)).await;
-        let updated: Vec<Value> = sqlx::query_scalar(
+        let updated: Vec<Value> = values!(
+            &house.app.database.pool,
             "SELECT detail FROM events WHERE kind = 'user_updated' AND user_id = $1::uuid",
-        )
-        .bind(former.user_id())
-        .fetch_all(&house.app.database.pool)
-        .await
-        .unwrap();
+            former.user_id()
+        );
         assert_eq!(updated, [json!({ "fields": ["email_verified"] })], "{subject}");
         let same_address = json!({ "email": format!("{subject}@example.com") });
         let owner = with(account(&format!("{subject}-2")), &same_address);

@@ -72,10 +72,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     suspend(&house, "ada").await;
     // As if it had been opened at the moment of the suspension.
     let session: uuid::Uuid =
-        sqlx::query_scalar("UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id")
-            .fetch_one(pool)
-            .await
-            .unwrap();
+        value!(pool, "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id");
     let before = house.app.database.rows().await;
     let origin = Origin::default();
     assert_eq!(opened_within(pool, session, 600).await.unwrap(), None);
@@ -207,10 +204,7 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     desk.appoint("grace@example.com", Role::Admin).await;
     let mut grace = desk.signed_in("grace@example.com").await;
     let mut ada = desk.signed_in("ada@example.com").await;
-    let subject: String = sqlx::query_scalar("SELECT subject FROM staff WHERE email = 'ada@example.com'")
-        .fetch_one(pool)
-        .await
-        .unwrap();
+    let subject: String = value!(pool, "SELECT subject FROM staff WHERE email = 'ada@example.com'");
     let account = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
     let refused = async || {
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;

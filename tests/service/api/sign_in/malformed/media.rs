@@ -37,16 +37,6 @@ async fn a_body_that_is_not_declared_as_json_is_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_cannot_change_the_method() {
-    let app = App::start().await;
-    let form = Some("application/x-www-form-urlencoded");
-    let answer = app.send(Method::POST, PATH, form, "_method=DELETE&id_token=x").await;
-    assert!(answer.status.is_client_error(), "{}", answer.text);
-    assert_problem(&answer, answer.status.as_u16(), &answer.error());
-    assert_eq!(app.provider.calls(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_compressed_body_is_not_inflated() {
     let app = App::start().await;
     let sound = json!({ "id_token": opaque() }).to_string();
