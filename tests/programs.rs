@@ -37,10 +37,12 @@ pub fn version(program: &Path) -> Option<(u32, u32)> {
     // One that leads nowhere stops what the path would find.
     let output = Command::new(program).arg(ask).env_remove("JAVA_HOME").output().ok()?;
     let said = String::from_utf8([output.stdout, output.stderr].concat()).ok()?;
-    let mut words = said.split(|c: char| !c.is_ascii_digit() && c != '.');
-    let version = words.find_map(|word| {
-        let (major, rest) = word.split_once('.').unwrap_or((word, "0"));
+    let words: Vec<_> = said.split(|c: char| !c.is_ascii_digit() && c != '.').collect();
+    // What has a dot comes first: a lone number may be the code of a colour.
+    let dotted = words.iter().find_map(|word| {
+        let (major, rest) = word.split_once('.')?;
         Some((major.parse().ok()?, rest.split('.').next()?.parse().ok()?))
     });
+    let version = dotted.or_else(|| words.iter().find_map(|word| Some((word.parse().ok()?, 0))));
     version.filter(|_| output.status.success())
 }
