@@ -4,7 +4,7 @@
 #[cfg(not(all(feature = "dev", debug_assertions)))]
 compile_error!("the tests use the development parts; run them without --release and --no-default-features");
 
-#[allow(dead_code, unused_imports, unused_macros, reason = "the quick tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]
 #[macro_use]
 mod support;
 

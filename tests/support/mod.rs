@@ -1,6 +1,7 @@
 //! What the tests stand on: a real PostgreSQL, a real provider over HTTP, the real service.
 
 #[macro_use]
+#[allow(unused_macros, reason = "not every binary asks in each of the ways")]
 mod sql;
 
 pub mod app;

@@ -90,7 +90,6 @@ fn all_filters() -> Vec<Filters> {
     all
 }
 
-#[expect(clippy::too_many_lines, reason = "it is one database for all of them")]
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     let database = filled().await;
