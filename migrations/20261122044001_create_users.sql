@@ -1,10 +1,13 @@
 -- Users. The e-mail address is stored in ASCII lower case, so equal addresses are equal texts, and its collation lets the
--- index find prefixes. `email_verified` is true if a provider with a suitable link policy has verified the address.
+-- index find prefixes. It is verified while one of the user's identities says so (`identities.email_verified`), or while the
+-- product's backend or an import vouches for it (`email_vouched`). A statement that gains a proof sets `email_verified`;
+-- `withdraw_proof()` takes it back, whatever ended the proof.
 CREATE TABLE users (
     id             uuid        CONSTRAINT users_pkey PRIMARY KEY,
     email          text        COLLATE "C"
                                CONSTRAINT users_email_folded CHECK (email = lower(email)),
     email_verified boolean     NOT NULL DEFAULT false,
+    email_vouched  boolean     NOT NULL DEFAULT false,
     name           text,
     picture        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
@@ -25,6 +28,7 @@ CREATE TABLE users (
     CONSTRAINT users_email_key UNIQUE (email),
     CONSTRAINT users_email_present CHECK (email <> ''),
     CONSTRAINT users_email_verified_present CHECK (email IS NOT NULL OR NOT email_verified),
+    CONSTRAINT users_email_vouched_verified CHECK (email_verified OR NOT email_vouched),
     CONSTRAINT users_own_name_present CHECK (name IS NOT NULL OR NOT own_name)
 );
 -- For the list of users: each sort order has an index that ends with the id, so that a page can start after the previous

@@ -7,13 +7,17 @@ CREATE TABLE identities (
     provider       text        COLLATE "C" NOT NULL,
     subject        text        COLLATE "C" NOT NULL,
     email          text,
+    -- True if the latest token with an address proves it: the provider verified it, and its link policy lets that count.
     email_verified boolean     NOT NULL DEFAULT false,
     name           text,
     picture        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
+    -- Since when it is this user's, and the identity whose session linked it, or merged its user into this one.
+    joined_at      timestamptz NOT NULL DEFAULT now(),
+    joined_by      uuid,
     -- Since when it must not sign in, because its provider reported the account hijacked, disabled or deleted, and the
-    -- provider's reason.
+    -- provider's reason; or `held`, if a hijacker may have linked it.
     suspended_at     timestamptz,
     suspended_reason text,
     -- The time of the latest report that suspended it or lifted that. Older reports change neither.
@@ -23,6 +27,8 @@ CREATE TABLE identities (
     CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
     CONSTRAINT identities_subject_present CHECK (subject <> '')
 );
+-- For the warning to staff.
+CREATE INDEX identities_held_idx ON identities (user_id) WHERE suspended_reason = 'held';
 CREATE INDEX identities_user_id_idx ON identities (user_id);
 -- For the list of a provider's users by age. Without it, finding the users of a provider that was disabled years ago
 -- means reading all newer users.

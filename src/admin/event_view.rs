@@ -84,7 +84,11 @@ impl Other {
                 href: Some(format!("/admin/audit?user={from}")),
                 text: "what happened to that user before",
             }),
-            ("users_merged" | "identity_moved" | "user_created" | "email_lost", from, to) => {
+            (
+                "users_merged" | "identity_moved" | "user_created" | "user_updated" | "email_lost",
+                from,
+                to,
+            ) => {
                 let other = to.or(from)?;
                 Some(if event.other_exists {
                     Self { href: Some(format!("/admin/users/{other}")), text: "the other user" }
@@ -185,6 +189,9 @@ pub(super) fn what(event: &EventRow) -> &str {
             "Identity unlinked because the user asked the provider to have the data deleted"
         }
         "identity_unlinked" => "Identity unlinked",
+        "user_updated" if reason == Some("proof_gone") => {
+            "The e-mail address is no longer verified: the identity that proved it is gone, or has another one"
+        }
         "user_updated" if event.provider.is_none() => "The user changed the name to be shown",
         "user_updated" => "Updated from the provider",
         "provider_event" => reported(reason.unwrap_or_default(), event.user_id.is_some()),
@@ -197,7 +204,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "refresh_token_reissued" => {
             "An answer was lost, so a refresh was repeated: the unused refresh token is void"
         }
-        "email_lost" => "Lost an unverified e-mail address to a new user who has verified it",
+        "email_lost" => "Lost an unverified e-mail address to a user who has verified it",
         "signed_out" => "Signed out",
         "user_deleted" if by_provider => {
             "Deleted because the user asked the provider to have the data deleted"
@@ -219,6 +226,8 @@ pub(super) fn what(event: &EventRow) -> &str {
         "users_merged" => "Another user was merged into this one",
         "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
         "identity_moved" => "An identity was moved here from another user",
+        "identity_released" if by_key => "A held identity released by an API key",
+        "identity_released" => "A held identity released by staff",
         "user_disabled" if by_key => "Disabled by an API key",
         "user_disabled" => "Disabled by staff",
         "user_enabled" if by_key => "Enabled by an API key",

@@ -19,6 +19,7 @@ use crate::provider_tokens::ProviderTokens;
 use crate::provider_tokens::store::Summary;
 use crate::store::error::retrying;
 use crate::store::event_counts::{CountRow, since};
+use crate::store::identities::held;
 use crate::web::database::Db;
 use crate::webhooks::Webhooks;
 
@@ -103,6 +104,8 @@ pub(super) struct Overview {
     lately: i64,
     /// True if there are webhooks.
     webhooks: bool,
+    /// The number of users with an identity that is held.
+    held: i64,
     /// The webhooks with parked messages.
     parked: Vec<String>,
     /// The providers that have not revoked a token for more than a day.
@@ -156,7 +159,7 @@ impl View for Overview {
         let parked = vec![super::samples::NASTY.into(), "shop".into()];
         let unrevoked = |failure| Unrevoked { provider: super::samples::NASTY.into(), count: 2, failure };
         let unrevoked = vec![unrevoked(Some(super::samples::NASTY.into())), unrevoked(None)];
-        vec![Self { webhooks: true, parked, unrevoked, ..page(&rows[..]) }, page(&[])]
+        vec![Self { webhooks: true, held: 2, parked, unrevoked, ..page(&rows[..]) }, page(&[])]
     }
 }
 
@@ -239,6 +242,7 @@ impl Overview {
             providers: health.into_values().collect(),
             lately: LATELY,
             webhooks: false,
+            held: 0,
             parked: Vec::new(),
             unrevoked: Vec::new(),
         }
@@ -266,6 +270,7 @@ async fn overview(
     let unrevoked = tokens.waiting().into_iter().filter_map(|summary| Unrevoked::of(summary, clock::now()));
     let page = Overview {
         webhooks: !queues.is_empty(),
+        held: retrying!(held(db.pool()))?,
         parked,
         unrevoked: unrevoked.collect(),
         ..Overview::new(&rows, &stats, &now)

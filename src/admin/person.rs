@@ -108,19 +108,23 @@ pub(super) struct Identity {
 #[derive(Serialize)]
 struct Suspended {
     since: String,
-    /// What the provider has reported, in words.
+    /// Why, in words.
     why: String,
+    /// True if staff may release it.
+    held: bool,
 }
 
 impl Suspended {
     fn of(row: &IdentityRow) -> Option<Self> {
         let why = match row.suspended_reason.as_deref() {
-            Some("hijacking") => "hijacked".into(),
-            Some("account_disabled") | None => "disabled".into(),
-            Some("account_purged" | "account_deleted") => "deleted".into(),
-            Some(reason) => format!("disabled ({})", isolated(reason)),
+            Some("held") => "a hijacker of another identity may have linked it".into(),
+            Some("hijacking") => "the provider reported the account hijacked".into(),
+            Some("account_disabled") | None => "the provider reported the account disabled".into(),
+            Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),
+            Some(reason) => format!("the provider reported the account disabled ({})", isolated(reason)),
         };
-        Some(Self { since: rfc3339(row.suspended_at?), why })
+        let held = row.suspended_reason.as_deref() == Some("held");
+        Some(Self { since: rfc3339(row.suspended_at?), why, held })
     }
 }
 
@@ -263,7 +267,11 @@ impl View for PersonPage {
             subject: samples::NASTY.into(),
             email: email.map(Into::into),
             created_at: samples::TIME.into(),
-            suspended: email.map(|_| Suspended { since: samples::TIME.into(), why: samples::NASTY.into() }),
+            suspended: email.map(|_| Suspended {
+                since: samples::TIME.into(),
+                why: samples::NASTY.into(),
+                held: true,
+            }),
             token: email.is_some(),
         };
         let session = |text: Option<&str>| Session {

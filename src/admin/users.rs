@@ -145,6 +145,7 @@ const fn status_label(status: Status) -> &'static str {
         Status::Active => "active",
         Status::Disabled => "disabled",
         Status::Unverified => "e-mail not verified",
+        Status::Held => "identity held",
     }
 }
 

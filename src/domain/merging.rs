@@ -11,8 +11,10 @@ pub struct UserState {
     pub id: Uuid,
     /// The e-mail address.
     pub email: Option<String>,
-    /// True if a provider has verified it.
+    /// True if it is proven.
     pub email_verified: bool,
+    /// True if the product's backend or an import vouches for it.
+    pub email_vouched: bool,
     /// The display name.
     pub name: Option<String>,
     /// True if the name is the user's own word.
@@ -42,8 +44,13 @@ pub struct LinkedIdentity {
     pub subject: String,
     /// The provider's latest e-mail address for it.
     pub email: Option<String>,
-    /// True if its provider has reported the account hijacked, disabled or deleted.
+    /// True if it proves that address.
+    pub email_verified: bool,
+    /// True if its provider has reported the account hijacked, disabled or deleted, or a hijacker may have linked it.
     pub suspended: bool,
+    /// True if that was not for the account's deletion: somebody else may have it.
+    #[serde(skip)]
+    pub hijacked: bool,
     /// The time before which its tokens must not have been issued.
     #[serde(skip)]
     pub tokens_from: Option<OffsetDateTime>,
@@ -59,6 +66,28 @@ impl UserState {
         self.identities.iter().find(|identity| identity.id == id)
     }
 
+    /// Returns true if the user's address stays verified when this identity goes.
+    #[must_use]
+    pub fn is_verified_without(&self, gone: &LinkedIdentity) -> bool {
+        let proves = |identity: &LinkedIdentity| {
+            identity.id != gone.id && identity.email_verified && self.has_address_of(identity)
+        };
+        self.email_vouched || self.email_verified && self.identities.iter().any(proves)
+    }
+
+    /// Returns true if the identity has the user's address.
+    #[must_use]
+    pub fn has_address_of(&self, identity: &LinkedIdentity) -> bool {
+        let own = self.email.as_deref();
+        identity.email.as_deref().zip(own).is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
+    }
+
+    /// Returns true if somebody else may have one of the user's accounts, as its provider has reported.
+    #[must_use]
+    pub fn is_hijacked(&self) -> bool {
+        self.identities.iter().any(|identity| identity.hijacked)
+    }
+
     /// Returns the number of active sessions.
     #[must_use]
     pub fn sessions(&self) -> i64 {
@@ -71,8 +100,10 @@ impl UserState {
 pub struct Merged {
     /// The e-mail address: the user's own, otherwise the other's.
     pub email: Option<String>,
-    /// True if a provider has verified it.
+    /// True if it is proven.
     pub email_verified: bool,
+    /// True if the product's backend or an import vouches for it.
+    pub email_vouched: bool,
     /// The display name: the user's own, otherwise the other's.
     pub name: Option<String>,
     /// True if whoever had the name chose it.
@@ -88,9 +119,11 @@ pub struct Merged {
 pub fn merged(from: &UserState, into: &UserState) -> Merged {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
+    let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
     Merged {
         email: address.email.clone(),
-        email_verified: address.email_verified,
+        email_verified: address.email_verified || from.identities.iter().any(proves),
+        email_vouched: address.email_vouched,
         name: named.name.clone(),
         own_name: named.own_name,
         picture: into.picture.clone().or_else(|| from.picture.clone()),
@@ -107,6 +140,7 @@ mod tests {
             id: Uuid::max(),
             email: email.map(str::to_owned),
             email_verified,
+            email_vouched: false,
             name: name.map(str::to_owned),
             own_name: name == Some("Grace"),
             picture: None,

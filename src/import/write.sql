@@ -19,7 +19,7 @@
 --   id_of_another …      refused, see row.rs
 --
 -- The user of a row is the one with its id if it has one, else with its e-mail address if it has one, else with its
--- identity. Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many there are.
+-- identity. Somebody who merely claims an address that the row vouches for loses it, as at a sign-in. Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many there are.
 WITH arriving AS MATERIALIZED (
     SELECT given_id, new_id, email COLLATE "C" AS email, email_verified, name, picture, created_at, disabled, repeats,
            number, given_id IS NULL AND email IS NOT NULL AND email_verified AND NOT disabled AS joins
@@ -40,9 +40,16 @@ owners AS MATERIALIZED (
 ),
 found AS MATERIALIZED (
     SELECT a.*, o.owners, coalesce(o.any_new, false) AS any_new,
-           (SELECT u.id FROM users u WHERE u.email = a.email) AS holder,
+           CASE WHEN h.claims THEN NULL ELSE h.id END AS holder, CASE WHEN h.claims THEN h.id END AS claimant,
            (SELECT u.id FROM users u WHERE u.id = a.given_id) AS same_id
     FROM arriving a LEFT JOIN owners o ON o.number = a.number
+    LEFT JOIN LATERAL (
+        -- Somebody who has signed in, so that no import knows them, and is not the row's own user.
+        SELECT u.id, a.email_verified AND u.id IS DISTINCT FROM a.given_id AND (u.id = ANY (o.owners)) IS NOT TRUE
+                     AND NOT u.email_verified AND u.last_seen_on IS NOT NULL AS claims
+        FROM users u WHERE u.email = a.email
+        OFFSET 0
+    ) AS h ON true
 ),
 judged AS MATERIALIZED (
     SELECT f.*, coalesce(p.id, f.new_id) AS user_id,
@@ -91,11 +98,23 @@ outcome AS MATERIALIZED (
                      ELSE j.verdict END AS outcome
     FROM judged j
 ),
+-- Before the new users get the addresses, which must be free by then.
+bereft AS (
+    UPDATE users u SET email = NULL, updated_at = now()
+    FROM outcome o WHERE u.id = o.claimant AND o.outcome = 'created' AND u.email = o.email AND NOT u.email_verified
+    RETURNING u.id, o.user_id AS to_id
+),
+recorded_losses AS (
+    INSERT INTO events (id, kind, reason, user_id, detail)
+    SELECT new_event_id(), 'email_lost', 'email_proven', id, jsonb_build_object('to', to_id) FROM bereft
+    ORDER BY uuid_hash(id)
+),
 created AS (
-    INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, imported_at)
-    SELECT user_id, email, email_verified, name, picture, coalesce(created_at, now()), now(),
+    INSERT INTO users (id, email, email_verified, email_vouched, name, picture, created_at, updated_at, disabled_at,
+                       imported_at)
+    SELECT user_id, email, email_verified, email_verified, name, picture, coalesce(created_at, now()), now(),
            CASE WHEN disabled THEN now() END, now()
-    FROM outcome WHERE outcome = 'created'
+    FROM outcome CROSS JOIN (SELECT count(*) FROM bereft) AS first WHERE outcome = 'created'
     RETURNING id
 ),
 added AS (

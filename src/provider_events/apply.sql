@@ -1,5 +1,8 @@
 -- Applies a report of a provider, once: ends sessions, suspends identities or lifts that, and records its events.
 --
+-- An account that was hijacked may have let its hijacker link identities of their own: those are held until staff release
+-- them, and all sessions of the user end.
+--
 --   $1 provider  $2 id of the message  $3 time of the events
 --   for each event: $4 id  $5 kind  $6 subject  $7 the subject's e-mail address  $8 the provider's reason
 --   $9 an e-mail address that it tells  $10 ends the sessions opened before it
@@ -8,7 +11,7 @@
 --
 -- The users are locked first, as by every statement that ends sessions. One whose row has changed since the snapshot may
 -- have other identities now: then nothing is written, and the caller runs the statement again.
-WITH input AS (
+WITH RECURSIVE input AS (
     SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::boolean[],
                          $11::boolean[], $13::boolean[], $14::uuid[])
         WITH ORDINALITY AS t (event_id, kind, subject, subject_email, cause, email, ends, suspends, recycles, update_event_id,
@@ -71,30 +74,70 @@ told AS MATERIALIZED (
 ),
 changed AS (
     UPDATE identities i
-    SET suspended_at = CASE WHEN NOT m.decides THEN i.suspended_at
+    -- No report about an identity that is held releases it: a hijacker could bring about one.
+    SET suspended_at = CASE WHEN NOT m.decides OR i.suspended_reason = 'held' THEN i.suspended_at
                             WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
-        suspended_reason = CASE WHEN m.decides THEN m.why ELSE i.suspended_reason END,
+        suspended_reason = CASE WHEN m.decides AND i.suspended_reason IS DISTINCT FROM 'held' THEN m.why
+                                ELSE i.suspended_reason END,
         suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END,
         tokens_from = CASE WHEN m.ends THEN greatest(i.tokens_from, $3::timestamptz) ELSE i.tokens_from END,
         email_verified = i.email_verified AND NOT m.recycles
+                         AND (m.decides AND m.why IN ('account_purged', 'account_deleted')) IS NOT TRUE
     FROM told m
     WHERE i.id = m.identity_id AND (m.decides OR m.ends OR m.recycles)
 ),
+-- The accounts that somebody else may have had, and since when: the last sign-in before the report, or a day.
+hijacked AS MATERIALIZED (
+    SELECT i.id, i.user_id, lower(i.email COLLATE "C") AS email, i.created_at, i.joined_at, i.joined_by,
+           least($3::timestamptz - interval '1 day',
+                 (SELECT max(s.created_at) FROM sessions s
+                  WHERE s.identity_id = i.id AND s.created_at < $3::timestamptz + interval '1 second')) AS since
+    FROM told m JOIN identities i ON i.id = m.identity_id
+    WHERE m.decides AND m.suspends AND m.why NOT IN ('account_purged', 'account_deleted')
+),
+-- What came to the user by such an account since, and by that in turn.
+tainted AS (
+    SELECT id, user_id, since, id AS hijacked_id FROM hijacked
+    UNION
+    SELECT i.id, i.user_id, t.since, t.hijacked_id
+    FROM tainted t JOIN identities i ON i.user_id = t.user_id AND i.joined_by = t.id AND i.joined_at >= t.since
+),
+held AS (
+    UPDATE identities i SET suspended_at = $3::timestamptz, suspended_reason = 'held'
+    FROM (
+        SELECT id, hijacked_id FROM tainted
+        UNION
+        -- The account's own user was merged into another since: who was there before had the account.
+        SELECT o.id, h.id FROM hijacked h JOIN identities o ON o.user_id = h.user_id AND o.joined_at <> h.joined_at
+        WHERE h.joined_by IS NOT NULL AND h.created_at < h.joined_at AND h.joined_at >= h.since
+        UNION
+        -- Linked by its address at a sign-in: who has the account may have its mailbox.
+        SELECT o.id, h.id FROM hijacked h JOIN identities o ON o.user_id = h.user_id AND o.joined_at > h.joined_at
+        WHERE o.joined_by IS NULL AND o.joined_at >= h.since AND lower(o.email COLLATE "C") = h.email
+    ) AS t
+    WHERE i.id = t.id AND i.suspended_at IS NULL AND i.id NOT IN (SELECT identity_id FROM found)
+    RETURNING i.id, t.hijacked_id
+),
 -- Staff do not go on with a preview of the user as it was, and a sign-in that would link the user notices the suspension.
 touched AS (
-    UPDATE users u SET updated_at = now(), email_verified = u.email_verified AND NOT m.takes_address
+    UPDATE users u
+    SET updated_at = now(), email_verified = u.email_verified AND NOT m.takes_address,
+        email_vouched = u.email_vouched AND NOT m.takes_address
     FROM (SELECT user_id, bool_or(takes_address) AS takes_address FROM told WHERE decides OR recycles GROUP BY user_id) AS m
     WHERE u.id = m.user_id
 ),
 -- A session may have been opened at the moment of the suspension, so lifting it ends sessions, too.
 ended AS (
     UPDATE sessions s SET ended_at = now()
-    FROM told m
+    FROM (
+        SELECT identity_id, identity_id AS told_id, decides AND (suspends OR was_suspended) AS all_end, ends FROM told
+        UNION ALL
+        SELECT i.id, h.id, true, true FROM hijacked h JOIN identities i ON i.user_id = h.user_id AND i.id <> h.id
+    ) AS m
     WHERE s.identity_id = m.identity_id AND s.ended_at IS NULL
-          AND ((m.decides AND (m.suspends OR m.was_suspended))
-               -- The provider's time is in whole seconds.
-               OR (m.ends AND s.created_at < $3::timestamptz + interval '1 second'))
-    RETURNING s.identity_id, s.expires_at > now() AS was_open
+          -- The provider's time is in whole seconds.
+          AND (m.all_end OR (m.ends AND s.created_at < $3::timestamptz + interval '1 second'))
+    RETURNING m.told_id AS identity_id, s.expires_at > now() AS was_open
 ),
 -- Members of staff sign in with an identity at the provider as well.
 member AS MATERIALIZED (
@@ -132,6 +175,8 @@ recorded AS (
                'identity_id', m.identity_id,
                'member', (SELECT s.email FROM member s WHERE s.subject = t.subject LIMIT 1),
                'suspended', CASE WHEN t.suspends IS NOT NULL AND m.decides THEN m.suspends END,
+               'held', CASE WHEN t.number = m.number AND EXISTS (SELECT FROM held WHERE hijacked_id = m.identity_id)
+                            THEN (SELECT jsonb_agg(id) FROM held WHERE hijacked_id = m.identity_id) END,
                'sessions', CASE WHEN t.number = m.number AND m.identity_id IS NOT NULL THEN
                    (SELECT count(*) FROM ended e WHERE e.identity_id = m.identity_id AND e.was_open) END))
     FROM fresh CROSS JOIN named t

@@ -87,7 +87,7 @@ async fn remove(
     match users::delete(pool, account.user, DeletedBy::Staff(by, account.updated_at)).await? {
         Deletion::Done(traces) => erasure::begin(pool, &traces).await,
         // The user has changed since the request was registered.
-        Deletion::NotFound | Deletion::NotPermitted => return Err(Error::Raced(None)),
+        Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => return Err(Error::Raced(None)),
     }
     store::settle_deleted(pool, code).await
 }

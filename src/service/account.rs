@@ -146,7 +146,8 @@ async fn merge_once(
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
     }
-    if suspended {
+    // A hijacker would have the other user's data, or hide from the report behind them.
+    if suspended || from.is_hijacked() || into.is_hijacked() {
         return Ok(Err(NotMerged::Suspended));
     }
     if tokens_from.is_some_and(|from| issued_at < from) {
@@ -190,13 +191,24 @@ pub async fn unlink(
     })
 }
 
-/// Deletes the user of a session with all of their data. Returns `false` if the session is over: it may have ended, or the
-/// user been disabled, deleted or merged, since the request was authenticated. Their traces in events are erased here, or
+/// The result of a user's own deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// The user is gone.
+    Done,
+    /// The session is over: it may have ended, or the user been disabled, deleted or merged, since the request was
+    /// authenticated.
+    Over,
+    /// Somebody else may have one of the user's accounts, as its provider has reported.
+    Hijacked,
+}
+
+/// Deletes the user of a session with all of their data. Their traces in events are erased here, or
 /// by the pruner if there are many.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
+pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deleted, Error> {
     let mut perhaps_done = false;
     let deletion = retrying!(async {
         let deletion = users::delete(pool, user, DeletedBy::User(session, origin)).await;
@@ -204,8 +216,9 @@ pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -
     })?;
     match deletion {
         Deletion::Done(traces) => erasure::begin(pool, &traces).await,
-        Deletion::NotFound => return Ok(perhaps_done),
-        Deletion::NotPermitted => return Ok(false),
+        Deletion::NotFound if perhaps_done => {}
+        Deletion::NotFound | Deletion::NotPermitted => return Ok(Deleted::Over),
+        Deletion::Hijacked => return Ok(Deleted::Hijacked),
     }
-    Ok(true)
+    Ok(Deleted::Done)
 }

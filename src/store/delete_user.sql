@@ -14,11 +14,16 @@ live AS MATERIALIZED (
     SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
     WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $1
 ),
+-- A hijacker would delete the report with the user, and come back as somebody new.
+hijacked AS MATERIALIZED (
+    SELECT FROM live JOIN identities i ON i.user_id = $1
+    WHERE i.suspended_at IS NOT NULL AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
+),
 deleted AS (
     DELETE FROM users
     WHERE id = $1 AND ($6::timestamptz IS NULL OR updated_at = $6)
           AND ($9::text IS NULL OR EXISTS (SELECT FROM permitted))
-          AND ($10::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live))
+          AND ($10::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live) AND NOT EXISTS (SELECT FROM hijacked))
     RETURNING id, email
 ),
 -- Includes the users that were merged into this one.
@@ -69,5 +74,6 @@ recorded AS (
 )
 SELECT EXISTS (SELECT FROM deleted) AS "deleted!",
        $9::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!",
+       EXISTS (SELECT FROM hijacked) AS "hijacked!",
        EXISTS (SELECT FROM users WHERE id = $1) AS "there!",
        ARRAY(SELECT id FROM ids) AS "users!", ARRAY(SELECT email FROM addresses) AS "addresses!"

@@ -55,6 +55,17 @@ pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Optio
     Ok(id.fetch_optional(pool).await?)
 }
 
+/// Returns the number of users with an identity that is held, because a hijacker may have linked it.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn held(pool: &PgPool) -> Result<i64, Error> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE suspended_reason = 'held'"#
+    );
+    Ok(count.fetch_one(pool).await?)
+}
+
 /// The result of linking an identity.
 #[derive(Debug, Clone)]
 pub enum Linked {
@@ -93,7 +104,7 @@ pub async fn link(
         provider,
         claims.subject,
         claims.email.as_ref().map(Email::as_given),
-        claims.email_verified,
+        proves,
         claims.name,
         claims.picture,
         Uuid::now_v7(),
@@ -101,7 +112,6 @@ pub async fn link(
         origin.ip as _,
         origin.user_agent,
         origin.request_id,
-        proves,
         Uuid::now_v7(),
         claims.issued_at,
     )

@@ -1,14 +1,14 @@
 -- Links a verified identity to a signed-in user.
 --
---   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 email verified  $7 name  $8 picture
---   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id  $14 the provider proves the e-mail
---   $15 another event id  $16 `iat` of the token
+--   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 the provider proves it  $7 name  $8 picture
+--   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id
+--   $14 another event id  $15 `iat` of the token
 --
 -- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
 -- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
 -- the change; and if this statement had to wait for the lock, it notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
-    SELECT u.id, u.updated_at
+    SELECT u.id, u.updated_at, s.identity_id
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
     WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
 ),
@@ -21,20 +21,20 @@ taken AS MATERIALIZED (
     SELECT id, user_id, email, created_at, suspended_at, tokens_from FROM identities WHERE provider = $3 AND subject = $4
 ),
 decision AS MATERIALIZED (
-    SELECT owner.id AS user_id,
+    SELECT owner.id AS user_id, seen.identity_id AS by_id,
            CASE
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
                WHEN taken.id IS NULL THEN 'linked'
                WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
-               WHEN taken.tokens_from > $16::timestamptz THEN 'outdated'
+               WHEN taken.tokens_from > $15::timestamptz THEN 'outdated'
                WHEN taken.user_id = owner.id THEN 'before'
                ELSE 'taken'
            END AS outcome
     FROM owner JOIN seen ON true LEFT JOIN taken ON true
 ),
 linked AS (
-    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
-    SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, joined_by)
+    SELECT $2, user_id, $3, $4, $5, $6, $7, $8, by_id FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
 -- A verified e-mail address verifies the user's own if they are equal, and replaces an unverified one if it is free.
@@ -44,7 +44,7 @@ touched AS (
         email_verified = u.email_verified OR p.counts,
         updated_at = now()
     FROM linked l JOIN owner o ON o.id = l.user_id CROSS JOIN LATERAL (
-        SELECT $14 AND NOT o.email_verified
+        SELECT $6 AND NOT o.email_verified
                AND NOT EXISTS (SELECT FROM users v WHERE v.email = lower($5::text COLLATE "C") AND v.id <> o.id) AS counts
     ) AS p
     WHERE u.id = l.user_id
@@ -62,7 +62,7 @@ recorded AS (
 ),
 recorded_update AS (
     INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT $15, 'user_updated', $3, t.id, $10, $11::inet, $12, $13,
+    SELECT $14, 'user_updated', $3, t.id, $10, $11::inet, $12, $13,
            jsonb_build_object('fields', array_remove(ARRAY[
                CASE WHEN t.email IS DISTINCT FROM o.email THEN 'email' END,
                CASE WHEN t.email_verified <> o.email_verified THEN 'email_verified' END

@@ -6,7 +6,7 @@
 --   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
 --   $12 event id  $13 another  $14 actor  $15 reason  $16 ip  $17 user agent  $18 request id
 --   $19 the role that the actor needs, or $20 the session of the remaining user, who asks for it
---   $21 true if the remaining user's name is their own word
+--   $21 true if the remaining user's name is their own word  $22 the product vouches for the e-mail
 --
 -- Whatever else changes a user or the set of their identities locks the user's row and sets
 -- updated_at, so that rows that are locked and have not changed have the identities of this
@@ -25,12 +25,13 @@ unchanged AS MATERIALIZED (
     FOR UPDATE OF u
 ),
 -- The session may have ended while the provider was called.
+asking AS MATERIALIZED (
+    SELECT i.id FROM sessions s JOIN identities i ON i.id = s.identity_id
+    WHERE s.id = $20 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $3
+),
 allowed AS MATERIALIZED (
     SELECT ($19::text IS NULL OR EXISTS (SELECT FROM permitted))
-           AND ($20::uuid IS NULL OR EXISTS (
-               SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
-               WHERE s.id = $20 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $3
-           )) AS yes
+           AND ($20::uuid IS NULL OR EXISTS (SELECT FROM asking)) AS yes
 ),
 decision AS MATERIALIZED (
     SELECT $1::uuid AS from_id, $3::uuid AS into_id
@@ -43,9 +44,9 @@ taken AS (
 ),
 moved AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
-                            suspended_at, suspended_reason, suspension_as_of, tokens_from)
+                            joined_by, suspended_at, suspended_reason, suspension_as_of, tokens_from)
     SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture, t.created_at,
-           t.suspended_at, t.suspended_reason, t.suspension_as_of, t.tokens_from
+           (SELECT id FROM asking), t.suspended_at, t.suspended_reason, t.suspension_as_of, t.tokens_from
     FROM decision d CROSS JOIN taken t JOIN unnest($5::uuid[], $6::uuid[]) AS new (old_id, id) ON new.old_id = t.id
 ),
 -- Before the other takes the address, which must be free by then.
@@ -54,7 +55,7 @@ gone AS (
 ),
 kept AS (
     UPDATE users u
-    SET email = $7, email_verified = $8, name = $9, own_name = $21, picture = $10, disabled_at = $11,
+    SET email = $7, email_verified = $8, email_vouched = $22, name = $9, own_name = $21, picture = $10, disabled_at = $11,
         last_seen_on = greatest(u.last_seen_on, g.last_seen_on), updated_at = now()
     FROM gone g, decision d
     WHERE u.id = d.into_id

@@ -21,6 +21,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 id: row.id,
                 email: row.email,
                 email_verified: row.email_verified,
+                email_vouched: row.email_vouched,
                 name: row.name,
                 own_name: row.own_name,
                 picture: row.picture,
@@ -38,7 +39,9 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 provider,
                 subject,
                 email: row.identity_email,
+                email_verified: row.identity_email_verified,
                 suspended: row.suspended,
+                hijacked: row.hijacked,
                 tokens_from: row.tokens_from,
                 sessions: row.sessions,
             });
@@ -107,6 +110,7 @@ pub async fn merge(
         staff.and_then(|by| by.actor.needs(Role::Admin)),
         session,
         merged.own_name,
+        merged.email_vouched,
     );
     let row = row.fetch_one(pool).await?;
     Ok(match (row.done, row.allowed) {

@@ -7,83 +7,127 @@
 -- user with that e-mail as the outcome 'raced'. In each case nothing is written, and the caller runs the statement again.
 WITH input AS (
     SELECT $1::text AS provider, $2::text AS subject, $3::text AS email, lower($3::text COLLATE "C") AS folded,
-           $4::boolean AS email_verified,
            -- True if the provider verifies the e-mail address and its link policy accepts that.
-           $5::boolean AS proves, $6::text AS name, $7::text AS picture,
-           $8::uuid AS session_id, $9::bytea AS family_hash, $10::bytea AS token_hash,
-           $11::text AS client_id, $12::inet AS ip, $13::text AS user_agent, $14::text AS device_name,
-           $15::text AS device_platform, $16::text AS request_id,
-           now() + $17::integer * interval '1 second' AS expires_at,
-           $18::uuid AS new_user_id, $19::uuid AS new_identity_id, $20::uuid AS loss_event_id,
-           $24::uuid AS update_event_id,
+           $4::boolean AS proves, $5::text AS name, $6::text AS picture,
+           $7::uuid AS session_id, $8::bytea AS family_hash, $9::bytea AS token_hash,
+           $10::text AS client_id, $11::inet AS ip, $12::text AS user_agent, $13::text AS device_name,
+           $14::text AS device_platform, $15::text AS request_id,
+           now() + $16::integer * interval '1 second' AS expires_at,
+           $17::uuid AS new_user_id, $18::uuid AS new_identity_id, $19::uuid AS loss_event_id,
+           $23::uuid AS update_event_id,
            -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
            -- the reason of a refusal.
-           $21::text AS if_taken, $22::text AS if_free, $23::boolean AS refuse_recycled,
+           $20::text AS if_taken, $21::text AS if_free, $22::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
-           $25::text AS told_name,
-           $26::timestamptz AS issued_at
+           $24::text AS told_name,
+           $25::timestamptz AS issued_at
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
            i.name AS identity_name, i.picture AS identity_picture, i.suspended_at, i.tokens_from,
-           u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.disabled_at, u.own_name,
-           u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
+           u.id, u.email, u.email_verified, u.email_vouched, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
+           u.own_name, u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away,
+           -- The token proves another address than the last one did, or none.
+           t.email IS NOT NULL
+               AND (t.folded, t.proves) IS DISTINCT FROM (lower(i.email COLLATE "C"), i.email_verified) AS proof_differs,
+           -- The user's own address came from this identity, or there is none.
+           coalesce(u.email = coalesce(lower(i.email COLLATE "C"), ''), true) AS email_is_its_own
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
 ),
--- The user with the e-mail address, for an unknown identity only: as of this statement's snapshot, and after the row has
--- been locked.
+-- The users on whose addresses the decision depends, as of this statement's snapshot: the one with the address of an unknown
+-- identity, or with the new address of a known one, and the user of a known identity that proves something else now.
 seen AS MATERIALIZED (
-    SELECT u.id, u.updated_at FROM input t JOIN users u ON u.email = t.folded WHERE NOT EXISTS (SELECT FROM known)
+    SELECT u.id, u.updated_at
+    FROM input t JOIN users u ON u.email = t.folded
+    WHERE NOT EXISTS (SELECT FROM known WHERE NOT (t.proves AND email_is_its_own AND email IS DISTINCT FROM t.folded))
+    UNION
+    SELECT known.id, updated_at FROM known, input t WHERE proof_differs OR t.proves AND NOT known.email_verified
 ),
-holder AS MATERIALIZED (
-    SELECT u.id, u.updated_at, u.created_at, u.disabled_at, u.email_verified, u.name, u.picture,
+-- The same after their rows have been locked, in the order of their ids, for two sign-ins that meet.
+locked AS MATERIALIZED (
+    SELECT u.id, u.updated_at, u.email, u.created_at, u.disabled_at, u.email_verified, u.name, u.picture,
            u.imported_at IS NOT NULL AND u.last_seen_on IS NULL
                AND NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id) AS waiting
     FROM users u
-    WHERE u.id = (SELECT id FROM seen) AND u.email = (SELECT folded FROM input)
+    WHERE u.id IN (SELECT id FROM seen)
+    ORDER BY u.id
     FOR NO KEY UPDATE
+),
+-- The user, other than the identity's own, with the token's address.
+holder AS MATERIALIZED (
+    SELECT l.* FROM input t JOIN locked l ON l.email = t.folded
+    WHERE NOT EXISTS (SELECT FROM known WHERE known.id = l.id)
+),
+-- One of them has changed since the snapshot, and so may have the identities, on which the decision depends.
+raced AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT FROM seen s LEFT JOIN locked l ON l.id = s.id WHERE l.updated_at IS DISTINCT FROM s.updated_at
+    ) AS yes
 ),
 decision AS MATERIALIZED (
     SELECT CASE
                WHEN known.disabled_at IS NOT NULL THEN 'user_disabled'
                WHEN known.suspended_at IS NOT NULL THEN 'identity_suspended'
                WHEN known.tokens_from > t.issued_at THEN 'token_expired'
+               WHEN raced.yes THEN 'raced'
                WHEN known.id IS NOT NULL THEN 'signed_in'
-               WHEN seen.id IS NULL THEN t.if_free
+               WHEN holder.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
-               -- The user has changed since the snapshot, and so may have the identities, on which the decision depends.
-               WHEN holder.id IS NULL OR holder.updated_at <> seen.updated_at THEN 'raced'
                -- A user with the unverified address loses it to the user who verifies it. An imported user without
                -- identities is linked instead.
                WHEN NOT holder.email_verified AND NOT holder.waiting THEN 'created'
                WHEN holder.disabled_at IS NOT NULL THEN 'user_disabled'
                -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
-               -- Whoever has hijacked an account may read its mailbox, which another provider verifies.
+               -- A hijacker may read the mailboxes that the account showed, which another provider verifies.
                WHEN EXISTS (
                    SELECT FROM identities i
-                   WHERE i.user_id = holder.id AND i.suspended_at IS NOT NULL AND lower(i.email COLLATE "C") = t.folded
+                   WHERE i.user_id = holder.id AND i.suspended_at IS NOT NULL
                          AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
                ) THEN 'link_required'
                ELSE 'linked'
            END AS outcome,
            same.provider AS same_provider
     FROM input t
+    CROSS JOIN raced
     LEFT JOIN known ON true
-    LEFT JOIN seen ON true
     LEFT JOIN holder ON true
     LEFT JOIN LATERAL (
         SELECT EXISTS (SELECT FROM identities i WHERE i.user_id = holder.id AND i.provider = t.provider) AS provider
         WHERE holder.id IS NOT NULL
     ) AS same ON true
 ),
--- Runs before the new user gets the e-mail address, which must be free by then.
+-- The provider's new data replaces that of a known identity. The user's own fields follow as long as they equal those of
+-- the identity; the e-mail address only if it is proven, and nobody else has proven it or waits for its owner.
+news AS MATERIALIZED (
+    SELECT k.id, k.identity_id, k.away,
+           CASE
+               WHEN t.folded IS NULL OR NOT t.proves THEN false
+               WHEN k.email = t.folded THEN NOT k.email_verified
+               ELSE k.email_is_its_own AND NOT EXISTS (SELECT FROM holder WHERE email_verified OR waiting)
+           END AS email_follows,
+           -- Says in advance what `withdraw_proof()` will do.
+           k.email_verified AND k.proof_differs AND NOT k.email_vouched AND NOT EXISTS (
+               SELECT FROM identities i
+               WHERE i.user_id = k.id AND i.id <> k.identity_id AND i.email_verified AND lower(i.email COLLATE "C") = k.email
+           ) AND (t.proves AND k.email = t.folded) IS NOT TRUE AS proof_goes,
+           NOT k.own_name AND
+               coalesce(k.name IS NOT DISTINCT FROM k.identity_name AND t.name <> k.name, k.name IS NULL AND t.name IS NOT NULL)
+               AS name_follows,
+           coalesce(k.picture IS NOT DISTINCT FROM k.identity_picture AND t.picture <> k.picture,
+                    k.picture IS NULL AND t.picture IS NOT NULL) AS picture_follows,
+           (t.email IS NOT NULL AND (t.email, t.proves) IS DISTINCT FROM (k.identity_email, k.identity_email_verified))
+               OR t.name <> coalesce(k.identity_name, '') OR t.picture <> coalesce(k.identity_picture, '')
+               AS identity_differs
+    FROM input t JOIN known k ON true JOIN decision d ON d.outcome = 'signed_in'
+),
+-- Somebody who merely claims the address loses it to the user who proves it. It must be free before that one gets it.
 bereft AS (
     UPDATE users u SET email = NULL, email_verified = false, updated_at = now()
-    FROM holder h, decision d
-    WHERE u.id = h.id AND d.outcome = 'created'
+    FROM holder h JOIN decision d ON d.outcome = 'created' OR EXISTS (SELECT FROM news WHERE email_follows)
+    WHERE u.id = h.id
     RETURNING u.id
 ),
 created AS (
@@ -107,40 +151,20 @@ owner AS (
 ),
 created_identity AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
-    SELECT t.new_identity_id, o.id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture
+    SELECT t.new_identity_id, o.id, t.provider, t.subject, t.email, t.proves, t.name, t.picture
     FROM input t, owner o
-),
--- The provider's new data replaces that of a known identity. The user's own fields follow as long as they equal those of
--- the identity; the e-mail address only if it is verified and free.
-news AS MATERIALIZED (
-    SELECT k.id, k.identity_id, k.away,
-           CASE
-               WHEN t.folded IS NULL OR NOT t.proves THEN false
-               WHEN k.email = t.folded THEN NOT k.email_verified
-               -- The user's address cannot come from an identity that had none.
-               WHEN k.email <> coalesce(lower(k.identity_email COLLATE "C"), '') THEN false
-               ELSE NOT EXISTS (SELECT FROM users u WHERE u.email = t.folded)
-           END AS email_follows,
-           NOT k.own_name AND
-               coalesce(k.name IS NOT DISTINCT FROM k.identity_name AND t.name <> k.name, k.name IS NULL AND t.name IS NOT NULL)
-               AS name_follows,
-           coalesce(k.picture IS NOT DISTINCT FROM k.identity_picture AND t.picture <> k.picture,
-                    k.picture IS NULL AND t.picture IS NOT NULL) AS picture_follows,
-           (t.email IS NOT NULL AND (t.email, t.email_verified) IS DISTINCT FROM (k.identity_email, k.identity_email_verified))
-               OR t.name <> coalesce(k.identity_name, '') OR t.picture <> coalesce(k.identity_picture, '')
-               AS identity_differs
-    FROM input t JOIN known k ON true JOIN decision d ON d.outcome = 'signed_in'
 ),
 changed_user AS (
     UPDATE users u
     SET email = CASE WHEN n.email_follows THEN t.folded ELSE u.email END,
         email_verified = u.email_verified OR n.email_follows,
+        email_vouched = u.email_vouched AND (n.email_follows AND u.email <> t.folded) IS NOT TRUE,
         -- The user may have chosen a name since this statement's snapshot.
         name = CASE WHEN n.name_follows AND NOT u.own_name THEN t.name ELSE u.name END,
         picture = CASE WHEN n.picture_follows THEN t.picture ELSE u.picture END,
         last_seen_on = current_date,
         updated_at = now()
-    FROM news n, input t
+    FROM news n CROSS JOIN input t CROSS JOIN (SELECT count(*) FROM bereft) AS first
     WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
@@ -157,7 +181,7 @@ came_back AS (
 changed_identity AS (
     UPDATE identities i
     SET email = coalesce(t.email, i.email),
-        email_verified = CASE WHEN t.email IS NULL THEN i.email_verified ELSE t.email_verified END,
+        email_verified = CASE WHEN t.email IS NULL THEN i.email_verified ELSE t.proves END,
         name = coalesce(t.name, i.name),
         picture = coalesce(t.picture, i.picture),
         updated_at = now()
@@ -167,11 +191,13 @@ changed_identity AS (
 answer AS MATERIALIZED (
     SELECT d.outcome, coalesce(k.identity_id, t.new_identity_id) AS identity_id,
            coalesce(t.email, k.identity_email) AS identity_email,
-           u.id AS user_id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims,
+           u.id AS user_id, u.email, u.email_verified AND (n.proof_goes AND NOT n.email_follows) IS NOT TRUE AS email_verified,
+           u.name, u.picture, u.created_at, u.claims,
            d.outcome IN ('signed_in', 'linked', 'created') AS opens
     FROM input t
     JOIN decision d ON true
     LEFT JOIN known k ON true
+    LEFT JOIN news n ON true
     LEFT JOIN LATERAL (
         SELECT * FROM owner
         UNION ALL SELECT * FROM changed_user
@@ -198,31 +224,32 @@ recorded AS (
            CASE
                WHEN NOT a.opens THEN a.outcome
                WHEN a.outcome = 'linked' AND d.same_provider THEN 'same_provider'
-               WHEN b.id IS NOT NULL THEN 'email_proven'
+               WHEN a.outcome = 'created' AND b.id IS NOT NULL THEN 'email_proven'
            END,
            t.provider,
            CASE WHEN NOT a.opens THEN t.folded END,
            coalesce(a.user_id, CASE a.outcome WHEN 'user_disabled' THEN (SELECT id FROM holder) END),
            t.ip, t.user_agent, t.request_id,
            CASE
-               WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id)
+               WHEN a.outcome = 'created' AND b.id IS NOT NULL THEN jsonb_build_object('from', b.id)
                WHEN a.outcome = 'linked' THEN jsonb_build_object('identity_id', a.identity_id)
            END
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true
 ),
--- The event for the user who lost the unverified address. It does not show the new user's IP address and user agent.
+-- The event for the user who lost the unverified address. It does not show the other user's IP address and user agent.
 recorded_loss AS (
     INSERT INTO events (id, kind, reason, provider, user_id, request_id, detail)
     SELECT t.loss_event_id, 'email_lost', 'email_proven', t.provider, b.id, t.request_id,
-           jsonb_build_object('to', t.new_user_id)
-    FROM input t, bereft b
+           jsonb_build_object('to', coalesce(k.id, t.new_user_id))
+    FROM input t CROSS JOIN bereft b LEFT JOIN known k ON true
 ),
 -- The event of a change to the user's own fields, by a known identity or by the one that was linked.
 recorded_update AS (
-    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT t.update_event_id, 'user_updated', t.provider, c.id, t.session_id, t.ip, t.user_agent, t.request_id,
-           jsonb_build_object('fields', c.fields)
-    FROM input t CROSS JOIN LATERAL (
+    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
+    SELECT t.update_event_id, 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,
+           t.session_id, t.ip, t.user_agent, t.request_id,
+           jsonb_strip_nulls(jsonb_build_object('fields', c.fields, 'from', b.id))
+    FROM input t LEFT JOIN bereft b ON true CROSS JOIN LATERAL (
         SELECT u.id,
                array_remove(ARRAY[
                    CASE WHEN u.email IS DISTINCT FROM k.email THEN 'email' END,

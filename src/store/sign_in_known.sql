@@ -3,11 +3,11 @@
 -- nothing was written for it; see `sign_in_new.sql` and `sign_in.sql`.
 WITH input AS (
     SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
-        $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[],
-        $18::timestamptz[]
-    ) AS t (provider, subject, email, email_verified, proves, name, picture,
+        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],
+        $7::uuid[], $8::bytea[], $9::bytea[],
+        $10::text[], $11::inet[], $12::text[], $13::text[], $14::text[], $15::text[],
+        $17::timestamptz[]
+    ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, issued_at)
 ),
@@ -21,7 +21,7 @@ known AS MATERIALIZED (
     WHERE u.disabled_at IS NULL AND i.suspended_at IS NULL
           AND (i.tokens_from <= t.issued_at OR i.tokens_from IS NULL)
           -- Data that the provider omits counts as unchanged.
-          AND (t.email IS NULL OR (t.email = i.email AND t.email_verified = i.email_verified)) IS TRUE
+          AND (t.email IS NULL OR (t.email = i.email AND t.proves = i.email_verified)) IS TRUE
           AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE
           AND (t.picture IS NULL OR (t.picture = i.picture AND u.picture IS NOT NULL)) IS TRUE
           -- The sign-in does not verify the user's own address.
@@ -30,7 +30,7 @@ known AS MATERIALIZED (
 opened AS (
     INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
                           device_platform)
-    SELECT session_id, identity_id, family_hash, token_hash, now() + $17::integer * interval '1 second', client_id,
+    SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
            ip, user_agent, device_name, device_platform
     FROM known
 ),

@@ -6,11 +6,11 @@
 -- identities_provider_subject_key); then nothing was written for any element.
 WITH input AS (
     SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[],
-        $8::uuid[], $9::bytea[], $10::bytea[],
-        $11::text[], $12::inet[], $13::text[], $14::text[], $15::text[], $16::text[], $18::uuid[], $19::uuid[],
-        $20::text[]
-    ) AS t (provider, subject, email, email_verified, proves, name, picture,
+        $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],
+        $7::uuid[], $8::bytea[], $9::bytea[],
+        $10::text[], $11::inet[], $12::text[], $13::text[], $14::text[], $15::text[], $17::uuid[], $18::uuid[],
+        $19::text[]
+    ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
             -- The name that the app was told.
@@ -29,12 +29,12 @@ created AS (
 ),
 linked AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
-    SELECT identity_id, user_id, provider, subject, email, email_verified, name, picture FROM new
+    SELECT identity_id, user_id, provider, subject, email, proves, name, picture FROM new
 ),
 opened AS (
     INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
                           device_platform)
-    SELECT session_id, identity_id, family_hash, token_hash, now() + $17::integer * interval '1 second', client_id,
+    SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
            ip, user_agent, device_name, device_platform
     FROM new
 ),

@@ -1,7 +1,7 @@
 -- Unlinks one of a user's identities, with its sessions, unless it is the last with which the user can sign in.
 --
 -- A suspended identity stays: the suspension would be forgotten with it, and whoever hijacked the account could be linked
--- again by its address. One whose account is gone at the provider may go.
+-- again by its address. One whose account is gone at the provider may go, and one that a hijacker may have linked.
 --
 --   $1 user  $2 identity  $3 event id  $4 session  $5 ip  $6 user agent  $7 request id
 --
@@ -21,7 +21,7 @@ decision AS MATERIALIZED (
                WHEN NOT EXISTS (SELECT FROM identities WHERE id = $2 AND user_id = $1) THEN 'not_found'
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
                WHEN EXISTS (SELECT FROM identities WHERE id = $2 AND suspended_at IS NOT NULL
-                            AND coalesce(suspended_reason, '') NOT IN ('account_purged', 'account_deleted'))
+                            AND coalesce(suspended_reason, '') NOT IN ('account_purged', 'account_deleted', 'held'))
                    THEN 'suspended'
                WHEN NOT EXISTS (SELECT FROM identities WHERE id <> $2 AND user_id = $1 AND suspended_at IS NULL)
                    THEN 'last_identity'

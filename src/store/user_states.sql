@@ -1,10 +1,14 @@
 -- Users as of one moment, each once for every identity, or once without any.
 --
 --   $1 users
-SELECT u.id, u.email, u.email_verified, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
+SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
        u.claims::text AS claims,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
-       i.suspended_at IS NOT NULL AS "suspended!", i.tokens_from AS "tokens_from?",
+       coalesce(i.email_verified, false) AS "identity_email_verified!",
+       i.suspended_at IS NOT NULL AS "suspended!",
+       i.suspended_at IS NOT NULL AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
+           AS "hijacked!",
+       i.tokens_from AS "tokens_from?",
        (SELECT count(*) FROM sessions s
         WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"
 FROM users u LEFT JOIN identities i ON i.user_id = u.id

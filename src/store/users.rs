@@ -95,7 +95,6 @@ macro_rules! sign_ins {
             &texts(|item| &item.provider) as &[&str],
             &texts(|item| &item.claims.subject) as &[&str],
             &options(SignIn::email) as &[Option<&str>],
-            &$items.iter().map(|item| item.claims.email_verified).collect::<Vec<_>>(),
             &$items.iter().map(|item| item.decision.proves).collect::<Vec<_>>(),
             &options(|item| item.claims.name.as_deref()) as &[Option<&str>],
             &options(|item| item.claims.picture.as_deref()) as &[Option<&str>],
@@ -198,7 +197,6 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         item.provider,
         item.claims.subject,
         item.email(),
-        item.claims.email_verified,
         item.decision.proves,
         item.claims.name,
         item.claims.picture,
@@ -296,6 +294,8 @@ pub enum Deletion {
     NotFound,
     /// The actor lacks the role, or the user's session has ended, or the user is disabled.
     NotPermitted,
+    /// The user has an identity that somebody else may have, as its provider has reported.
+    Hijacked,
 }
 
 /// Traces of a deleted user in events; see [`super::erasure`].
@@ -333,6 +333,7 @@ pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Dele
     let row = row.fetch_one(pool).await?;
     Ok(match (row.deleted, row.permitted) {
         (true, _) => Deletion::Done(Traces { users: row.users, addresses: row.addresses }),
+        _ if row.hijacked => Deletion::Hijacked,
         (false, true) if session.is_none() || !row.there => Deletion::NotFound,
         (false, _) => Deletion::NotPermitted,
     })

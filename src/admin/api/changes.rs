@@ -30,11 +30,11 @@ use crate::web::openapi::problems::{ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![disable, enable, end_sessions, end_session, unlink, move_identity, merge, delete]
+    routes![disable, enable, end_sessions, end_session, unlink, release, move_identity, merge, delete]
 }
 
 #[derive(OpenApi)]
-#[openapi(paths(disable, enable, end_sessions, end_session, unlink, move_identity, merge, delete))]
+#[openapi(paths(disable, enable, end_sessions, end_session, unlink, release, move_identity, merge, delete))]
 pub(super) struct ApiDoc;
 
 /// The errors of a change beside those of the guards.
@@ -103,8 +103,8 @@ request! {
 }
 
 request! {
-    /// The end of the link between an identity and the user.
-    UnlinkRequest {
+    /// A change to an identity of the user.
+    IdentityRequest {
         /// The id of the user's identity.
         identity
     }
@@ -257,9 +257,9 @@ impl ChangeResult {
         let change = &preview.change;
         let concerned = |identity: &LinkedIdentity| match change {
             Change::Delete { .. } | Change::Merge { .. } => true,
-            Change::Move { identity: one, .. } | Change::Unlink { identity: one, .. } => {
-                one.id == identity.id
-            }
+            Change::Move { identity: one, .. }
+            | Change::Unlink { identity: one, .. }
+            | Change::Release { identity: one, .. } => one.id == identity.id,
             _ => false,
         };
         let ended_sessions = match change {
@@ -273,6 +273,7 @@ impl ChangeResult {
             }
             Change::Move { identity, .. } | Change::Unlink { identity, .. } => identity.sessions,
             Change::EndSession { .. } => 1,
+            Change::Release { .. } => 0,
         };
         let remaining = match change {
             Change::Merge { from, into } => {
@@ -335,7 +336,7 @@ impl Visit<'_> {
         let pool = self.db.pool();
         let own: &[&str] = match change {
             Change::EndSession { .. } => &["session"],
-            Change::Unlink { .. } => &["identity"],
+            Change::Unlink { .. } | Change::Release { .. } => &["identity"],
             Change::Move { .. } => &["identity", "to"],
             Change::Merge { .. } => &["into"],
             _ => &[],
@@ -529,8 +530,9 @@ async fn end_session(
 
 /// Unlink an identity of a user
 ///
-/// Ends the identity's sessions. The next sign-in with it counts as new. The last identity of a user without a verified e-mail
-/// address cannot be unlinked. Needs the role `admin`.
+/// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
+/// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
+/// user's e-mail address. Needs the role `admin`.
 #[utoipa::path(
     post,
     path = "/admin/users/{id}/unlink",
@@ -538,7 +540,7 @@ async fn end_session(
     tag = "Administration",
     security(("api_key" = [])),
     params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = UnlinkRequest, example = json!(examples::change_to("identity"))),
+    request_body(content = IdentityRequest, example = json!(examples::change_to("identity"))),
     responses(
         (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
          example = json!(examples::change_result("unlink"))),
@@ -558,9 +560,41 @@ async fn unlink(
     Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
 }
 
+/// Release a held identity
+///
+/// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
+/// `suspended_reason` is `held`. Needs the role `admin`.
+#[utoipa::path(
+    post,
+    path = "/admin/users/{id}/release",
+    operation_id = "releaseUserIdentity",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(("id" = Uuid, Path, description = "The user's `id`.")),
+    request_body(content = IdentityRequest, example = json!(examples::change_to("identity"))),
+    responses(
+        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
+         example = json!(examples::change_result("release"))),
+        Failing<Administrator, PartFailures>,
+    ),
+)]
+#[post("/users/<id>/release", data = "<body>")]
+async fn release(
+    key: Administrator,
+    id: &str,
+    db: &Db,
+    origin: ClientOrigin,
+    body: JsonBody,
+) -> Result<Json<ChangeResult>, Problem> {
+    let (user, body) = (user(id)?, body.0);
+    let change = Change::Release { identity: member(&body, "identity")?, user };
+    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+}
+
 /// Move an identity to another user
 ///
-/// Ends the identity's sessions. The e-mail addresses of both users stay as they are. Needs the role `admin`.
+/// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
+/// the identity that proves it. Needs the role `admin`.
 #[utoipa::path(
     post,
     path = "/admin/users/{id}/move",

@@ -15,6 +15,7 @@ pub(super) fn user() -> Value {
         "identities": [{
             "id": "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e12", "provider": "google", "subject": "110169484474386276334",
             "email": "ada@example.com", "created_at": THEN, "suspended_at": null,
+            "suspended_reason": null,
         }],
     })
 }

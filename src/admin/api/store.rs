@@ -59,10 +59,13 @@ pub struct IdentityRow {
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-    /// deleted; `null` if it may sign in.
+    /// deleted, or because a hijacker may have linked it; `null` if it may sign in.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     pub suspended_at: Option<OffsetDateTime>,
+    /// The provider's reason for that, or `held` if a hijacker may have linked it.
+    #[schema(required = true)]
+    pub suspended_reason: Option<String>,
 }
 
 /// Returns those of the users that exist, in the order of the ids; see `users.sql`.

@@ -23,10 +23,11 @@ pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
             is(from, actor) || (disables && is(into, actor))
         }
         Change::Unlink { user, .. } => {
-            let reachable = user.identities.len() > 1 || user.email_verified;
+            let reachable = user.identities.len() > 1 || user.email_vouched;
             return (!reachable).then_some(Refused::LastIdentity);
         }
         Change::Move { .. }
+        | Change::Release { .. }
         | Change::Enable { .. }
         | Change::EndSessions { .. }
         | Change::EndSession { .. } => false,
@@ -82,16 +83,19 @@ mod tests {
     #[test]
     fn the_last_identity_goes_only_where_an_address_leads_back() {
         let identity = samples::user(false).identities.remove(0);
-        for (email, verified, identities, expected) in [
+        for (email, vouched, identities, expected) in [
             (Some("ada@example.com"), true, 1, None),
             (Some("ada@example.com"), false, 1, Some(Refused::LastIdentity)),
             (None, false, 1, Some(Refused::LastIdentity)),
             (None, false, 2, None),
         ] {
-            let user =
-                UserState { identities: vec![identity.clone(); identities], ..user(email, verified, None) };
+            let user = UserState {
+                identities: vec![identity.clone(); identities],
+                email_vouched: vouched,
+                ..user(email, true, None)
+            };
             let change = Change::Unlink { identity: identity.clone(), user };
-            assert_eq!(refusal(&change, "staff@example.com"), expected, "{email:?} {verified} {identities}");
+            assert_eq!(refusal(&change, "staff@example.com"), expected, "{email:?} {vouched} {identities}");
         }
     }
 }

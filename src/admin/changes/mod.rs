@@ -34,6 +34,8 @@ pub enum Change<User = Uuid, Identity = Uuid> {
     Move { identity: Identity, from: User, to: User },
     /// Unlinks an identity, and ends its sessions. It then counts as unknown at its next sign-in.
     Unlink { identity: Identity, user: User },
+    /// Permits sign-ins with an identity that a hijacker may have linked.
+    Release { identity: Identity, user: User },
     /// Refuses sign-ins, and ends all sessions.
     Disable { user: User },
     /// Permits sign-ins again.
@@ -56,6 +58,7 @@ impl<User, Identity> Change<User, Identity> {
             Self::Merge { .. } => "merge",
             Self::Move { .. } => "move",
             Self::Unlink { .. } => "unlink",
+            Self::Release { .. } => "release",
             Self::Disable { .. } => "disable",
             Self::Enable { .. } => "enable",
             Self::EndSessions { .. } => "end-sessions",
@@ -68,7 +71,11 @@ impl<User, Identity> Change<User, Identity> {
     pub const fn is_previewed(&self) -> bool {
         !matches!(
             self,
-            Self::Disable { .. } | Self::Enable { .. } | Self::EndSessions { .. } | Self::EndSession { .. }
+            Self::Release { .. }
+                | Self::Disable { .. }
+                | Self::Enable { .. }
+                | Self::EndSessions { .. }
+                | Self::EndSession { .. }
         )
     }
 
@@ -79,6 +86,7 @@ impl<User, Identity> Change<User, Identity> {
             | Self::Merge { from: user, .. }
             | Self::Move { from: user, .. }
             | Self::Unlink { user, .. }
+            | Self::Release { user, .. }
             | Self::Disable { user }
             | Self::Enable { user }
             | Self::EndSessions { user }
@@ -97,7 +105,9 @@ impl<User, Identity> Change<User, Identity> {
     /// Returns the identity, if the change is made to a single one.
     pub const fn identity(&self) -> Option<&Identity> {
         match self {
-            Self::Move { identity, .. } | Self::Unlink { identity, .. } => Some(identity),
+            Self::Move { identity, .. } | Self::Unlink { identity, .. } | Self::Release { identity, .. } => {
+                Some(identity)
+            }
             _ => None,
         }
     }
@@ -123,6 +133,9 @@ impl Change {
             }),
             Self::Unlink { identity, user } => take(user).and_then(|user| {
                 user.identity(identity).cloned().map(|identity| Loaded::Unlink { identity, user })
+            }),
+            Self::Release { identity, user } => take(user).and_then(|user| {
+                user.identity(identity).cloned().map(|identity| Loaded::Release { identity, user })
             }),
         })
     }
@@ -208,7 +221,7 @@ pub async fn make(
                     erasure::begin(pool, &traces).await;
                     Ok(Outcome::Done)
                 }
-                Deletion::NotFound => Ok(Outcome::Changed),
+                Deletion::NotFound | Deletion::Hijacked => Ok(Outcome::Changed),
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
@@ -224,6 +237,9 @@ pub async fn make(
         }
         Change::Unlink { identity, user } => {
             changing!(store::unlink(pool, identity.id, user, by), Outcome::Changed)
+        }
+        Change::Release { identity, user } => {
+            changing!(store::release(pool, identity.id, user.id, by), Outcome::Changed)
         }
         Change::Disable { user } => act(user, None, "user_disabled", Role::Admin).await,
         Change::Enable { user } => act(user, None, "user_enabled", Role::Admin).await,

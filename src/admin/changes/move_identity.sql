@@ -1,11 +1,11 @@
 -- Moves an identity from one user to another, neither of whom has changed since they were looked at.
--- Its sessions end.
+-- Its sessions end. The users' addresses stay as they are, but whether they are verified goes with the identity that proves it.
 --
 --   $1 identity  $2 from  $3 their updated_at  $4 to  $5 their updated_at  $6 identity's new id
 --   $7 event id  $8 another  $9 actor  $10 reason  $11 ip  $12 user agent  $13 request id
 --   $14 the role that the actor needs
 --
--- The users' addresses stay as they are. Locks, and why the identity is a new row: merge_users.sql.
+-- Locks, and why the identity is a new row: merge_users.sql.
 WITH permitted AS MATERIALIZED (
     SELECT FROM current_staff WHERE email = $9 AND role = $14 FOR SHARE
 ),
@@ -28,10 +28,14 @@ moved AS (
                             suspended_at, suspended_reason, suspension_as_of, tokens_from)
     SELECT $6, $4, provider, subject, email, email_verified, name, picture, created_at,
            suspended_at, suspended_reason, suspension_as_of, tokens_from FROM taken
-    RETURNING id, provider
+    RETURNING id, provider, email, email_verified
 ),
+-- What the first user loses by it, `withdraw_proof()` takes back.
 touched AS (
-    UPDATE users u SET updated_at = now() FROM moved WHERE u.id IN ($2, $4)
+    UPDATE users u
+    SET updated_at = now(),
+        email_verified = u.email_verified OR (u.id = $4 AND m.email_verified AND u.email = lower(m.email COLLATE "C")) IS TRUE
+    FROM moved m WHERE u.id IN ($2, $4)
 ),
 recorded AS (
     INSERT INTO events (id, kind, reason, provider, user_id, actor, detail, ip, user_agent, request_id)

@@ -77,6 +77,11 @@ pub(super) async fn unlink(
     )
 }
 
+/// Releases an identity that is held; see `release_identity.sql`.
+pub(super) async fn release(pool: &PgPool, identity: Uuid, user: Uuid, by: By<'_>) -> Result<Outcome, Error> {
+    change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user, Uuid::now_v7())
+}
+
 /// Makes the change that `event` names to a user, who must have been updated then, if a time is given; see `act.sql`. It
 /// needs that role or a higher one.
 pub(super) async fn act(

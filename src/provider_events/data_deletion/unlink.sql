@@ -30,7 +30,7 @@ kept AS MATERIALIZED (
 profile AS (
     UPDATE users u
     SET name = k.name, picture = k.picture, email = k.email, updated_at = now(),
-        email_verified = u.email_verified AND k.email IS NOT NULL
+        email_verified = u.email_verified AND k.email IS NOT NULL, email_vouched = u.email_vouched AND k.email IS NOT NULL
     FROM kept k WHERE u.id = k.id
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture
 ),

@@ -9,14 +9,15 @@ use uuid::Uuid;
 use super::view::{Identity, Json, User};
 use crate::domain;
 use crate::domain::claims::display_name;
-use crate::service::account;
+use crate::domain::refusal::Reason;
+use crate::service::account::{self, Deleted};
 use crate::store::error::retrying;
 use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{ClientOrigin, JsonBody, Reauthenticated, SignedIn, bearer, verified_identity};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::Problems;
+use crate::web::openapi::problems::{ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -108,11 +109,21 @@ async fn update_me(
     }
 }
 
+/// The errors of a deletion.
+enum DeletionFailures {}
+
+impl ErrorResponses for DeletionFailures {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::Refused(Reason::IdentitySuspended)].into_iter()
+    }
+}
+
 /// Delete the account
 ///
 /// Deletes the user with all identities and sessions. This cannot be undone, so let the user confirm it. The
 /// session must have been opened within the last ten minutes, or the body must contain a new `id_token`. A later
-/// sign-in with one of the identities creates a new user.
+/// sign-in with one of the identities creates a new user. While one of the user's accounts is reported hijacked, the user
+/// cannot be deleted.
 #[utoipa::path(
     delete,
     path = "/me",
@@ -123,12 +134,18 @@ async fn update_me(
                  example = json!(examples::reauthentication())),
     responses(
         (status = 204, description = "The user was deleted, and all sessions have ended."),
-        Problems<Reauthenticated>,
+        Problems<(Reauthenticated, DeletionFailures)>,
     ),
 )]
 #[delete("/me", data = "<who>")]
 async fn delete_me(who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
-    let deleted = account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await?;
-    if deleted { Ok(Status::NoContent) } else { Err(bearer::over(db, signed_in.token).await) }
+    match account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await? {
+        Deleted::Done => Ok(Status::NoContent),
+        Deleted::Over => Err(bearer::over(db, signed_in.token).await),
+        Deleted::Hijacked => Err(Problem::new(
+            ErrorCode::Refused(Reason::IdentitySuspended),
+            "one of the user's accounts was reported hijacked; support has to look at it before the user can be deleted",
+        )),
+    }
 }

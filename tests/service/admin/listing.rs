@@ -24,6 +24,8 @@ struct Person {
     verified: bool,
     name: Option<&'static str>,
     disabled: bool,
+    /// Each identity is.
+    held: bool,
     seen: Option<Date>,
     providers: Vec<&'static str>,
 }
@@ -47,6 +49,7 @@ impl Person {
             email,
             name: (dice.u8(..4) > 0).then(|| NAMES[dice.usize(..NAMES.len())]),
             disabled: dice.u8(..6) == 0,
+            held: dice.u8(..6) == 0,
             seen: (dice.u8(..4) > 0).then(|| day(dice.i64(5..12))),
             // Some have two identities at one provider.
             providers: (0..dice.usize(..4)).map(|_| PROVIDERS[dice.usize(..3)]).collect(),
@@ -68,10 +71,12 @@ impl Person {
         for provider in &self.providers {
             run!(
                 pool,
-                "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1, $2, $3, $1::text)",
+                "INSERT INTO identities (id, user_id, provider, subject, suspended_reason)
+                 VALUES ($1, $2, $3, $1::text, CASE WHEN $4 THEN 'held' END)",
                 Uuid::now_v7(),
                 self.id,
-                provider
+                provider,
+                self.held
             );
         }
     }
@@ -91,6 +96,7 @@ impl Person {
                 Status::Active => !self.disabled,
                 Status::Disabled => self.disabled,
                 Status::Unverified => self.email.is_some() && !self.verified,
+                Status::Held => self.held && !self.providers.is_empty(),
             })
             && filters.created.from.is_none_or(|from| from <= self.created())
             && filters.created.to.is_none_or(|to| self.created() < to)

@@ -23,7 +23,7 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 34] = [
+const ROUTES: [(&str, &str, Least); 35] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -52,6 +52,7 @@ const ROUTES: [(&str, &str, Least); 34] = [
     ("POST", "/admin/users/<user>/identities/<identity>/move", Admin),
     ("GET", "/admin/users/<user>/identities/<identity>/unlink", Admin),
     ("POST", "/admin/users/<user>/identities/<identity>/unlink", Admin),
+    ("POST", "/admin/users/<user>/identities/<identity>/release", Admin),
     ("POST", "/admin/staff", Admin),
     ("POST", "/admin/staff/remove", Admin),
     ("POST", "/admin/staff/keys", Admin),

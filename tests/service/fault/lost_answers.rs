@@ -149,6 +149,7 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     let identity = ada.json()["identity"]["id"].clone();
     let id = ada.user_id();
     let reason = || json!({ "reason": LOST });
+    app.database.run("UPDATE users SET email_vouched = email_verified").await;
 
     way.breaks_at(LOST);
     let unlink = json!({ "reason": LOST, "identity": identity });

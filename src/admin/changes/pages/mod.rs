@@ -30,7 +30,8 @@ use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
-    let confirmed = routes![delete, merge, move_identity, unlink, disable, enable, end_sessions, end_session];
+    let confirmed =
+        routes![delete, merge, move_identity, unlink, release, disable, enable, end_sessions, end_session];
     [routes![ask_delete, ask_merge, ask_move, ask_unlink, receipt::receipt], confirmed].concat()
 }
 
@@ -126,7 +127,8 @@ impl PreviewPage {
             Change::Unlink { user, .. } => {
                 ("Unlink an identity", vec![card("Loses the identity", user)], "Unlink")
             }
-            Change::Disable { .. }
+            Change::Release { .. }
+            | Change::Disable { .. }
             | Change::Enable { .. }
             | Change::EndSessions { .. }
             | Change::EndSession { .. } => return None,
@@ -327,6 +329,11 @@ async fn ask_unlink(visit: Visit<'_>, user: &str, identity: &str) -> Result<Page
 #[post("/users/<user>/identities/<identity>/unlink", data = "<form>")]
 async fn unlink(visit: Visit<'_>, user: &str, identity: &str, form: StaffForm) -> Result<Answer, Failure> {
     visit.confirm(Change::Unlink { identity: id(identity)?, user: id(user)? }, &form).await
+}
+
+#[post("/users/<user>/identities/<identity>/release", data = "<form>")]
+async fn release(visit: Visit<'_>, user: &str, identity: &str, form: StaffForm) -> Result<Answer, Failure> {
+    visit.confirm(Change::Release { identity: id(identity)?, user: id(user)? }, &form).await
 }
 
 #[post("/users/<id>/disable", data = "<form>")]

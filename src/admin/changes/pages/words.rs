@@ -11,8 +11,8 @@ pub(super) const MERGE_LEAD: &str =
 pub(super) const MOVE: &str = "Move an identity";
 const OWN_ACCOUNT: &str = "This is your own account: it has your verified e-mail address. You cannot delete or disable \
                            yourself here. Ask another admin.";
-const LAST_IDENTITY: &str = "This is the user's last identity, and the user has no verified e-mail address. Without it, \
-                             nobody could sign in as this user. Move the identity to the right user, merge the two \
+const LAST_IDENTITY: &str = "This is the user's last identity, and neither a backend nor an import vouches for the e-mail \
+                             address. Without it, nobody could sign in as this user. Move the identity to the right user, merge the two \
                              users, or delete this one.";
 pub(super) const NOTHING_PERSONAL: &str =
     "The reason is kept after the user is deleted. Write nothing personal into it.";
@@ -36,6 +36,7 @@ pub(in crate::admin) fn done(change: &str, ttl: u32) -> Option<String> {
         "merge" => "The two users are merged. The identities of both now belong to this user.".into(),
         "move" => "The identity now belongs to this user.".into(),
         "unlink" => "The identity is unlinked.".into(),
+        "release" => "The identity can sign in again.".into(),
         "disable" => format!("The user is disabled and signed out everywhere. {lag}"),
         "enable" => "The user can sign in again.".into(),
         "end-sessions" => format!("The user is signed out everywhere. {lag}"),
@@ -70,7 +71,8 @@ pub(super) fn effects(change: &Loaded, ttl: u32) -> Effects {
         Change::Merge { from, into } => merge(&mut effects, from, into),
         Change::Move { identity, from, to } => move_identity(&mut effects, identity, from, to),
         Change::Unlink { identity, user } => unlink(&mut effects, identity, user),
-        Change::Disable { .. }
+        Change::Release { .. }
+        | Change::Disable { .. }
         | Change::Enable { .. }
         | Change::EndSessions { .. }
         | Change::EndSession { .. } => {}
@@ -94,6 +96,18 @@ impl Effects {
             0 => format!("There is no active session {which}, so nobody is signed out."),
             1 => format!("One session {which} ends. {lag}"),
             _ => format!("{count} sessions {which} end. {lag}"),
+        }
+    }
+
+    /// Tells that the user's address counts as unverified without this identity.
+    fn change_if_unproven(&mut self, user: &UserState, gone: &LinkedIdentity) {
+        if let Some(email) =
+            user.email.as_ref().filter(|_| user.email_verified && !user.is_verified_without(gone))
+        {
+            self.change(format!(
+                "{email} is no longer verified: only this identity proves it. Whoever signs in with the verified address \
+                 next gets it."
+            ));
         }
     }
 
@@ -193,6 +207,7 @@ fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState
     effects.change(format!("{} signs in as {gains} from now on, no longer as {loses}.", identity(moved)));
     effects.change(effects.ending(moved.sessions, "opened with it"));
     effects.change("The e-mail addresses of both users stay as they are.");
+    effects.change_if_unproven(from, moved);
     if to.email.is_none() {
         effects.change(format!(
             "At the next sign-in with it, {gains} gets its e-mail address, if the provider has verified the address and \
@@ -201,15 +216,15 @@ fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState
     }
     let last = from.identities.len() == 1;
     match from.email.as_deref() {
-        Some(own) if last => effects.warn(format!(
+        Some(own) if last && from.email_vouched => effects.warn(format!(
             "This is the last identity of {loses}. After the move, the next person who proves the e-mail address {own} \
              gets that user. If both users are one person, merge them instead."
         )),
-        None if last => effects.warn(format!(
-            "This is the last identity of {loses}, which has no e-mail address. After the move, nobody can sign in as \
-             that user. Merge the two users instead, or delete that one afterwards."
+        _ if last => effects.warn(format!(
+            "This is the last identity of {loses}. After the move, nobody can sign in as that user. Merge the two users \
+             instead, or delete that one afterwards."
         )),
-        Some(own) if moved.email.as_deref().is_some_and(|email| email.eq_ignore_ascii_case(own)) => {
+        Some(own) if from.has_address_of(moved) && from.is_verified_without(moved) => {
             effects.warn(format!(
                 "{loses} keeps the e-mail address {own}. Another identity with this address signs in as {loses}, not as \
                  {gains}."
@@ -239,15 +254,15 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
     }
     if let Some(email) = &user.email {
         effects.change(format!("{who} keeps the e-mail address {email}."));
-        let same = gone.email.as_deref().is_some_and(|address| address.eq_ignore_ascii_case(email));
-        if same && user.email_verified {
+        effects.change_if_unproven(user, gone);
+        if user.has_address_of(gone) && user.is_verified_without(gone) {
             effects.warn(format!(
                 "The identity has the e-mail address {email}, too. If its provider has verified the address, the next \
                  sign-in with the identity links it to this user again. To prevent that, move it to another user instead, \
                  or disable this user."
             ));
         }
-        if user.identities.len() == 1 {
+        if user.identities.len() == 1 && user.email_vouched {
             effects.warn(format!(
                 "This is the last identity. The only way back to this user is a sign-in with the e-mail address {email} \
                  at a provider that has verified it."

@@ -16,6 +16,8 @@ pub enum Status {
     Disabled,
     /// With an e-mail address that no provider vouches for.
     Unverified,
+    /// With an identity that is held, because a hijacker may have linked it.
+    Held,
 }
 
 impl Status {
@@ -25,6 +27,7 @@ impl Status {
             Self::Active => "u.disabled_at IS NULL",
             Self::Disabled => "u.disabled_at IS NOT NULL",
             Self::Unverified => "NOT u.email_verified AND u.email IS NOT NULL",
+            Self::Held => "u.id IN (SELECT user_id FROM identities WHERE suspended_reason = 'held')",
         }
     }
 }

@@ -60,7 +60,7 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
         let moved = claims(&format!("from-{number}"), &theirs);
         let from = app.sign_in(&moved).await;
         let to = app.sign_in(&with(claims(&format!("to-{number}"), &own), &target)).await;
-        let before = [address(&app, user(&from)).await, address(&app, user(&to)).await];
+        let before = [(Some(theirs.clone()), false), address(&app, user(&to)).await];
         assert_eq!(move_identity(&app, user(&from), identity(&from), user(&to)).await, Outcome::Done);
         assert_eq!([address(&app, user(&from)).await, address(&app, user(&to)).await], before);
 
@@ -78,9 +78,10 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
         assert_eq!(address(&app, user(&to)).await, expected, "{target}");
         assert_eq!(address(&app, user(&from)).await, before[0], "{target}");
 
-        // Whoever proves the old address is let into what was left behind.
+        // Whoever proves the old address gets it, and nothing of what was left behind.
         let back = app.sign_in_at("second", &at("second", &format!("back-{number}"), &theirs)).await;
-        assert_eq!((back.outcome().as_str(), user(&back)), ("linked", user(&from)), "{target}");
+        assert_eq!(back.outcome(), "created", "{target}");
+        assert_eq!(address(&app, user(&from)).await, (None, false), "{target}");
     }
 }
 
@@ -95,7 +96,7 @@ async fn an_identity_that_is_moved_to_somebody_disabled_does_not_sign_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_identity_is_unlinked_only_where_a_verified_address_leads_back() {
+async fn the_last_identity_is_unlinked_only_where_an_address_that_is_vouched_for_leads_back() {
     let app = App::start().await;
     let without_address = |value: Value| with(value, &json!({ "email": null }));
     let unverified = |value: Value| with(value, &json!({ "email_verified": false }));
@@ -117,6 +118,9 @@ async fn the_last_identity_is_unlinked_only_where_a_verified_address_leads_back(
         assert_ne!(user(&app.sign_in(&without_address(claimed)).await), user(&only), "{name}");
     }
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let refused = unlink(&app, user(&ada), identity(&ada)).await;
+    assert_eq!(refused, Outcome::Refused(Refused::LastIdentity), "a proof goes with its identity");
+    app.database.run("UPDATE users SET email_vouched = email_verified").await;
     assert_eq!(unlink(&app, user(&ada), identity(&ada)).await, Outcome::Done);
     assert_eq!(alive(&app, &ada).await, (false, false));
     let detail = json!({ "reason": "asked by phone", "identity_id": identity(&ada) });
@@ -133,6 +137,7 @@ async fn no_identity_goes_from_anybody_but_who_was_looked_at() {
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     let (ada_id, grace_id, identity_id) = (user(&ada), user(&grace), identity(&ada));
+    app.database.run("UPDATE users SET email_vouched = email_verified").await;
 
     let moving = |from, identity, to| Change::Move { identity, from, to };
     let moved = moving(ada_id, identity_id, grace_id);

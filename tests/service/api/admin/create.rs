@@ -94,6 +94,23 @@ async fn what_another_user_has_is_not_given_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_somebody_merely_claims_goes_to_the_user_whom_the_backend_vouches_for() {
+    let app = App::start().await;
+    let key = app.api_key("admin", KeyRole::Admin).await;
+    let unverified = with(claims("squatter", "ada@example.com"), &json!({ "email_verified": "false" }));
+    let squatter = app.sign_in(&unverified).await;
+    let taken = create(&app, &key, &json!({ "email": "ada@example.com" })).await;
+    assert_problem(&taken, 409, "email_taken");
+    let id = created(&app, &key, &json!({ "email": "ada@example.com", "email_verified": true })).await;
+    let bereft = app.get(&squatter.access_token(), "/api/v1/me").await.json();
+    assert_eq!((&bereft["id"], &bereft["email"]), (&json!(squatter.user_id()), &json!(null)));
+    let told: (String, String) =
+        app.database.row("SELECT user_id::text, detail->>'to' FROM events WHERE kind = 'email_lost'").await;
+    assert_eq!(told, (squatter.user_id(), id.clone()));
+    assert_eq!(app.sign_in(&claims("ada", "ada@example.com")).await.user_id(), id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_many_creations_of_one_user_exactly_one_succeeds() {
     let app = App::start().await;
     let key = app.api_key("admin", KeyRole::Admin).await;

@@ -13,7 +13,7 @@ use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
 
 /// Every route that is mounted, and the least role of its keys.
-const ROUTES: [(&str, &str, KeyRole); 15] = [
+const ROUTES: [(&str, &str, KeyRole); 16] = [
     ("GET", "/api/v1/admin/users", KeyRole::Reader),
     ("GET", "/api/v1/admin/users/<id>", KeyRole::Reader),
     ("GET", "/api/v1/admin/users/<id>/sessions", KeyRole::Reader),
@@ -25,6 +25,7 @@ const ROUTES: [(&str, &str, KeyRole); 15] = [
     ("POST", "/api/v1/admin/users/<id>/disable", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/enable", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/unlink", KeyRole::Admin),
+    ("POST", "/api/v1/admin/users/<id>/release", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/move", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/merge", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/delete", KeyRole::Admin),

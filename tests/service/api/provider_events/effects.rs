@@ -267,7 +267,7 @@ async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_ends_the_sessions_of_its_identity_and_of_no_other() {
+async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_those_of_its_user() {
     let house = House::open().await;
     let app = &house.app;
     let ada = house.sign_in("ada").await;
@@ -278,10 +278,19 @@ async fn an_event_ends_the_sessions_of_its_identity_and_of_no_other() {
     assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
     let other = app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await;
     let stranger = house.sign_in("grace").await;
-    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }))).await;
+    let linked_long_ago =
+        "UPDATE identities SET joined_at = joined_at - interval '2 days' WHERE joined_by IS NOT NULL";
+    app.database.run(linked_long_ago).await;
+    app.database.run("UPDATE sessions SET created_at = created_at - interval '1 minute'").await;
+    house.tell(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}))).await;
     assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 401);
-    for answer in [other, stranger] {
+    for answer in [&other, &stranger] {
         assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
+    }
+    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }))).await;
+    for (answer, status) in [(&other, 401), (&stranger, 200)] {
+        let token = app.refresh(&answer.refresh_token()).await;
+        assert_eq!(token.status.as_u16(), status);
     }
     assert_eq!(
         app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await.user_id(),

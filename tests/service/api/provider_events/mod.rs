@@ -2,6 +2,7 @@
 
 mod effects;
 mod judgement;
+mod proofs;
 mod races;
 mod refusals;
 
