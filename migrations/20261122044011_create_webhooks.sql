@@ -58,22 +58,21 @@ BEGIN
 END $$;
 
 -- Returns the first waiting message of a receiver that is about a user, or null. It reads one row of each index, however
--- many wait.
+-- many wait. Both ends are bounds: a delivered message stays in the indexes for as long as anybody's snapshot, such as that
+-- of a dump, is older than its deletion, and without the upper one a look-up that finds nothing would read those of all
+-- other users. They are ranges and not equalities, which would let a plan read another index in the order of the ids.
 CREATE FUNCTION first_webhook_message(receiver text, person uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN least(
-        (SELECT f.id FROM (
-             SELECT m.id, m.user_id, m.webhook FROM webhook_messages m
-             WHERE (m.user_id, m.webhook) >= (person, receiver) AND coalesce(m.parked_at, 'infinity') = 'infinity'
-             ORDER BY m.user_id, m.webhook, m.id LIMIT 1
-         ) AS f WHERE f.user_id = person AND f.webhook = receiver),
-        (SELECT f.id FROM (
-             SELECT m.id, m.other_id, m.webhook FROM webhook_messages m
-             WHERE (m.other_id, m.webhook) >= (person, receiver) AND coalesce(m.parked_at, 'infinity') = 'infinity'
-                   AND m.other_id IS NOT NULL
-             ORDER BY m.other_id, m.webhook, m.id LIMIT 1
-         ) AS f WHERE f.other_id = person AND f.webhook = receiver));
+        (SELECT m.id FROM webhook_messages m
+         WHERE (m.user_id, m.webhook) >= (person, receiver) AND (m.user_id, m.webhook) <= (person, receiver)
+               AND coalesce(m.parked_at, 'infinity') = 'infinity'
+         ORDER BY m.user_id, m.webhook, m.id LIMIT 1),
+        (SELECT m.id FROM webhook_messages m
+         WHERE (m.other_id, m.webhook) >= (person, receiver) AND (m.other_id, m.webhook) <= (person, receiver)
+               AND coalesce(m.parked_at, 'infinity') = 'infinity' AND m.other_id IS NOT NULL
+         ORDER BY m.other_id, m.webhook, m.id LIMIT 1));
 END $$;
 
 -- Lets transactions that queue or settle messages of the same users take turns up to their commits. The first number is
@@ -96,14 +95,16 @@ BEGIN
 END $$;
 
 -- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no earlier
--- message of the same user waits.
-CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer) RETURNS SETOF webhook_messages
+-- message of the same user waits. No message has to be due before `since`: so the scan does not begin with what was delivered
+-- long ago, which stays in the index for as long as anybody's snapshot is older.
+CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer, since timestamptz DEFAULT '-infinity')
+RETURNS SETOF webhook_messages
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN QUERY
     WITH due AS MATERIALIZED (
         SELECT m.id FROM webhook_messages m
-        WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at <= now()
+        WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at >= since AND m.next_attempt_at <= now()
               AND least(first_webhook_message(receiver, m.user_id), first_webhook_message(receiver, m.other_id)) = m.id
         ORDER BY m.next_attempt_at LIMIT most
         FOR UPDATE SKIP LOCKED

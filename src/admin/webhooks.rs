@@ -77,7 +77,7 @@ async fn list(
     webhooks: &State<Webhooks>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let page = WebhooksPage::new(retrying!(summaries(db.pool()))?, webhooks, done.is_some());
+    let page = WebhooksPage::new(retrying!(summaries(db.pool(), &[]))?, webhooks, done.is_some());
     Ok(Page::new(&staff.0, &page))
 }
 

@@ -1,7 +1,7 @@
 //! Metrics of codes and tokens: attempts, which are counted, and what waits, which is read from time to time.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -10,16 +10,21 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
+use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::ProviderTokens;
-use super::store::{self, PgPool, Summary};
+use super::store::{self, PgPool, Since, Summary};
 use crate::clock;
+use crate::store::Error;
 use crate::store::deadline::in_time;
 
 /// The pause between two readings.
 const PAUSE: Duration = Duration::from_secs(15);
+/// The readings from one of the whole queues to the next, ten minutes. It finds what a transaction of minutes has made due, or
+/// an instance whose database has another clock now.
+const WHOLE: u32 = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -63,11 +68,13 @@ pub(super) struct Readings {
     exchanges: Family<Labels, Counter>,
     revocations: Family<Labels, Counter>,
     waiting: Mutex<Vec<Summary>>,
+    since: Mutex<Since>,
 }
 
 impl Readings {
     /// Sets the counters of a provider to zero, so that the first failure is an increase.
     pub fn begin(&self, provider: &str) {
+        self.queues().insert(provider.to_owned(), None);
         let labels = |outcome| Labels { provider: provider.to_owned(), outcome };
         for outcome in <Exchange as strum::VariantArray>::VARIANTS {
             drop(self.exchanges.get_or_create(&labels(outcome.into())));
@@ -97,9 +104,32 @@ impl Readings {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = summaries;
     }
 
+    /// Returns the time before which no row of a provider is due, or `None` before the first reading.
+    pub fn since(&self, provider: &str) -> Option<OffsetDateTime> {
+        self.queues().get(provider).copied().flatten()
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Since> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read_queues(&self, pool: &PgPool, whole: bool) -> Result<(), Error> {
+        let known = |(name, since): (&String, &Option<_>)| (name.clone(), since.filter(|_| !whole));
+        let known = self.queues().iter().map(known).collect();
+        let since = in_time(store::since(pool, &known)).await?;
+        *self.queues() = since;
+        Ok(())
+    }
+
     /// Reads what waits until `stop` says otherwise or the pool is closed.
     pub async fn keep_reading(&self, pool: &PgPool, mut stop: watch::Receiver<bool>) {
-        while !pool.is_closed() && !*stop.borrow() {
+        for reading in (0..WHOLE).cycle() {
+            if pool.is_closed() || *stop.borrow() {
+                return;
+            }
+            if let Err(error) = self.read_queues(pool, reading == 0).await {
+                tracing::warn!(%error, "reading the queues of providers' tokens failed and will be retried");
+            }
             tokio::select! {
                 // It fails only if the sender is gone, which is the end as well.
                 _ = stop.changed() => return,

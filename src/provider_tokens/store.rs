@@ -4,6 +4,8 @@
 //! locks the identity first, as its deletion does, so that one of the two sees the other. Whoever has locked a token
 //! first does not wait for an identity.
 
+use std::collections::BTreeMap;
+
 pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -71,16 +73,48 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
     Ok(())
 }
 
+/// Returns the time before which no row of a provider is due, given what it was before, for each of them. A row becomes due
+/// in a transaction that commits later, but within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim
+/// does not begin with what was done long ago, which stays in the index for as long as anybody's snapshot, such as that of
+/// a dump, is older.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn since(pool: &PgPool, known: &Since) -> Result<Since, Error> {
+    let rows = sqlx::query!(
+        r#"SELECT p.provider AS "provider!", least(now() - interval '30 seconds', (
+                      SELECT t.next_attempt_at FROM provider_tokens t
+                      WHERE t.provider = p.provider AND t.state <> 'kept' AND t.parked_at IS NULL
+                            AND t.next_attempt_at >= coalesce(p.since, '-infinity')
+                      ORDER BY t.next_attempt_at LIMIT 1)) AS "since!"
+           FROM unnest($1::text[], $2::timestamptz[]) AS p (provider, since)"#,
+        &known.keys().cloned().collect::<Vec<_>>(),
+        &known.values().copied().collect::<Vec<_>>() as &[Option<OffsetDateTime>],
+    );
+    let rows = rows.fetch_all(pool).await?;
+    Ok(rows.into_iter().map(|row| (row.provider, Some(row.since))).collect())
+}
+
+/// The time before which no row is due, by provider; `None` while it is not known.
+pub type Since = BTreeMap<String, Option<OffsetDateTime>>;
+
 /// Takes up to `limit` rows of a provider that are due, for `lease` seconds. A token whose identity was linked again is
-/// kept.
+/// kept. It looks at those that are due since then, or all.
 ///
 /// # Errors
 /// See [`Error`]. If the connection was lost, rows may have been taken until their lease ends.
-pub async fn claim(pool: &PgPool, provider: &str, limit: usize, lease: u32) -> Result<Vec<Claimed>, Error> {
+pub async fn claim(
+    pool: &PgPool,
+    provider: &str,
+    since: Option<OffsetDateTime>,
+    limit: usize,
+    lease: u32,
+) -> Result<Vec<Claimed>, Error> {
     let rows = sqlx::query!(
         r#"WITH waiting AS MATERIALIZED (
                SELECT t.id, t.state, t.provider, t.subject FROM provider_tokens t
-               WHERE t.provider = $1 AND t.state <> 'kept' AND t.parked_at IS NULL AND t.next_attempt_at <= now()
+               WHERE t.provider = $1 AND t.state <> 'kept' AND t.parked_at IS NULL
+                     AND t.next_attempt_at >= coalesce($4::timestamptz, '-infinity') AND t.next_attempt_at <= now()
                ORDER BY t.next_attempt_at LIMIT $2
                FOR UPDATE SKIP LOCKED
            ),
@@ -113,6 +147,7 @@ pub async fn claim(pool: &PgPool, provider: &str, limit: usize, lease: u32) -> R
         provider,
         i64::try_from(limit).unwrap_or(i64::MAX),
         f64::from(lease),
+        since,
     )
     .fetch_all(pool)
     .await?;

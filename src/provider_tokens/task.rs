@@ -89,7 +89,8 @@ impl Task {
             return Vec::new();
         }
         let provider = self.name();
-        in_time(store::claim(&self.pool, provider, room, LEASE)).await.unwrap_or_else(|error| {
+        let since = self.readings.since(provider);
+        in_time(store::claim(&self.pool, provider, since, room, LEASE)).await.unwrap_or_else(|error| {
             tracing::warn!(provider, %error, "reading a provider's tokens failed and will be retried");
             Vec::new()
         })

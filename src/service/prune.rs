@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::erasure;
@@ -36,6 +37,8 @@ pub struct Pruned {
     pub surplus_sessions: usize,
     /// Deleted staff sessions that had expired.
     pub staff_sessions: usize,
+    /// Deleted sign-ins of staff that were not completed.
+    pub staff_sign_ins: usize,
     /// Deleted events past their retention.
     pub events: usize,
     /// Events from which a deleted user was erased. The events stay.
@@ -59,15 +62,20 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
     }
     Ok(Pruned {
-        sessions: walk(|after| prune::sessions(pool, after, STEP)).await?,
-        surplus_sessions: walk(|after| prune::surplus_sessions(pool, after, sessions_per_identity, STEP))
-            .await?,
+        sessions: walk(Uuid::nil(), |after| prune::sessions(pool, after, STEP)).await?,
+        surplus_sessions: walk(Uuid::nil(), |after| {
+            prune::surplus_sessions(pool, after, sessions_per_identity, STEP)
+        })
+        .await?,
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
-        events: all(|| prune::events(pool, event_days, BATCH)).await?,
+        staff_sign_ins: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::staff_sign_ins(pool, from, BATCH))
+            .await?,
+        events: walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
-        provider_events: all(|| prune::provider_events(pool, BATCH)).await?
-            + all(|| prune::deletion_requests(pool, BATCH)).await?,
+        provider_events: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::provider_events(pool, from, BATCH))
+            .await?
+            + walk(OffsetDateTime::UNIX_EPOCH, |from| prune::deletion_requests(pool, from, BATCH)).await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
 }
@@ -84,10 +92,11 @@ async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) ->
 }
 
 /// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
-async fn walk<S: Future<Output = Result<(usize, Option<Uuid>), Error>>>(
-    step: impl Fn(Uuid) -> S,
+async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
+    start: P,
+    step: impl Fn(P) -> S,
 ) -> Result<usize, Error> {
-    let (mut rows, mut after) = (0, Uuid::nil());
+    let (mut rows, mut after) = (0, start);
     loop {
         let (found, last) = in_time(step(after)).await?;
         rows += found;
@@ -109,6 +118,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                 sessions,
                 surplus_sessions,
                 staff_sessions,
+                staff_sign_ins,
                 events,
                 forgotten,
                 webhook_messages,
@@ -119,6 +129,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                     sessions,
                     surplus_sessions,
                     staff_sessions,
+                    staff_sign_ins,
                     events,
                     forgotten,
                     webhook_messages,

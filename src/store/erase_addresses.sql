@@ -11,7 +11,8 @@
 -- thousand of them, whatever the planner estimates.
 WITH task AS MATERIALIZED (
     SELECT * FROM addresses_to_forget
-    WHERE $1::text[] IS NULL OR address = ANY($1)
+    WHERE address = ANY(coalesce($1::text[], ARRAY(
+        SELECT address FROM addresses_to_forget ORDER BY requested_at, address LIMIT 1 FOR UPDATE SKIP LOCKED)))
     ORDER BY requested_at, address
     LIMIT 1
     FOR UPDATE SKIP LOCKED

@@ -4,10 +4,12 @@
 --   $1 users, or NULL for any
 --
 -- As in erase_addresses.sql, the lock on the task's row serialises instances, the row stores the progress, and events
--- are read in the order of exactly one index.
+-- are read in the order of exactly one index. The task of a user is looked up by its key, so that a deletion does not read
+-- what is left of the tasks of others.
 WITH task AS MATERIALIZED (
     SELECT * FROM users_to_forget
-    WHERE $1::uuid[] IS NULL OR user_id = ANY($1)
+    WHERE user_id = ANY(coalesce($1::uuid[], ARRAY(
+        SELECT user_id FROM users_to_forget ORDER BY requested_at, user_id LIMIT 1 FOR UPDATE SKIP LOCKED)))
     ORDER BY requested_at, user_id
     LIMIT 1
     FOR UPDATE SKIP LOCKED

@@ -1,9 +1,14 @@
-//! Deletion of expired rows, in batches small enough to hold no lock for long.
+//! Deletion of expired rows, in batches small enough to hold no lock for long. A batch begins where the one before ended: what
+//! that deleted stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+
+/// The number of rows that were deleted, and the time of the last of them.
+pub type Batch = (usize, Option<OffsetDateTime>);
 
 /// Deletes those of the next `step` sessions after `after` that expired a week ago. Returns their number, and the last
 /// session read. In that week, a refused refresh can say that the session expired. It walks the primary key: each refresh
@@ -95,56 +100,89 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Deletes the ids of messages from providers that arrived 90 days ago, and returns their number. A message of that age is
-/// refused, so none is applied twice.
+/// Deletes rows of a table from a time on, the oldest first, and returns their number and the time of the last one.
+macro_rules! delete_by_time {
+    ($sql:literal, $pool:expr, $($parameter:expr),+) => {{
+        let times = sqlx::query_scalar!($sql, $($parameter),+).fetch_all($pool).await?;
+        Ok((times.len(), times.into_iter().max()))
+    }};
+}
+
+/// Deletes the ids of messages from providers that arrived 90 days ago, from `from` on. Returns their number, and the time of
+/// the last one. A message of that age is refused, so none is applied twice.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn provider_events(pool: &PgPool, batch: i64) -> Result<usize, Error> {
-    let deleted = sqlx::query!(
+pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+    delete_by_time!(
         "DELETE FROM provider_events WHERE (provider, message_id) IN (
-             SELECT provider, message_id FROM provider_events WHERE received_at <= now() - interval '90 days'
-             ORDER BY received_at LIMIT $1 FOR UPDATE SKIP LOCKED
-         )",
-        batch,
+             SELECT provider, message_id FROM provider_events
+             WHERE received_at >= $1 AND received_at <= now() - interval '90 days'
+             ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING received_at",
+        pool,
+        from,
+        batch
     )
-    .execute(pool)
-    .await?;
-    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Deletes requests of providers to delete data that arrived 90 days ago, and returns their number.
+/// Deletes requests of providers to delete data that arrived 90 days ago, from `from` on. Returns their number, and the time
+/// of the last one.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn deletion_requests(pool: &PgPool, batch: i64) -> Result<usize, Error> {
-    let deleted = sqlx::query!(
+pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+    delete_by_time!(
         "DELETE FROM deletion_requests WHERE code IN (
-             SELECT code FROM deletion_requests WHERE received_at <= now() - interval '90 days'
-             ORDER BY received_at LIMIT $1 FOR UPDATE SKIP LOCKED
-         )",
-        batch,
+             SELECT code FROM deletion_requests
+             WHERE received_at >= $1 AND received_at <= now() - interval '90 days'
+             ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING received_at",
+        pool,
+        from,
+        batch
     )
-    .execute(pool)
-    .await?;
-    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Deletes events older than that many days, and returns their number.
+/// Deletes sign-ins of staff that were begun ten minutes ago and not completed, from `from` on. Returns their number, and the
+/// time of the last one.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn events(pool: &PgPool, days: u32, batch: i64) -> Result<usize, Error> {
+pub async fn staff_sign_ins(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+    delete_by_time!(
+        "DELETE FROM staff_sign_ins WHERE state_hash IN (
+             SELECT state_hash FROM staff_sign_ins
+             WHERE created_at >= $1 AND created_at < now() - interval '10 minutes'
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING created_at",
+        pool,
+        from,
+        batch
+    )
+}
+
+/// Deletes those of the next `batch` events after `after` that are older than that many days. Returns their number, and the
+/// last one.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn events(
+    pool: &PgPool,
+    after: Uuid,
+    days: u32,
+    batch: i64,
+) -> Result<(usize, Option<Uuid>), Error> {
     // Ids grow with time, so the oldest are at the beginning of the primary key's index.
-    let deleted = sqlx::query!(
+    let deleted = sqlx::query_scalar!(
         "DELETE FROM events WHERE id IN (
-             SELECT id FROM (SELECT id, created_at FROM events ORDER BY id LIMIT $2) AS oldest
-             WHERE created_at < now() - $1::integer * interval '1 day'
-         )",
+             SELECT id FROM (SELECT id, created_at FROM events WHERE id > $1 ORDER BY id LIMIT $3) AS oldest
+             WHERE created_at < now() - $2::integer * interval '1 day'
+         ) RETURNING id",
+        after,
         i32::try_from(days).unwrap_or(i32::MAX),
         batch,
-    )
-    .execute(pool)
-    .await?;
-    Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+    );
+    let deleted = deleted.fetch_all(pool).await?;
+    Ok((deleted.len(), deleted.into_iter().max()))
 }

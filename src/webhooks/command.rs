@@ -118,7 +118,7 @@ fn unknown(name: &str) -> String {
 }
 
 async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
-    let summaries = store::summaries(pool).await?;
+    let summaries = store::summaries(pool, &[]).await?;
     for webhook in webhooks.iter().filter(|one| !summaries.iter().any(|summary| summary.name == one.name)) {
         say!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
     }

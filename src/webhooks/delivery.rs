@@ -100,7 +100,8 @@ impl Delivery {
             return Vec::new();
         }
         let webhook = self.webhook();
-        in_time(store::claim(&self.pool, webhook, room, LEASE)).await.unwrap_or_else(|error| {
+        let since = self.readings.since(webhook);
+        in_time(store::claim(&self.pool, webhook, since, room, LEASE)).await.unwrap_or_else(|error| {
             tracing::warn!(webhook, %error, "reading the messages of a webhook failed and will be retried");
             Vec::new()
         })

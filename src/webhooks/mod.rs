@@ -121,12 +121,10 @@ pub async fn replay(
     if !in_time(store::record_replay(pool, webhook, only, by)).await? {
         return Ok(None);
     }
-    let mut replayed = 0;
+    let (mut replayed, mut after) = (0, 0);
     loop {
-        let batch = in_time(async { retrying!(store::replay(pool, webhook, only, REPLAYED)) }).await?;
-        replayed += batch;
-        if batch < REPLAYED.unsigned_abs() {
-            return Ok(Some(replayed));
-        }
+        let batch = in_time(async { retrying!(store::replay(pool, webhook, only, after, REPLAYED)) }).await?;
+        let (Some(last), number) = (batch.1, batch.0) else { return Ok(Some(replayed)) };
+        (replayed, after) = (replayed + u64::try_from(number).unwrap_or(u64::MAX), last);
     }
 }

@@ -10,6 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
+use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -21,6 +22,9 @@ use crate::store::deadline::in_time;
 
 /// The pause between two readings of the queues.
 const PAUSE: Duration = Duration::from_secs(15);
+/// The readings from one of the whole queues to the next, ten minutes. It finds what a transaction of minutes has queued, or an
+/// instance whose database has another clock now.
+const WHOLE: u32 = 40;
 /// The outcome of an attempt that the receiver accepted.
 const DELIVERED: &str = "delivered";
 
@@ -56,10 +60,20 @@ impl Readings {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the time before which no message of a webhook is due, or `None` before the first reading.
+    pub fn since(&self, webhook: &str) -> Option<OffsetDateTime> {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().find(|queue| queue.name == webhook).map(|queue| queue.since)
+    }
+
     /// Reads the queues until `stop` says otherwise or the pool is closed.
     pub async fn keep_reading(&self, pool: &PgPool, mut stop: watch::Receiver<bool>) {
-        while !pool.is_closed() && !*stop.borrow() {
-            match in_time(store::summaries(pool)).await {
+        for reading in (0..WHOLE).cycle() {
+            if pool.is_closed() || *stop.borrow() {
+                return;
+            }
+            let known = if reading == 0 { Vec::new() } else { self.queues() };
+            match in_time(store::summaries(pool, &known)).await {
                 Ok(summaries) => *self.queues.lock().unwrap_or_else(PoisonError::into_inner) = summaries,
                 Err(error) => {
                     tracing::warn!(%error, "reading the queues of webhooks failed and will be retried");

@@ -82,19 +82,26 @@ pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no
-/// earlier message of the same user waits.
+/// earlier message of the same user waits. It looks at those that are due since then, or all.
 ///
 /// # Errors
 /// See [`Error`]. If the connection was lost, messages may have been taken until their lease ends.
-pub async fn claim(pool: &PgPool, webhook: &str, limit: usize, lease: u32) -> Result<Vec<Claimed>, Error> {
+pub async fn claim(
+    pool: &PgPool,
+    webhook: &str,
+    since: Option<OffsetDateTime>,
+    limit: usize,
+    lease: u32,
+) -> Result<Vec<Claimed>, Error> {
     let claimed = sqlx::query_as!(
         Claimed,
         r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", payload AS "payload!", attempts AS "attempts!",
                   failures AS "failures!"
-           FROM claim_webhook_messages($1, $2, $3)"#,
+           FROM claim_webhook_messages($1, $2, $3, coalesce($4::timestamptz, '-infinity'))"#,
         webhook,
         i64::try_from(limit).unwrap_or(i64::MAX),
         i32::try_from(lease).unwrap_or(i32::MAX),
+        since,
     )
     .fetch_all(pool)
     .await?;
@@ -135,16 +142,20 @@ pub struct Summary {
     pub parked: i64,
     /// The failure of a message that waits, or of the last one that was parked.
     pub failure: Option<String>,
+    /// No message is due before that time.
+    pub since: OffsetDateTime,
 }
 
 /// The highest number of messages that is counted. A longer queue would make each reading slow.
 pub const COUNTED: i64 = 100_000;
 
-/// Returns the state of each webhook that is configured or has messages left.
+/// Returns the state of each webhook that is configured or has messages left. `known` are the states as they were: what was
+/// due before is not looked at again. A message becomes due in a transaction that commits later, but within half a minute
+/// ([`LIMIT`](crate::store::deadline::LIMIT)).
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
+pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
         r#"SELECT w.name, coalesce(queue.waiting, 0) AS "waiting!", queue.oldest_at,
@@ -152,18 +163,28 @@ pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
                                          WHERE m.webhook = w.name AND m.parked_at IS NOT NULL LIMIT $1) AS capped) AS "parked!",
                   coalesce((SELECT m.failure FROM webhook_messages m
                             WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.failure IS NOT NULL
+                                  AND m.next_attempt_at >= known.since
                             ORDER BY m.next_attempt_at LIMIT 1),
                            (SELECT m.failure FROM webhook_messages m
                             WHERE m.webhook = w.name AND m.parked_at IS NOT NULL
-                            ORDER BY m.parked_at DESC LIMIT 1)) AS failure
-           FROM webhooks w LEFT JOIN LATERAL (
-               SELECT count(*) AS waiting, min(created_at) AS oldest_at
-               FROM (SELECT created_at FROM webhook_messages m
-                     WHERE m.webhook = w.name AND m.parked_at IS NULL LIMIT $1) AS capped
+                            ORDER BY m.parked_at DESC LIMIT 1)) AS failure,
+                  least(now() - interval '30 seconds', queue.first_at) AS "since!"
+           FROM webhooks w
+           CROSS JOIN LATERAL (
+               SELECT coalesce(max(since), '-infinity') AS since
+               FROM unnest($2::text[], $3::timestamptz[]) AS known (name, since) WHERE known.name = w.name
+           ) AS known
+           LEFT JOIN LATERAL (
+               SELECT count(*) AS waiting, min(created_at) AS oldest_at, min(next_attempt_at) AS first_at
+               FROM (SELECT created_at, next_attempt_at FROM webhook_messages m
+                     WHERE m.webhook = w.name AND m.parked_at IS NULL AND m.next_attempt_at >= known.since
+                     ORDER BY m.next_attempt_at LIMIT $1) AS capped
            ) AS queue ON true
            WHERE w.events <> '{}' OR EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
            ORDER BY w.name"#,
         COUNTED,
+        &known.iter().map(|summary| summary.name.clone()).collect::<Vec<_>>(),
+        &known.iter().map(|summary| summary.since).collect::<Vec<_>>(),
     )
     .fetch_all(pool)
     .await?;
@@ -247,31 +268,39 @@ pub(super) async fn record_replay(
     Ok(recorded.rows_affected() > 0)
 }
 
-/// Lets up to `batch` messages of a webhook be sent now, that one or any, parked ones with all their attempts again. Returns
-/// their number. A message on its way, or behind another one of its user, is left: it is due once that one is over.
+/// Lets up to `batch` messages of a webhook after `after` be sent now, that one or any, parked ones with all their attempts
+/// again. Returns their number, and the last one. A message on its way, or behind another one of its user, is left: it is due
+/// once that one is over.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn replay(pool: &PgPool, webhook: &str, only: Option<Uuid>, batch: i64) -> Result<u64, Error> {
-    let replayed = sqlx::query!(
+pub async fn replay(
+    pool: &PgPool,
+    webhook: &str,
+    only: Option<Uuid>,
+    after: i64,
+    batch: i64,
+) -> Result<(usize, Option<i64>), Error> {
+    let replayed = sqlx::query_scalar!(
         "UPDATE webhook_messages
          SET next_attempt_at = now(), parked_at = NULL, failures = CASE WHEN parked_at IS NULL THEN failures ELSE 0 END
          WHERE id IN (
              SELECT id FROM webhook_messages
-             WHERE webhook = $1 AND ($2::uuid IS NULL OR message_id = $2)
+             WHERE webhook = $1 AND ($2::uuid IS NULL OR message_id = $2) AND id > $3
                    AND (parked_at IS NOT NULL OR (
                        next_attempt_at > now() + interval '1 minute'
                        AND least(first_webhook_message(webhook, user_id), first_webhook_message(webhook, other_id)) = id))
-             ORDER BY id LIMIT $3
+             ORDER BY id LIMIT $4
              FOR UPDATE SKIP LOCKED
-         )",
+         )
+         RETURNING id",
         webhook,
         only,
+        after,
         batch,
-    )
-    .execute(pool)
-    .await?;
-    Ok(replayed.rows_affected())
+    );
+    let replayed = replayed.fetch_all(pool).await?;
+    Ok((replayed.len(), replayed.into_iter().max()))
 }
 
 /// Deletes up to `batch` messages that nobody will ask for any more: those parked a month ago, parked ones about users who

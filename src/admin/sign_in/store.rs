@@ -107,7 +107,7 @@ pub struct Pending {
     pub next: String,
 }
 
-/// Stores a pending sign-in, and deletes expired ones.
+/// Stores a pending sign-in.
 ///
 /// # Errors
 /// See [`Error`].
@@ -118,12 +118,7 @@ pub async fn begin(
     pending: &Pending,
 ) -> Result<(), Error> {
     sqlx::query!(
-        "WITH forgotten AS (
-             DELETE FROM staff_sign_ins WHERE state_hash IN (
-                 SELECT state_hash FROM staff_sign_ins WHERE created_at < now() - interval '10 minutes'
-                 ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)
-         )
-         INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next) VALUES ($1, $2, $3, $4, $5)",
         state.as_slice(),
         browser.as_slice(),
         pending.nonce,

@@ -58,7 +58,7 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
     assert_eq!(database.count(due).await, i64::try_from(rounds()).unwrap());
     let mut claimed = 0;
     while claimed < rounds() {
-        let rows = store::claim(pool, "apple", 100, 60).await.unwrap();
+        let rows = store::claim(pool, "apple", None, 100, 60).await.unwrap();
         assert!(rows.iter().all(|row| row.state == State::Due));
         claimed += rows.len();
     }
@@ -118,7 +118,7 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
         tokio::join!(stored, moved);
     }
     loop {
-        let rows = store::claim(pool, "apple", 100, 60).await.unwrap();
+        let rows = store::claim(pool, "apple", None, 100, 60).await.unwrap();
         assert!(rows.iter().all(|row| row.state == State::Kept), "none is to be revoked");
         if rows.is_empty() {
             break;
@@ -141,7 +141,7 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
         let (user, _) = person(pool, &subject).await;
         let claimed = async {
             pause(round % 7).await;
-            store::claim(pool, "apple", 100, 0).await.unwrap();
+            store::claim(pool, "apple", None, 100, 0).await.unwrap();
         };
         let deleted = async {
             pause(round % 5).await;
@@ -159,7 +159,7 @@ async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_to
     let owner = Owner { provider: "apple".into(), subject: "ada".into(), client_id: "app".into() };
     let id = Uuid::now_v7();
     store::keep_code(pool, id, &owner, b"code").await.unwrap();
-    let claim = async |lease| store::claim(pool, "apple", 1, lease).await.unwrap().remove(0);
+    let claim = async |lease| store::claim(pool, "apple", None, 1, lease).await.unwrap().remove(0);
     let (first, second) = (claim(0).await, claim(60).await);
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert!(!store::keep_token(pool, first.id, &owner, b"token", false).await.unwrap());

@@ -1,4 +1,5 @@
-//! No page reads a whole table: not the list in any order, not a search, not a person's page.
+//! No page reads a whole table: not the list in any order, not a search, not a person's page. No statement reads again what
+//! is done with.
 
 use std::str::FromStr;
 
@@ -10,12 +11,15 @@ use uuid::Uuid;
 use vestibule::admin::api::store as backend;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::person::store as directory;
+use vestibule::admin::sign_in::store::{Pending, begin};
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::dev::seed::Seed;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
-use vestibule::store::{erasure, event_counts, identities, merging, migrations, seed, sessions};
+use vestibule::provider_tokens::store as provider_tokens;
+use vestibule::store::{erasure, event_counts, identities, merging, migrations, prune, seed, sessions};
+use vestibule::webhooks::store as webhooks;
 
 use crate::support::cluster::Database;
 
@@ -47,6 +51,23 @@ impl Watched {
             self.wrong.push(what);
         }
         self.seen = scans;
+    }
+
+    /// The index entries and the blocks that were read so far, those of rows that are gone among them.
+    async fn read(&self) -> i64 {
+        value!(
+            &self.pool,
+            "SELECT sum(pg_stat_get_xact_blocks_fetched(oid)
+                        + CASE relkind WHEN 'i' THEN pg_stat_get_xact_tuples_returned(oid) ELSE 0 END)::bigint
+             FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')"
+        )
+    }
+
+    /// Runs a statement, and returns what it reads.
+    async fn cost<T>(&self, statement: impl Future<Output = T>) -> (i64, T) {
+        let before = self.read().await;
+        let done = statement.await;
+        (self.read().await - before, done)
     }
 }
 
@@ -284,4 +305,96 @@ fn audits(user: Uuid, email: &str) -> Vec<Filter> {
         Filter { from: Some(OffsetDateTime::UNIX_EPOCH), to: Some(OffsetDateTime::UNIX_EPOCH), ..none },
     ]);
     filters
+}
+
+/// Rows that are dealt with while a dump runs, which keeps them in the tables and their indexes.
+const GONE: [&str; 2] = [
+    "INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged}');
+     INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
+     SELECT 'shop', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'user.merged', '{}', now() - interval '1 hour'
+     FROM generate_series(1, 20000);
+     INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, due_at, next_attempt_at)
+     SELECT gen_random_uuid(), 'apple', n, 'app', 'due', '', now(), now() - interval '1 hour' FROM generate_series(1, 20000) n;
+     INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
+     SELECT sha256(n::text::bytea), '', '', '', '', now() - interval '1 hour' FROM generate_series(1, 20000) n;
+     INSERT INTO users_to_forget (user_id, requested_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 20000);
+     INSERT INTO addresses_to_forget (address, requested_at) SELECT n, now() FROM generate_series(1, 20000) n",
+    "DELETE FROM webhook_messages; DELETE FROM provider_tokens; DELETE FROM staff_sign_ins; DELETE FROM users_to_forget;
+     DELETE FROM addresses_to_forget",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
+    let database = Database::create().await;
+    let mut dump = PgConnection::connect(&database.url).await.unwrap();
+    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users").await.unwrap();
+    for sql in GONE {
+        database.pool.execute(sql).await.unwrap();
+    }
+    let watched = Watched::connect(&database.url).await;
+    let pool = &watched.pool;
+    let (_, queues) = watched.cost(webhooks::summaries(pool, &[])).await;
+    let queues = queues.unwrap();
+    let all = provider_tokens::Since::from([("apple".into(), None)]);
+    let (everything, tokens) = watched.cost(provider_tokens::since(pool, &all)).await;
+    assert!(everything > 20_000, "{everything}: a walk is noticed");
+    let tokens = tokens.unwrap();
+    let pending = Pending { nonce: String::new(), code_verifier: String::new(), next: String::new() };
+    let (user, address) = (Uuid::nil(), ["ada@example.com".to_owned()]);
+    let first = sqlx::query("SELECT first_webhook_message('shop', $1)").bind(user);
+    let mut costs = vec![
+        ("a user's first message", watched.cost(first.execute(pool)).await.0),
+        ("the queues", watched.cost(webhooks::summaries(pool, &queues)).await.0),
+        ("due messages", watched.cost(webhooks::claim(pool, "shop", Some(queues[0].since), 16, 60)).await.0),
+        ("the queues of tokens", watched.cost(provider_tokens::since(pool, &tokens)).await.0),
+        ("due tokens", watched.cost(provider_tokens::claim(pool, "apple", tokens["apple"], 8, 60)).await.0),
+        ("a sign-in of staff", watched.cost(begin(pool, &[0; 32], &[0; 32], &pending)).await.0),
+        ("a deleted user", watched.cost(erasure::users(pool, Some(&[user]))).await.0),
+        ("a deleted address", watched.cost(erasure::addresses(pool, Some(&address))).await.0),
+    ];
+    costs.retain(|(_, cost)| *cost > 100);
+    assert!(costs.is_empty(), "entries and blocks that were read: {costs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
+    let database = Database::create().await;
+    let mut dump = PgConnection::connect(&database.url).await.unwrap();
+    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users").await.unwrap();
+    let old = "INSERT INTO provider_events (provider, message_id, received_at)
+               SELECT 'idp', n, now() - interval '1 year' + n * interval '1 second' FROM generate_series(1, 5000) n;
+               INSERT INTO deletion_requests (code, provider, message_id, received_at)
+               SELECT gen_random_uuid(), provider, message_id, received_at FROM provider_events;
+               INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
+               SELECT sha256(message_id::bytea), '', '', '', '', received_at FROM provider_events;
+               INSERT INTO events (id, kind, created_at)
+               SELECT lpad(message_id, 32, '0')::uuid, 'signed_in', now() - interval '2 years' FROM provider_events";
+    database.pool.execute(old).await.unwrap();
+    let watched = Watched::connect(&database.url).await;
+    let pool = &watched.pool;
+    // As in a table that is large enough.
+    pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off").await.unwrap();
+    let (mut froms, mut after, mut costs) = ([OffsetDateTime::UNIX_EPOCH; 3], Uuid::nil(), Vec::new());
+    for _ in 0..5 {
+        let batches = [
+            watched.cost(prune::provider_events(pool, froms[0], 1000)).await,
+            watched.cost(prune::deletion_requests(pool, froms[1], 1000)).await,
+            watched.cost(prune::staff_sign_ins(pool, froms[2], 1000)).await,
+        ];
+        let (cost, events) = watched.cost(prune::events(pool, after, 400, 1000)).await;
+        let (deleted, last) = events.unwrap();
+        after = last.unwrap();
+        assert_eq!(deleted, 1000);
+        let mut each = vec![cost];
+        for ((cost, batch), from) in batches.into_iter().zip(&mut froms) {
+            let (deleted, last) = batch.unwrap();
+            assert_eq!(deleted, 1000);
+            *from = last.unwrap();
+            each.push(cost);
+        }
+        costs.push(each);
+    }
+    for (first, last) in costs[0].iter().zip(&costs[4]) {
+        assert!(*last < first + 1000, "{costs:?}");
+    }
 }
