@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use sqlx::postgres::PgDatabaseError;
+
 use super::{disk, doubt, login};
 
 /// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
@@ -71,9 +73,12 @@ impl From<sqlx::Error> for Error {
             (sqlx::Error::Database(_), _) if constraint.is_some_and(|name| RACES.contains(&name)) => {
                 Self::Raced(Some(error))
             }
-            // PostgreSQL, appendix A: serialization_failure, deadlock_detected; and "cached plan must not change result
-            // type", which does not recur on a retry.
-            (sqlx::Error::Database(_), Some("40001" | "40P01" | "0A000")) => Self::Raced(Some(error)),
+            // PostgreSQL, appendix A: serialization_failure, deadlock_detected.
+            (sqlx::Error::Database(_), Some("40001" | "40P01")) => Self::Raced(Some(error)),
+            (sqlx::Error::Database(_), Some("0A000")) if is_stale_plan(&error) => Self::Raced(Some(error)),
+            // A row for `events_default` while its range became another partition's. Unlike those of tables, the
+            // constraint of a partition has no name.
+            (sqlx::Error::Database(_), Some("23514")) if constraint.is_none() => Self::Raced(Some(error)),
             // admin_shutdown, crash_shutdown, cannot_connect_now and the class of lost connections.
             (sqlx::Error::Database(_), Some(code)) if code.starts_with("57P") || code.starts_with("08") => {
                 Self::disconnected(error)
@@ -106,6 +111,13 @@ impl From<sqlx::Error> for Error {
             _ => Self::Broken(error),
         }
     }
+}
+
+/// Returns `true` for "cached plan must not change result type", which does not recur on a retry. It has the code of all that
+/// PostgreSQL does not support, and its text is in the server's language, so that only the function in PostgreSQL tells it.
+fn is_stale_plan(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")
 }
 
 /// Decides whether to retry a failed statement.

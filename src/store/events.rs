@@ -27,19 +27,25 @@ pub struct RefusedSignIn {
     pub origin: Origin,
 }
 
-/// Records refused sign-ins.
+/// Records refused sign-ins, once although it tries again.
 ///
 /// # Errors
 /// None was recorded; see [`Error`].
 pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Result<(), Error> {
+    let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
+    retrying!(record_refusals_as(pool, &ids, refusals))
+}
+
+async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedSignIn]) -> Result<(), Error> {
     let texts = |read: fn(&RefusedSignIn) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
     sqlx::query!(
         r#"INSERT INTO events (id, kind, reason, provider, email, ip, user_agent, request_id, detail)
            SELECT id, 'sign_in_refused', reason, provider, email, ip, user_agent, request_id,
                   jsonb_strip_nulls(jsonb_build_object('claimed_issuer', issuer, 'claimed_audience', audience))
            FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::inet[], $6::text[], $7::text[], $8::text[], $9::text[])
-                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience)"#,
-        &refusals.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience)
+           ON CONFLICT (id) DO NOTHING"#,
+        ids,
         &texts(|refused| Some(refused.reason.to_owned())) as &[Option<String>],
         &texts(|refused| Some(refused.provider.clone())) as &[Option<String>],
         &texts(|refused| refused.claimed_email.clone()) as &[Option<String>],

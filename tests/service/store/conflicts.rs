@@ -56,6 +56,16 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_does_not_support_is_not_run_again() {
+    let app = App::start().await;
+    fail(&app, "0A000", i64::MAX).await;
+    let refused = app.sign_in(&claims("ada", "ada@example.com")).await;
+    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (500, "internal_error"));
+    let tries = app.database.count("SELECT last_value FROM failures").await;
+    assert_eq!(tries, 2, "with others, then by itself");
+}
+
 /// What a sign-in saw of the user who has the address is old once it has waited for that user's row.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {

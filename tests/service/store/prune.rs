@@ -1,5 +1,7 @@
 //! What has served its time goes; what has not stays.
 
+use std::sync::Arc;
+
 use sqlx::Executor;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -75,6 +77,9 @@ async fn only_the_newest_sessions_of_an_identity_stay_wherever_a_step_ends() {
 }
 
 const MONTHS: &str = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
+const NO_MONTH: &str = "DO $$ BEGIN
+    EXECUTE 'DROP TABLE IF EXISTS events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM');
+END $$";
 const OLD_MONTH: &str = "CREATE TABLE events_2001_01 PARTITION OF events
     FOR VALUES FROM ('00e3bb7e-0000-0000-0000-000000000000') TO ('00e45b2e-0000-0000-0000-000000000000')";
 
@@ -85,9 +90,7 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
     // A month that was not made in time takes over what was written meanwhile.
-    let this_month =
-        "DO $$ BEGIN EXECUTE 'DROP TABLE events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM'); END $$";
-    sqlx::query(this_month).execute(&app.database.pool).await.unwrap();
+    sqlx::query(NO_MONTH).execute(&app.database.pool).await.unwrap();
     app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 1);
     prune(&app.database.pool, LIMITS).await.unwrap();
@@ -193,4 +196,40 @@ async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
         1
     );
     assert_eq!(app.database.count("SELECT count(*) FROM staff_sessions").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
+    let app = Arc::new(App::start().await);
+    let pool = app.database.pool.clone();
+    for number in 0.. {
+        pool.execute(NO_MONTH).await.unwrap();
+        let mut request = pool.begin().await.unwrap();
+        request.execute("SELECT FROM events_default FOR UPDATE").await.unwrap();
+        let keeping = tokio::spawn({
+            let pool = pool.clone();
+            async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await }
+        });
+        until_it_waits(&app.database, &keeping).await;
+        let signing_in = tokio::spawn({
+            let (app, subject) = (app.clone(), format!("ada-{number}"));
+            async move { app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await }
+        });
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'
+                             AND (query LIKE '-- Signs in one identity%' OR query LIKE '%LOCK TABLE events_default%')";
+        eventually("both wait", async || {
+            (keeping.is_finished() || app.database.count(waiting).await == 2).then_some(())
+        })
+        .await;
+        request.commit().await.unwrap();
+        let answer = signing_in.await.unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        match keeping.await.unwrap() {
+            Ok(()) => break,
+            Err(Error::Unavailable(_)) => {} // They met too late for its patience.
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
 }
