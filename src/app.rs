@@ -52,6 +52,7 @@ use crate::web::http::starting::{self, Stage};
 use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
+use crate::web::ops::Probe;
 use crate::web::{api, data_deletion, openapi, ops, problem, well_known};
 use crate::webhooks::{self, Webhooks};
 
@@ -257,7 +258,8 @@ pub fn description() -> OpenApi {
 /// See [`Error`].
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let lanes = pool::Settings::read(&config.figment.focus(DATABASE))?.lanes(CONNECTIONS)?;
+    let database = pool::Settings::read(&config.figment.focus(DATABASE))?;
+    let lanes = database.lanes(CONNECTIONS)?;
     let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?;
@@ -290,6 +292,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
+        .manage(Probe::new(database.probe()?))
         .manage(shared)
         .manage(admin)
         .manage(KnownKeys::default())

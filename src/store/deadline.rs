@@ -14,11 +14,10 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// Returns the result of `work`, or `None` if it takes longer than `limit`.
 pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let done = timeout(limit, &mut work).await.ok();
+    let mut work = pin!(Some(work));
+    let done = timeout(limit, work.as_mut().as_pin_mut()?).await.ok();
     if done.is_none() {
-        // This must precede the drop of `work`, which returns its connection to the pool.
-        doubt::begin();
+        doubt::abandon(|| work.set(None));
     }
     done
 }

@@ -1,36 +1,92 @@
-//! Connections in doubt: work on them was cancelled, one of them broke, or their server no longer accepts writes. From then
-//! on all connections are checked for a minute, and none that fails is used again.
+//! Connections in doubt. They are checked, and none that fails is used again.
+//!
+//! - One that was abandoned in the middle of its work is checked when it comes back to the pool, and no other is.
+//! - If one broke, those that rest most often broke with it. Each is checked once, before its next use.
+//! - If a server no longer accepts writes, each is checked before its use for some seconds, since those that were in use
+//!   lead to it, too.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::cell::Cell;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::clock;
+use super::deadline::LIMIT;
 
 /// Timeout of the check. It is a part of the time in which the pool has to find a connection.
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// Time during which every connection is checked, in seconds.
-const LASTS: i64 = 60;
+/// A rest after which a connection is checked anyhow.
+const REST: Duration = Duration::from_secs(1);
 /// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
 /// a transaction was already open. A standby and a demoted primary are read-only.
 const SOUND: &str =
     "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
 
-/// Time of the latest reason for doubt, in seconds since the epoch.
-static SINCE: AtomicI64 = AtomicI64::new(i64::MIN);
+/// The beginning of this module's time.
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Milliseconds from then to the latest broken connection, and to the latest refused write. Zero if there was none.
+static BROKEN: AtomicU64 = AtomicU64::new(0);
+static DEMOTED: AtomicU64 = AtomicU64::new(0);
 
-/// Starts a minute in which each connection is checked before its use and before its return to the pool.
-pub fn begin() {
-    SINCE.store(clock::now(), Ordering::Relaxed);
+/// The driver gives a dropped connection back in a task, on the runtime in whose context it is dropped. Abandoned work is
+/// dropped in the context of this one, so that what comes back here is what was abandoned.
+static ABANDONED: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(1).thread_name("abandoned").on_thread_start(|| HERE.set(true)).enable_all();
+    runtime.build().inspect_err(|error| tracing::error!(%error, "no thread for abandoned connections")).ok()
+});
+
+thread_local! {
+    /// True on the thread of [`ABANDONED`].
+    static HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` while connections have to be checked.
+fn note(when: &AtomicU64) {
+    // The rest of the millisecond counts as before.
+    let now = u64::try_from(BEGIN.elapsed().as_millis()).unwrap_or(u64::MAX);
+    when.store(now.saturating_add(1), Ordering::Relaxed);
+}
+
+/// Returns the time since then; `None` if it was never.
+fn since(when: &AtomicU64) -> Option<Duration> {
+    let at = when.load(Ordering::Relaxed);
+    (at > 0).then(|| BEGIN.elapsed().saturating_sub(Duration::from_millis(at)))
+}
+
+/// Notes that a connection broke.
+pub fn broken() {
+    note(&BROKEN);
+}
+
+/// Notes that a server no longer accepts writes.
+pub fn demoted() {
+    note(&BROKEN);
+    note(&DEMOTED);
+}
+
+/// Drops work whose end nobody waits for, with the connections that it uses.
+pub fn abandon(drop: impl FnOnce()) {
+    let context = ABANDONED.as_ref().map(Runtime::enter);
+    drop();
+    std::mem::drop(context);
+}
+
+/// Returns `true` if a connection that rested so long has to be checked before its use.
 #[must_use]
-pub fn prevails() -> bool {
-    clock::now().saturating_sub(SINCE.load(Ordering::Relaxed)) < LASTS
+pub fn is_due(rested: Duration) -> bool {
+    rested >= REST
+        || since(&BROKEN).is_some_and(|since| rested >= since)
+        || since(&DEMOTED).is_some_and(|since| since < LIMIT)
+}
+
+/// Returns `true` if the connection that comes back to the pool in this task was abandoned.
+#[must_use]
+pub fn is_abandoned() -> bool {
+    HERE.get()
 }
 
 /// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.

@@ -45,7 +45,7 @@ impl Error {
     /// Returns the error for a connection that broke. Most often the others broke with it, and a pool can hold more of them
     /// than there are attempts.
     fn disconnected(error: sqlx::Error) -> Self {
-        doubt::begin();
+        doubt::broken();
         Self::Disconnected(error)
     }
 
@@ -87,7 +87,7 @@ impl From<sqlx::Error> for Error {
             // read_only_sql_transaction: the server is no longer the primary, and the other connections lead to it,
             // too.
             (sqlx::Error::Database(_), Some("25006")) => {
-                doubt::begin();
+                doubt::demoted();
                 Self::Unavailable(error)
             }
             (sqlx::Error::Database(_), Some(code)) if login::is_refused(code) => {

@@ -193,7 +193,7 @@ pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     .fetch_one(pool)
     .await?;
     if !writable {
-        doubt::begin();
+        doubt::demoted();
     }
     Ok(Standing { writable, migrated })
 }

@@ -183,8 +183,17 @@ impl Settings {
         Ok(options.connect_lazy_with(self.connect_options()?))
     }
 
+    /// Opens the pool that readiness asks the database with. All connections of the others may be busy, which is load and
+    /// no reason to send nobody here.
+    ///
+    /// # Errors
+    /// The settings cannot be used.
+    pub fn probe(&self) -> Result<PgPool, Error> {
+        let options = self.pool_options().min_connections(0).max_connections(1);
+        Ok(options.connect_lazy_with(self.connect_options()?))
+    }
+
     fn pool_options(&self) -> PgPoolOptions {
-        let idle = Duration::from_secs(1);
         PgPoolOptions::new()
             .min_connections(self.min_connections)
             .acquire_time_level(LevelFilter::Trace)
@@ -193,14 +202,13 @@ impl Settings {
             // A test before each statement would cost a round trip, so only a connection that was idle or is in
             // doubt is tested.
             .test_before_acquire(false)
-            .before_acquire(move |connection, meta| {
+            .before_acquire(|connection, meta| {
                 Box::pin(async move {
-                    let trusted = meta.idle_for < idle && !doubt::prevails();
-                    Ok(trusted || doubt::is_sound(connection).await.unwrap_or(false))
+                    Ok(!doubt::is_due(meta.idle_for) || doubt::is_sound(connection).await.unwrap_or(false))
                 })
             })
             .after_release(|connection, _| {
-                Box::pin(async move { Ok(!doubt::prevails() || doubt::is_sound(connection).await?) })
+                Box::pin(async move { Ok(!doubt::is_abandoned() || doubt::is_sound(connection).await?) })
             })
     }
 }

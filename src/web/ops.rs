@@ -1,6 +1,6 @@
 //! Endpoints for operators and their monitoring: liveness, readiness and metrics.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rocket::http::{ContentType, Status};
 use rocket::request::{FromRequest, Outcome, Request};
@@ -8,9 +8,10 @@ use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
+use sqlx::PgPool;
+use tokio::sync::Mutex;
 use utoipa::{OpenApi, ToSchema};
 
-use super::database::Db;
 use super::guard::client_address;
 use super::http::drain::Drain;
 use super::http::starting::Stage;
@@ -100,9 +101,14 @@ impl<'r> Responder<'r, 'static> for Readiness {
               Problems<NoErrors>),
 )]
 #[get("/readyz")]
-async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &State<Drain>) -> Readiness {
+async fn readyz(
+    probe: &State<Probe>,
+    keys: &State<KeyRing>,
+    stage: &State<Stage>,
+    drain: &State<Drain>,
+) -> Readiness {
     let (database, migrations) =
-        if stage.has_database() { standing(db).await } else { ("failed", "unknown") };
+        if stage.has_database() { probe.standing().await } else { ("failed", "unknown") };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
     let service = match (drain.has_begun(), stage.is_over()) {
         (true, _) => "shutting_down",
@@ -112,20 +118,45 @@ async fn readyz(db: &Db, keys: &State<KeyRing>, stage: &State<Stage>, drain: &St
     Readiness { service, database, migrations, keys }
 }
 
-async fn standing(db: &Db) -> (&'static str, &'static str) {
-    let asked = async {
-        let Standing { writable, migrated } = migrations::standing(db.pool()).await?;
+/// The way on which readiness asks the database: on a connection of its own, and one question at a time, however many ask.
+#[derive(Debug)]
+pub struct Probe {
+    pool: PgPool,
+    /// The last answer, and when it came.
+    last: Mutex<Option<(Instant, (&'static str, &'static str))>>,
+}
+
+impl Probe {
+    /// Returns a probe that asks with that pool.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool, last: Mutex::default() }
+    }
+
+    /// Returns the states of the database and of its schema. An answer that came since the caller asked is theirs, too.
+    async fn standing(&self) -> (&'static str, &'static str) {
+        let asked_at = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some((_, standing)) = last.filter(|(came_at, _)| *came_at >= asked_at) {
+            return standing;
+        }
+        let standing = match within(TIMEOUT, self.ask()).await {
+            Some(Ok(standing)) => standing,
+            Some(Err(_)) => ("failed", "unknown"),
+            None => ("no answer in time", "unknown"),
+        };
+        *last = Some((Instant::now(), standing));
+        standing
+    }
+
+    async fn ask(&self) -> Result<(&'static str, &'static str), store::Error> {
+        let Standing { writable, migrated } = migrations::standing(&self.pool).await?;
         let database = match writable {
             false => "read_only",
-            true if disk::is_full(db.pool()).await => "disk_full",
+            true if disk::is_full(&self.pool).await => "disk_full",
             true => "ok",
         };
-        Ok::<_, store::Error>((database, if migrated { "ok" } else { "missing" }))
-    };
-    match within(TIMEOUT, asked).await {
-        Some(Ok(standing)) => standing,
-        Some(Err(_)) => ("failed", "unknown"),
-        None => ("no answer in time", "unknown"),
+        Ok((database, if migrated { "ok" } else { "missing" }))
     }
 }
 

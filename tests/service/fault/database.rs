@@ -1,17 +1,22 @@
 //! A database whose machine is gone: it says nothing more, not even goodbye.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
+use serde_json::json;
 use sqlx::{Acquire, Executor};
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vestibule::domain::api_key::KeyRole;
+use vestibule::web::http::deadline::Limit;
 
 use crate::support::app::App;
+use crate::support::cluster::Database;
 use crate::support::process::eventually;
-use crate::support::relay::Relay;
+use crate::support::relay::{Messages, Relay};
 use crate::support::token::claims;
 
 /// Connections that the service may have.
@@ -23,6 +28,78 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
 const SIGNING_IN: &str = "SELECT count(*) FROM pg_stat_activity
                           WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
                                 AND query LIKE '-- Signs in %'";
+
+/// Changes of a name that wait for a lock.
+const NAMING: &str = "SELECT count(*) FROM pg_stat_activity
+                      WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
+                            AND query LIKE '-- Sets the name %'";
+
+/// A way to the tests' PostgreSQL that counts the questions whether a connection is sound.
+async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
+    let checks = checks.clone();
+    Relay::open(move |client, server| {
+        let checks = checks.clone();
+        async move {
+            let (from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = server.into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
+            let mut messages = Messages::of(from_client);
+            while let Some(message) = messages.next().await {
+                if message
+                    .contents()
+                    .starts_with(b"SELECT current_setting('transaction_read_only') = 'off' AND")
+                {
+                    checks.fetch_add(1, Ordering::SeqCst);
+                }
+                to_server.write_all(&message.bytes).await.unwrap();
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_given_up_costs_the_others_nothing()
+ {
+    const REQUESTS: usize = 20;
+    let checks = Arc::new(AtomicUsize::new(0));
+    let relay = asks(&checks).await;
+    let app = App::start_altered(
+        Database::create().await,
+        |figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1)),
+        |rocket| rocket.manage(Limit(Duration::from_secs(1))),
+    )
+    .await;
+    let app = Arc::new(app);
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let mut lock = app.database.pool.begin().await.unwrap();
+    lock.execute("SELECT FROM users FOR UPDATE").await.unwrap();
+    let naming = tokio::spawn({
+        let (app, token) = (app.clone(), token.clone());
+        async move {
+            let name = json!({ "name": "Ada" });
+            app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name)).await.status.as_u16()
+        }
+    });
+    eventually("it waits", async || (app.database.count(NAMING).await == 1).then_some(())).await;
+    let ready = reqwest::get(format!("{}/readyz", app.url)).await.unwrap();
+    let still = app.database.count(NAMING).await;
+    assert_eq!((ready.status().as_u16(), still), (200, 1), "{}", ready.text().await.unwrap());
+    assert_eq!(naming.await.unwrap(), 503, "it is given up");
+    lock.rollback().await.unwrap();
+
+    eventually("there is a connection", async || {
+        app.get(&token, "/api/v1/me").await.status.is_success().then_some(())
+    })
+    .await;
+    let before = checks.load(Ordering::SeqCst);
+    for _ in 0..REQUESTS {
+        assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
+    }
+    let checks = checks.load(Ordering::SeqCst) - before;
+    // One that rests is asked as well, on a machine that is slow.
+    assert!(checks < REQUESTS / 2, "{checks} checks for {REQUESTS} requests");
+}
 
 /// A way to the tests' PostgreSQL that can fall silent.
 struct Way {
