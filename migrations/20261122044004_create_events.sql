@@ -1,9 +1,20 @@
 -- Events, for the audit. They have no foreign keys, so that they outlive the users. Ids are UUIDs of version 7 (RFC 9562
 -- §5.7), so a range of ids is a range of time: the table is partitioned by them, and old events are deleted by
 -- partition. The service creates partitions in advance (`src/store/partitions.rs`); `events_default` holds all other rows.
+--
+-- A statement that waits for a user's row draws the id of its event afterwards, by this default: whoever follows the events
+-- of the changes of one user then reads them in the order of their commits. The twelve bits after the milliseconds are a
+-- fraction of one (RFC 9562 §6.2, method 3).
+CREATE FUNCTION event_id() RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+    micros bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+BEGIN
+    RETURN (lpad(to_hex(micros / 1000), 12, '0') || '7' || lpad(to_hex(micros % 1000 * 4096 / 1000), 3, '0')
+            || substr(replace(gen_random_uuid()::text, '-', ''), 17))::uuid;
+END $$;
 CREATE TABLE events (
     created_at timestamptz NOT NULL DEFAULT now(),
-    id         uuid        CONSTRAINT events_pkey PRIMARY KEY,
+    id         uuid        DEFAULT event_id() CONSTRAINT events_pkey PRIMARY KEY,
     user_id    uuid,
     -- The session. It is null for the event of its sign-in, whose id is the session's id.
     session_id uuid,

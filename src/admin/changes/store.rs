@@ -92,7 +92,7 @@ pub(super) async fn act(
     role: Role,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
-    change!("src/admin/changes/act.sql", pool, by, role, user, seen, event, session, Uuid::now_v7())
+    change!("src/admin/changes/act.sql", pool, by, role, user, seen, event, session)
 }
 
 /// A deletion, as its event tells it.

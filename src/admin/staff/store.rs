@@ -42,14 +42,14 @@ pub async fn add(
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT WHERE $10::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $5)
+               SELECT WHERE $9::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $4)
            ),
            before AS MATERIALIZED (
-               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $11::boolean, $12::timestamptz) AS same
+               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $10::boolean, $11::timestamptz) AS same
                FROM staff WHERE email = $2
            ),
            added AS (
-               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $11, $12 FROM permitted
+               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $10, $11 FROM permitted
                ON CONFLICT (email) DO UPDATE
                SET role = excluded.role, may_export = excluded.may_export, ends_at = excluded.ends_at
                WHERE (staff.role, staff.may_export, staff.ends_at)
@@ -60,14 +60,14 @@ pub async fn add(
                RETURNING id
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-               SELECT $4, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $5,
+               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
+               SELECT CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $4,
                       jsonb_strip_nulls(jsonb_build_object(
-                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $11 THEN 'may export' END,
-                          'until', 'until ' || to_char(($12 - interval '1 second') AT TIME ZONE 'UTC',
+                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $10 THEN 'may export' END,
+                          'until', 'until ' || to_char(($11 - interval '1 second') AT TIME ZONE 'UTC',
                                                           'YYYY-MM-DD HH24:MI "UTC"'),
-                          'reason', $6::text)),
-                      $7::inet, $8, $9
+                          'reason', $5::text)),
+                      $6::inet, $7, $8
                FROM added
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
@@ -75,7 +75,6 @@ pub async fn add(
         Uuid::now_v7(),
         email,
         role,
-        Uuid::now_v7(),
         by.actor.name(),
         by.reason,
         by.origin.ip as _,
@@ -104,7 +103,7 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT WHERE $8::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $3)
+               SELECT WHERE $7::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $2)
            ),
            before AS MATERIALIZED (SELECT role FROM staff WHERE email = $1),
            removed AS (
@@ -114,16 +113,15 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
                RETURNING role
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-               SELECT $2, 'staff_removed', $3,
-                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'role', role, 'reason', $4::text)),
-                      $5::inet, $6, $7
+               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
+               SELECT 'staff_removed', $2,
+                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'role', role, 'reason', $3::text)),
+                      $4::inet, $5, $6
                FROM removed
            )
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before) AS "before!""#,
         email,
-        Uuid::now_v7(),
         by.actor.name(),
         by.reason,
         by.origin.ip as _,
@@ -148,7 +146,7 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT FROM current_staff WHERE email = $3 AND role = $8 AND email <> $1 FOR SHARE
+               SELECT FROM current_staff WHERE email = $2 AND role = $7 AND email <> $1 FOR SHARE
            ),
            reset AS (
                UPDATE staff
@@ -156,22 +154,21 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
                    barred_provider = CASE WHEN suspended_at IS NULL THEN barred_provider ELSE provider END,
                    barred_subject = CASE WHEN suspended_at IS NULL THEN barred_subject ELSE subject END,
                    barred_at = coalesce(suspended_at, barred_at)
-               WHERE email = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
+               WHERE email = $1 AND ($7::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
            ),
            ended AS (
                DELETE FROM staff_sessions s USING reset r WHERE s.staff_id = r.id
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-               SELECT $2, 'staff_identity_reset', $3,
-                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'reason', $4::text)),
-                      $5::inet, $6, $7
+               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
+               SELECT 'staff_identity_reset', $2,
+                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'reason', $3::text)),
+                      $4::inet, $5, $6
                FROM reset
            )
            SELECT EXISTS (SELECT FROM reset) AS "done!",
-                  $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+                  $7::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
         email,
-        Uuid::now_v7(),
         by.actor.name(),
         by.reason,
         by.origin.ip as _,

@@ -20,15 +20,14 @@ pub async fn set(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By<'_>) -
                RETURNING id, claims
            ),
            recorded AS (
-               INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-               SELECT $3, 'claims_changed', id, $4,
-                      jsonb_build_object('claims', coalesce(claims, '{}'), 'reason', $5::text), $6::inet, $7, $8
+               INSERT INTO events (kind, user_id, actor, detail, ip, user_agent, request_id)
+               SELECT 'claims_changed', id, $3,
+                      jsonb_build_object('claims', coalesce(claims, '{}'), 'reason', $4::text), $5::inet, $6, $7
                FROM changed
            )
            SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
         user,
         claims.json(),
-        Uuid::now_v7(),
         by.actor.name(),
         by.reason,
         by.origin.ip as _,

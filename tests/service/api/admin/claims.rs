@@ -1,11 +1,15 @@
 //! The claims that the backend sets for a user.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
+use crate::support::race::rounds;
 use crate::support::token::claims;
 
 async fn set(app: &App, key: &str, user: &str, claims: &Value) -> Answer {
@@ -80,4 +84,34 @@ async fn a_dry_run_from_before_other_claims_is_out_of_date() {
     let body = json!({ "reason": "x", "seen": dry["fingerprint"] });
     let answer = app.as_user(&key, Method::POST, &path, Some(&body)).await;
     assert_problem(&answer, 409, "user_changed");
+}
+
+/// The state as whoever follows the events knows it, and as it is.
+const TOLD: &str = "SELECT (SELECT detail->'claims' FROM events WHERE kind = 'claims_changed' ORDER BY id DESC LIMIT 1),
+                           (SELECT kind = 'user_disabled' FROM events WHERE kind IN ('user_disabled', 'user_enabled')
+                            ORDER BY id DESC LIMIT 1),
+                           claims, disabled_at IS NOT NULL FROM users";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_event_of_changes_at_once_says_what_the_user_is() {
+    let app = Arc::new(App::start().await);
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    for round in 0..rounds() {
+        let mut changes = JoinSet::new();
+        for number in 0..10 {
+            let (app, key, ada) = (app.clone(), key.clone(), ada.clone());
+            changes.spawn(async move {
+                let answer = set(&app, &key, &ada, &json!({ "round": round, "number": number })).await;
+                assert_eq!(answer.status, 200, "{}", answer.text);
+                let change = ["disable", "enable"][number % 2];
+                let path = format!("/api/v1/admin/users/{ada}/{change}");
+                let answer = app.as_user(&key, Method::POST, &path, Some(&json!({ "reason": "x" }))).await;
+                assert!(answer.status.is_success(), "{}", answer.text);
+            });
+        }
+        changes.join_all().await;
+        let (told, told_disabled, is, is_disabled): (Value, bool, Value, bool) = app.database.row(TOLD).await;
+        assert_eq!((told, told_disabled), (is, is_disabled), "round {round}");
+    }
 }
