@@ -262,7 +262,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let lanes = database.lanes(CONNECTIONS)?;
     let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
-    let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys, ttl)?;
+    let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys)?;
     let metadata = well_known::Metadata::new(&config.public_url);
     let admin = Admin::new(&config.admin_provider, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);

@@ -297,8 +297,7 @@ async fn staff(config: &Config, pool: &PgPool) -> State {
 }
 
 async fn signing_keys(config: &Config, pool: &PgPool) -> Result<State, Error> {
-    let ttl = config.session.access_token_ttl;
-    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys, ttl)?.readable().await;
+    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys)?.readable().await;
     Ok(match readable {
         Ok((0, _)) => State::Ok("none yet; the first start creates one".into()),
         Ok((number, 0)) => State::Ok(format!("{number} can be decrypted with `secret_key`")),

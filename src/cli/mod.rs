@@ -160,8 +160,7 @@ fn keys(command: keys::command::Command) -> Result {
     let settings = Maintenance::read(config::figment())?;
     block_on(1, async move {
         let pool = app::database(&settings.figment).await?;
-        let ttl = settings.session.access_token_ttl;
-        let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys, ttl)?;
+        let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys)?;
         command.run(&rotation).await
     })
 }

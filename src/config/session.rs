@@ -26,6 +26,11 @@ pub struct Session {
     pub reauthentication_window: u32,
 }
 
+impl Session {
+    /// The longest lifetime of an access token that can be set.
+    pub const LONGEST_ACCESS_TOKEN_TTL: u32 = DAY;
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Raw {
@@ -60,7 +65,8 @@ pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Session, Error> {
     let Session {
         access_token_ttl, refresh_token_ttl, absolute_ttl, refresh_grace, max_per_identity, ..
     } = session;
-    check((MINUTE..=DAY).contains(&access_token_ttl), "access_token_ttl", "set it to 60 to 86400 seconds")?;
+    let permitted = MINUTE..=Session::LONGEST_ACCESS_TOKEN_TTL;
+    check(permitted.contains(&access_token_ttl), "access_token_ttl", "set it to 60 to 86400 seconds")?;
     check(
         (access_token_ttl..=400 * DAY).contains(&refresh_token_ttl),
         "refresh_token_ttl",

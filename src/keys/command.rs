@@ -14,7 +14,7 @@ pub enum Command {
     #[command(after_help = "States:
   next       published; will sign later
   signing    signs new tokens
-  verifying  no longer signs, but stays published until its last token has expired
+  verifying  no longer signs, but stays published for a day, in which its last token expires
   retired    revoked; its tokens are refused
   expired    all its tokens have expired; a running instance deletes it
 
@@ -78,9 +78,9 @@ async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
     );
     let Some(stored) = rotation.stored().await? else { return Ok(()) };
     for key in stored.keys {
-        let state = key.life.state(stored.now, rotation.keep());
+        let state = key.life.state(stored.now);
         let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
-        let until = key.life.published_until(rotation.keep()).map_or_else(|| Ok("-".into()), format)?;
+        let until = key.life.published_until().map_or_else(|| Ok("-".into()), format)?;
         let opened_by = rotation.opened_by(&key).to_string();
         say!("{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {opened_by}", key.kid);
     }

@@ -5,6 +5,13 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::config::{Keys, Session};
+
+/// Seconds that a key stays published after its last signature: the longest lifetime that a token may have, since nobody knows
+/// under which settings it signed; and a minute, because an instance learns late of a successor if a reload fails, and clocks
+/// differ.
+pub const KEEP: u32 = Session::LONGEST_ACCESS_TOKEN_TTL + 2 * Keys::RELOAD_EVERY;
+
 /// The timestamps of a key, by the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyLife {
@@ -43,11 +50,11 @@ impl KeyState {
 }
 
 impl KeyLife {
-    /// Returns the state at `now` of a key that stays published for `keep` after its last signature.
+    /// Returns the state at `now`.
     #[must_use]
-    pub fn state(&self, now: OffsetDateTime, keep: Duration) -> KeyState {
+    pub fn state(&self, now: OffsetDateTime) -> KeyState {
         let past = |at: Option<OffsetDateTime>| at.is_some_and(|at| at <= now);
-        if past(self.published_until(keep)) {
+        if past(self.published_until()) {
             if past(self.retired_at) { KeyState::Retired } else { KeyState::Expired }
         } else if past(self.succeeded_at) {
             KeyState::Verifying
@@ -60,8 +67,9 @@ impl KeyLife {
 
     /// Returns the end of its publication; `None` while it is not known.
     #[must_use]
-    pub fn published_until(&self, keep: Duration) -> Option<OffsetDateTime> {
-        self.retired_at.or_else(|| self.succeeded_at.map(|at| at.saturating_add(keep)))
+    pub fn published_until(&self) -> Option<OffsetDateTime> {
+        self.retired_at
+            .or_else(|| self.succeeded_at.map(|at| at.saturating_add(Duration::seconds(KEEP.into()))))
     }
 }
 
@@ -87,21 +95,21 @@ mod tests {
             (600, KeyState::Signing),
             (4999, KeyState::Signing),
             (5000, KeyState::Verifying),
-            (5899, KeyState::Verifying),
-            (5900, KeyState::Expired),
+            (4999 + i64::from(KEEP), KeyState::Verifying),
+            (5000 + i64::from(KEEP), KeyState::Expired),
         ];
         for (now, state) in rows {
-            assert_eq!(life.state(at(now), Duration::seconds(900)), state, "at {now}");
-            assert_eq!(state.is_published(), now < 5900, "at {now}");
+            assert_eq!(life.state(at(now)), state, "at {now}");
+            assert_eq!(state.is_published(), state != KeyState::Expired, "at {now}");
         }
     }
 
     #[test]
     fn a_key_without_a_successor_signs_for_ever_and_a_retired_one_never_again() {
         let life = KeyLife { created_at: at(0), signs_from: at(0), succeeded_at: None, retired_at: None };
-        assert_eq!(life.state(at(100_000_000_000), Duration::ZERO), KeyState::Signing);
+        assert_eq!(life.state(at(100_000_000_000)), KeyState::Signing);
         let retired = KeyLife { retired_at: Some(at(10)), succeeded_at: Some(at(10)), ..life };
-        assert_eq!(retired.state(at(9), Duration::seconds(900)), KeyState::Signing);
-        assert_eq!(retired.state(at(10), Duration::seconds(900)), KeyState::Retired);
+        assert_eq!(retired.state(at(9)), KeyState::Signing);
+        assert_eq!(retired.state(at(10)), KeyState::Retired);
     }
 }

@@ -43,18 +43,13 @@ struct Shared {
 }
 
 impl KeyRing {
-    /// Returns a ring without keys, for tokens that live `access_token_ttl` seconds.
+    /// Returns a ring without keys.
     ///
     /// # Errors
     /// The crypto backend failed.
-    pub fn new(
-        pool: PgPool,
-        secret_key: &SecretKeys,
-        periods: config::Keys,
-        access_token_ttl: u32,
-    ) -> Result<Self, Error> {
+    pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: config::Keys) -> Result<Self, Error> {
         let shared = Shared {
-            rotation: Rotation::new(pool, secret_key, periods, access_token_ttl)?,
+            rotation: Rotation::new(pool, secret_key, periods)?,
             keys: RwLock::new(None),
             reloads: watch::Sender::new(0),
             wanted: Arc::new(Notify::new()),

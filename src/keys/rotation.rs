@@ -4,6 +4,7 @@
 use strum::Display;
 use time::Duration;
 
+use super::life::KEEP;
 use super::seal::Seal;
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
@@ -13,9 +14,6 @@ use crate::store::error::retrying;
 
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";
-/// Time that a key stays published beyond its last token's lifetime, in seconds: an instance learns late of a successor
-/// if a reload fails, and clocks differ.
-const SLACK: u32 = 2 * Keys::RELOAD_EVERY;
 
 /// The `secret_key` that opens a stored key, by its name in `vestibule keys list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
@@ -37,29 +35,17 @@ pub struct Rotation {
     /// The seal of the `secret_key` before this one. It only opens.
     previous: Option<Seal>,
     periods: Keys,
-    keep: u32,
 }
 
 impl Rotation {
-    /// Returns the rules for tokens that live `access_token_ttl` seconds.
+    /// Returns the rules.
     ///
     /// # Errors
     /// See [`Seal::new`].
-    pub fn new(
-        pool: PgPool,
-        secret_key: &SecretKeys,
-        periods: Keys,
-        access_token_ttl: u32,
-    ) -> Result<Self, Error> {
+    pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
         let seal = Seal::new(&secret_key.current, PURPOSE)?;
         let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
-        Ok(Self { pool, seal, previous, periods, keep: access_token_ttl.saturating_add(SLACK) })
-    }
-
-    /// Returns the time that a key stays published after it has stopped signing.
-    #[must_use]
-    pub fn keep(&self) -> Duration {
-        Duration::seconds(self.keep.into())
+        Ok(Self { pool, seal, previous, periods })
     }
 
     /// Opens a stored key.
@@ -120,8 +106,9 @@ impl Rotation {
                 self.stored().await?.ok_or(Error::Backend)?
             }
         };
+        let stopped = |key: &StoredKey| key.life.retired_at.or(key.life.succeeded_at);
         let expired = |key: &StoredKey| {
-            key.life.published_until(Duration::ZERO).is_some_and(|at| at + self.keep() <= stored.now)
+            stopped(key).is_some_and(|at| at + Duration::seconds(KEEP.into()) <= stored.now)
         };
         let age = self.periods.rotate_every - self.periods.announce;
         let newest = stored.keys.last().ok_or(Error::Backend)?;
@@ -129,7 +116,7 @@ impl Rotation {
         if !due && !stored.keys.iter().any(expired) {
             return Ok(stored);
         }
-        store::prune(&self.pool, self.keep).await?;
+        store::prune(&self.pool).await?;
         if due {
             self.announce(&stored, age).await?;
         }
@@ -172,7 +159,7 @@ impl Rotation {
     pub async fn readable(&self) -> Result<(usize, usize), Error> {
         let Some(stored) = self.stored().await? else { return Ok((0, 0)) };
         self.check_secret(&stored)?;
-        let state = |key: &StoredKey| key.life.state(stored.now, self.keep());
+        let state = |key: &StoredKey| key.life.state(stored.now);
         let published: Vec<_> = stored.keys.iter().filter(|key| state(key).is_published()).collect();
         let by_previous = published.iter().filter(|key| self.opened_by(key) == OpenedBy::Previous).count();
         Ok((published.len(), by_previous))
@@ -180,8 +167,7 @@ impl Rotation {
 
     /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
-        let mut published =
-            stored.keys.iter().filter(|key| key.life.state(stored.now, self.keep()).is_published());
+        let mut published = stored.keys.iter().filter(|key| key.life.state(stored.now).is_published());
         published.try_for_each(|key| self.open(key).map(drop))
     }
 }

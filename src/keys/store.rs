@@ -5,7 +5,7 @@
 pub use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use super::life::KeyLife;
+use super::life::{KEEP, KeyLife};
 use crate::store::Error;
 
 /// A key to store.
@@ -152,17 +152,17 @@ pub async fn replace_seal(pool: &PgPool, key: &StoredKey, sealed: &[u8]) -> Resu
     Ok(())
 }
 
-/// Deletes the keys that stopped signing `keep` seconds ago, when their last token has expired.
+/// Deletes the keys that stopped signing so long ago that their last token has expired.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn prune(pool: &PgPool, keep: u32) -> Result<(), Error> {
+pub async fn prune(pool: &PgPool) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM signing_keys AS old
          WHERE coalesce(old.retired_at, (SELECT min(newer.signs_from) FROM signing_keys AS newer
                                          WHERE newer.number > old.number AND newer.retired_at IS NULL))
                + make_interval(secs => $1) <= now()",
-        f64::from(keep),
+        f64::from(KEEP),
     )
     .execute(pool)
     .await?;

@@ -14,7 +14,6 @@ use crate::keys::store::StoredKeys;
 pub(super) struct Keys {
     first: Entry,
     others: Vec<Entry>,
-    keep: Duration,
     /// The database's time at the load, and this machine's.
     loaded: OffsetDateTime,
     loaded_here: i64,
@@ -34,9 +33,8 @@ impl Keys {
         now_here: i64,
         known: Option<&Self>,
     ) -> Result<Self, Error> {
-        let keep = rotation.keep();
         let mut entries = Vec::with_capacity(stored.keys.len());
-        for row in stored.keys.iter().filter(|row| row.life.state(stored.now, keep).is_published()) {
+        for row in stored.keys.iter().filter(|row| row.life.state(stored.now).is_published()) {
             let known = known.and_then(|known| known.entries().find(|entry| entry.key.kid == row.kid));
             let key = match known {
                 Some(entry) => entry.key.clone(),
@@ -46,7 +44,7 @@ impl Keys {
         }
         let mut entries = entries.into_iter();
         let first = entries.next().ok_or(Error::Backend)?;
-        Ok(Self { first, others: entries.collect(), keep, loaded: stored.now, loaded_here: now_here })
+        Ok(Self { first, others: entries.collect(), loaded: stored.now, loaded_here: now_here })
     }
 
     fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
@@ -68,7 +66,7 @@ impl Keys {
     pub fn find(&self, kid: &str, now_here: i64) -> Option<Arc<SigningKey>> {
         let now = self.database_time(now_here);
         let entry = self.entries().find(|entry| entry.key.kid == kid)?;
-        entry.life.state(now, self.keep).is_published().then(|| entry.key.clone())
+        entry.life.state(now).is_published().then(|| entry.key.clone())
     }
 
     pub fn published(&self) -> Vec<Jwk> {

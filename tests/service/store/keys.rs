@@ -22,8 +22,8 @@ const DAY: u32 = 24 * 60 * 60;
 /// `keys.announce` and `keys.rotate_every`, by default.
 const ANNOUNCE: u32 = 600;
 const ROTATE_EVERY: u32 = 30 * DAY;
-/// How long a key stays published after it has signed: a token's lifetime, and a minute.
-const KEEP: u32 = 900 + 60;
+/// How long a key stays published after it has signed: a token's longest lifetime, and a minute.
+const KEEP: u32 = DAY + 60;
 
 fn config(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Config {
     Config::read(settings(figment(&database.url, "http://127.0.0.1:1/"))).unwrap()
@@ -31,12 +31,12 @@ fn config(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Con
 
 fn rotation(database: &Database, secret_key: &SecretKeys) -> Rotation {
     let config = config(database, |figment| figment);
-    Rotation::new(database.pool.clone(), secret_key, config.keys, 900).unwrap()
+    Rotation::new(database.pool.clone(), secret_key, config.keys).unwrap()
 }
 
 async fn ring(database: &Database) -> KeyRing {
     let config = config(database, |figment| figment);
-    let ring = KeyRing::new(database.pool.clone(), &config.secret_key, config.keys, 900).unwrap();
+    let ring = KeyRing::new(database.pool.clone(), &config.secret_key, config.keys).unwrap();
     ring.open().await.unwrap();
     ring
 }
@@ -119,6 +119,20 @@ async fn an_announced_key_begins_to_sign_in_time_without_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_outlives_a_shorter_lifetime_that_is_set_after_it_was_issued() {
+    let hour = |figment: Figment| figment.merge(("session.access_token_ttl", 3600));
+    let mut app = App::start_with(hour).await;
+    let token = access_token(&app).await;
+    app.keys.rotation().rotate().await.unwrap();
+    // The successor has signed for 25 minutes.
+    pass(&app.database, ANNOUNCE + 25 * 60).await;
+    app.stop().await;
+    let app = App::start_on(app.release(), |figment| figment).await;
+    assert_eq!(app.keys.published().len(), 2);
+    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_follow_each_other_on_the_schedule() {
     let database = Database::create().await;
     let ring = ring(&database).await;
@@ -149,7 +163,7 @@ async fn eight_instances_that_rotate_at_once_make_one_key() {
         for _ in 0..8 {
             let config = config(&database, |figment| figment);
             let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
-            let rotation = Rotation::new(pool, &config.secret_key, config.keys, 900).unwrap();
+            let rotation = Rotation::new(pool, &config.secret_key, config.keys).unwrap();
             // By the schedule and by command, both at once.
             rotations.spawn(async move { rotation.rotate().await.unwrap() });
         }
@@ -170,7 +184,7 @@ async fn emergencies_at_once_leave_one_key_that_is_not_retired() {
     for _ in 0..8 {
         let config = config(&database, |figment| figment);
         let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
-        let rotation = Rotation::new(pool, &config.secret_key, config.keys, 900).unwrap();
+        let rotation = Rotation::new(pool, &config.secret_key, config.keys).unwrap();
         rotations.spawn(async move { rotation.replace_all(false).await });
     }
     assert!(rotations.join_all().await.into_iter().all(|done| done.is_ok()));
@@ -217,7 +231,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let foreign = Database::create().await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
     let config = config(&foreign, |figment| figment);
-    let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys, 900).unwrap();
+    let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys).unwrap();
     attacker.open().await.unwrap();
     let theirs: (String, Vec<u8>, Vec<u8>) =
         foreign.row("SELECT kid, public_key, sealed_private_key FROM signing_keys").await;
@@ -262,7 +276,7 @@ async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
 
     other.replace_all(true).await.unwrap();
     let config = config(&database, |figment| figment);
-    let ring = KeyRing::new(database.pool.clone(), &secret, config.keys, 900).unwrap();
+    let ring = KeyRing::new(database.pool.clone(), &secret, config.keys).unwrap();
     ring.open().await.expect("starts with the new secret");
 }
 
