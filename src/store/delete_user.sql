@@ -13,6 +13,7 @@ WITH RECURSIVE permitted AS MATERIALIZED (
 live AS MATERIALIZED (
     SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
     WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $1
+          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
 ),
 -- A hijacker would delete the report with the user, and come back as somebody new.
 hijacked AS MATERIALIZED (

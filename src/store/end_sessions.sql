@@ -6,7 +6,8 @@
 -- A session that has ended cannot end others: it may belong to a stolen phone that was signed out remotely and whose
 -- access token is still valid for some minutes.
 WITH mine AS MATERIALIZED (
-    SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE s.id = $1 AND s.ended_at IS NULL
+    SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id
+    WHERE s.id = $1 AND s.ended_at IS NULL AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
 ),
 ended AS (
     UPDATE sessions s SET ended_at = now()

@@ -11,6 +11,7 @@ WITH seen AS MATERIALIZED (
     SELECT u.id, u.updated_at, s.identity_id
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
     WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
+          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
 ),
 owner AS MATERIALIZED (
     SELECT u.id, u.updated_at, u.email, u.email_verified FROM users u

@@ -28,6 +28,7 @@ unchanged AS MATERIALIZED (
 asking AS MATERIALIZED (
     SELECT i.id FROM sessions s JOIN identities i ON i.id = s.identity_id
     WHERE s.id = $20 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $3
+          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
 ),
 allowed AS MATERIALIZED (
     SELECT ($19::text IS NULL OR EXISTS (SELECT FROM permitted))

@@ -23,7 +23,7 @@ presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
            s.token_hash IN (t.successor_hash, t.old_successor_hash) OR s.parent_hash = t.presented_hash AS is_parent,
            s.created_at, s.expires_at, s.ended_at, s.client_id,
-           i.user_id, i.provider, i.suspended_at, u.disabled_at, u.claims::text AS claims,
+           i.user_id, i.provider, i.suspended_at, i.tokens_from, u.disabled_at, u.claims::text AS claims,
            coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN sessions s ON s.id = t.session_id AND s.family_hash = t.family_hash
@@ -37,8 +37,8 @@ judged AS (
            least(now() + $11::integer * interval '1 second', created_at + $12::integer * interval '1 second') AS good_until,
            CASE
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
-               -- It may have been opened at the moment of the suspension, which ends sessions.
-               WHEN ended_at IS NOT NULL OR suspended_at IS NOT NULL THEN 'ended'
+               -- It may have been opened at the moment of the report of the provider that ends sessions.
+               WHEN ended_at IS NOT NULL OR suspended_at IS NOT NULL OR tokens_from > created_at THEN 'ended'
                WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
                WHEN is_parent

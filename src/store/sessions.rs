@@ -177,7 +177,8 @@ pub(super) fn seconds(value: u32) -> i32 {
 }
 
 /// Returns the user of a session and the identity that it was opened with, or `None` if the session has ended, the
-/// user is disabled or the identity is suspended.
+/// user is disabled or the identity is suspended. A session may have been opened at the moment at which a report of the
+/// provider ended those of the identity: its time tells, here and wherever a session is asked for.
 ///
 /// # Errors
 /// See [`Error`].
@@ -185,7 +186,8 @@ pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<
     let row = sqlx::query!(
         "SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, s.identity_id
          FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-         WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL",
+         WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL
+               AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)",
         session,
         user,
     );
@@ -292,6 +294,7 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
         r#"SELECT EXISTS (
                SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
                WHERE s.id = $1 AND i.user_id = $2 AND s.ended_at IS NULL
+                     AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
            ) AS "found!""#,
         session,
         user,
@@ -331,7 +334,7 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error
                   s.device_name, s.device_platform
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
-           WHERE i.user_id = $1
+           WHERE i.user_id = $1 AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
            ORDER BY s.rotated_at DESC, s.id DESC"#,
         user,
     );

@@ -6,6 +6,7 @@ WITH owner AS MATERIALIZED (
     SELECT u.id, u.email, u.email_verified, u.name, u.own_name, u.picture, u.created_at
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
     WHERE s.id = $2 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
+          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
     FOR NO KEY UPDATE OF u
 ),
 -- A name that is not the user's own word stays if none is sent: it may have been imported.

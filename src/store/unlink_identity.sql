@@ -12,6 +12,7 @@ WITH seen AS MATERIALIZED (
     SELECT u.id, u.updated_at
     FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
     WHERE s.id = $4 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
+          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
 ),
 owner AS MATERIALIZED (
     SELECT id, updated_at FROM users WHERE id = (SELECT id FROM seen) AND disabled_at IS NULL FOR NO KEY UPDATE

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use reqwest::Method;
 use serde_json::json;
+use sqlx::Executor;
 use tokio::task::JoinSet;
 
 use super::{House, RISC, genuine, message};
+use crate::support::process::eventually;
 use crate::support::race::rounds;
+use crate::support::token::now;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_arrives_twice_at_once_is_applied_once() {
@@ -56,4 +60,60 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
         house.tell(&message(&enabled, "ada", &json!({}))).await;
         assert_eq!(house.state("ada").await.sessions, 0, "round {round}: lifting it revives none");
     }
+}
+
+/// Sign-ins by themselves, and reports, that wait for a lock.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'
+                             AND (query LIKE '-- Signs in one identity%' OR query LIKE '-- Applies a report%')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
+    let house = Arc::new(House::open().await);
+    house.sign_in("ada").await;
+    let waiting = async |number| {
+        eventually("that many wait", async || {
+            (house.app.database.count(WAITING).await == number).then_some(())
+        })
+        .await;
+    };
+    let opened = loop {
+        let mut lock = house.app.database.pool.begin().await.unwrap();
+        lock.execute("SELECT FROM identities FOR UPDATE").await.unwrap();
+        let signing_in = tokio::spawn({
+            let house = house.clone();
+            async move { house.sign_in("ada").await }
+        });
+        waiting(1).await;
+        // The time of a report is in whole seconds.
+        let second = now();
+        eventually("the next second", async || (now() > second).then_some(())).await;
+        let report = message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}));
+        let telling = tokio::spawn({
+            let house = house.clone();
+            async move { house.tell(&report).await }
+        });
+        if !signing_in.is_finished() {
+            waiting(2).await;
+        }
+        lock.rollback().await.unwrap();
+        telling.await.unwrap();
+        let opened = signing_in.await.unwrap();
+        // It may have waited for too long.
+        if opened.status.as_u16() == 200 {
+            break opened;
+        }
+    };
+    let app = &house.app;
+    let token = opened.access_token();
+    assert_eq!(house.state("ada").await.sessions, 1, "the report did not see it");
+    assert_eq!(app.refresh(&opened.refresh_token()).await.json()["reason"], "session_ended");
+    assert_eq!(app.get(&token, "/api/v1/me").await.json()["reason"], "session_ended");
+    let name = json!({ "name": "Eve" });
+    assert_eq!(app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name)).await.status, 401);
+    assert_eq!(app.delete(&token, "/api/v1/me").await.status, 401);
+    let later = house.sign_in("ada").await;
+    assert_eq!(app.get(&later.access_token(), "/api/v1/me").await.status, 200);
+    let sessions = app.get(&later.access_token(), "/api/v1/me/sessions").await.json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
 }
