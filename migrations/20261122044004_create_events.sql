@@ -43,16 +43,6 @@ CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signe
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
--- Returns a new event's id: a UUID of version 7 (RFC 9562 §5.7). PostgreSQL has a function of its own from version 18 on.
-CREATE FUNCTION new_event_id() RETURNS uuid LANGUAGE plpgsql AS $$
-DECLARE
-    milliseconds bytea := substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3);
-BEGIN
-    -- Of a random UUID, which has version 4.
-    RETURN encode(set_bit(set_bit(overlay(
-        uuid_send(gen_random_uuid()) PLACING milliseconds FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
-END $$;
-
 -- Takes back that a user's address is verified, if the identity that proved it is gone, or has another address now, and
 -- nothing else proves it. It runs at the end of the statement. The lock lets two identities of one user go one after the
 -- other: the second transaction sees what the first one has left.
@@ -66,8 +56,8 @@ BEGIN
               WHERE i.user_id = u.id AND i.email_verified AND lower(i.email COLLATE "C") = u.email
           );
     IF FOUND THEN
-        INSERT INTO events (id, kind, reason, provider, user_id, detail)
-        VALUES (new_event_id(), 'user_updated', 'proof_gone', OLD.provider, OLD.user_id,
+        INSERT INTO events (kind, reason, provider, user_id, detail)
+        VALUES ('user_updated', 'proof_gone', OLD.provider, OLD.user_id,
                 jsonb_build_object('fields', ARRAY['email_verified']));
     END IF;
     RETURN NULL;

@@ -44,7 +44,7 @@ recorded AS (
     SELECT $12, 'user_created', c.id, $13, $14::inet, $15, $16 FROM created c
 ),
 recorded_loss AS (
-    INSERT INTO events (id, kind, reason, user_id, request_id, detail)
-    SELECT new_event_id(), 'email_lost', 'email_proven', b.id, $16, jsonb_build_object('to', $1::uuid) FROM bereft b
+    INSERT INTO events (kind, reason, user_id, request_id, detail)
+    SELECT 'email_lost', 'email_proven', b.id, $16, jsonb_build_object('to', $1::uuid) FROM bereft b
 )
 SELECT outcome AS "outcome!" FROM verdict

@@ -79,7 +79,7 @@ pub(super) async fn unlink(
 
 /// Releases an identity that is held; see `release_identity.sql`.
 pub(super) async fn release(pool: &PgPool, identity: Uuid, user: Uuid, by: By<'_>) -> Result<Outcome, Error> {
-    change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user, Uuid::now_v7())
+    change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user)
 }
 
 /// Makes the change that `event` names to a user, who must have been updated then, if a time is given; see `act.sql`. It
