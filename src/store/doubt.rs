@@ -32,6 +32,9 @@ static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static BROKEN: AtomicU64 = AtomicU64::new(0);
 static DEMOTED: AtomicU64 = AtomicU64::new(0);
 
+/// The number of checks.
+static CHECKS: AtomicU64 = AtomicU64::new(0);
+
 /// The driver gives a dropped connection back in a task, on the runtime in whose context it is dropped. Abandoned work is
 /// dropped in the context of this one, so that what comes back here is what was abandoned.
 static ABANDONED: LazyLock<Option<Runtime>> = LazyLock::new(|| {
@@ -89,6 +92,12 @@ pub fn is_abandoned() -> bool {
     HERE.get()
 }
 
+/// Returns the number of checks that this process has made.
+#[must_use]
+pub fn checks() -> u64 {
+    CHECKS.load(Ordering::Relaxed)
+}
+
 /// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.
 ///
 /// The check is one round trip, and first reads the rest of an abandoned answer. The pool has no time limit for that.
@@ -96,6 +105,7 @@ pub fn is_abandoned() -> bool {
 /// # Errors
 /// The server does not answer in time, or the query fails.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    CHECKS.fetch_add(1, Ordering::Relaxed);
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
     timeout(TIMEOUT, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)
 }

@@ -13,6 +13,7 @@ use sqlx::PgPool;
 
 use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
+use crate::store::doubt;
 
 /// The connection pools of the database, by name.
 #[derive(Debug)]
@@ -29,6 +30,11 @@ impl Collector for Pools {
                 family.encode_family(&[("pool", *name), ("state", state)])?.encode_gauge(&number)?;
             }
         }
+        let help =
+            "Checks of database connections that rested, were abandoned, or rested while another one broke";
+        encoder
+            .encode_descriptor("database_connection_checks", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, u64>(&doubt::checks(), None)?;
         let most = self.0.each_ref().map(|(name, pool)| (*name, pool.options().get_max_connections().into()));
         let help = "Maximum number of connections of a pool";
         gauges(&mut encoder, "database_connections_max", help, "pool", &most)

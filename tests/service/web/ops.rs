@@ -69,6 +69,8 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
     ] {
         assert!(metrics.text.lines().any(|known| known == line), "{line}: {}", metrics.text);
     }
+    let checks = "vestibule_database_connection_checks_total ";
+    assert!(metrics.text.lines().any(|known| known.starts_with(checks)), "{}", metrics.text);
     let build = "vestibule_build_info{version=\"0.1.0\",commit=\"";
     assert!(metrics.text.lines().any(|known| known.starts_with(build)), "{}", metrics.text);
     for secret in
