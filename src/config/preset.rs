@@ -99,6 +99,7 @@ impl Defaults {
         dialect: Dialect {
             numeric_audience: false,
             client_id: false,
+            resource_audience: false,
             email_proof: EmailProof::EmailVerified,
         },
         hosted_domains: true,

@@ -99,6 +99,8 @@ pub struct Dialect {
     pub numeric_audience: bool,
     /// `client_id` also names the application that a token was issued to (RFC 7662 §2.2).
     pub client_id: bool,
+    /// `aud` of an introspection names resource servers, not the clients that the token is for.
+    pub resource_audience: bool,
     /// The claim that verifies the e-mail address.
     pub email_proof: EmailProof,
 }
@@ -192,7 +194,7 @@ impl VerifiedClaims {
 
 impl EmailProof {
     /// Returns the provider's statement; `None` if there is none.
-    fn given(self, claims: &Object) -> Option<bool> {
+    pub(super) fn given(self, claims: &Object) -> Option<bool> {
         match self {
             Self::EmailVerified => claims.get("email_verified").map(|value| match value {
                 Value::Bool(verified) => *verified,
@@ -261,11 +263,25 @@ fn has_audience(claims: &Object, client_id: &str) -> bool {
     }
 }
 
+/// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.
+#[must_use]
+pub fn audience(claims: &Object) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut clients: Vec<_> = match claims.get("aud") {
+        None => Vec::new(),
+        Some(Value::Array(several)) => several.iter().map(text).collect(),
+        Some(one) => vec![text(one)],
+    };
+    clients.sort_unstable();
+    clients.dedup();
+    clients
+}
+
 /// Returns the client that a token was issued to, according to introspection (RFC 7662 §2.2).
 ///
 /// # Errors
 /// It is not a configured client id.
-pub fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<Option<&'e str>, Refusal> {
+fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<Option<&'e str>, Refusal> {
     let Some(party) = claims.get("client_id").filter(|_| expected.dialect.client_id) else { return Ok(None) };
     party.as_str().and_then(|id| configured(id, expected)).map(Some).ok_or_else(|| {
         let detail = "`client_id` is not a client id that is configured for this provider";

@@ -1,12 +1,23 @@
 //! The response of a token introspection endpoint (RFC 7662 §2.2).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::claims::{Dialect, audience};
+use super::email::Email;
+use super::issuer;
 use super::json::Object;
+use super::refusal::{Reason, Refusal};
 
 /// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009 §2.2.1, also
 /// used for introspection).
 pub const NOT_INTROSPECTED: &str = "unsupported_token_type";
+
+/// The members that name the client that a token was issued to.
+const PARTY: [&str; 2] = ["azp", "client_id"];
+
+/// The members that count where the answer has them. The kind and the age of a token are in the token alone: some
+/// endpoints describe every token as an access token.
+const TOLD: [&str; 8] = ["exp", "azp", "client_id", "email", "email_verified", "name", "picture", "hd"];
 
 /// Returns the claims of an active token, without the members that introspection adds. Those would make every
 /// token look like an access token.
@@ -25,4 +36,52 @@ pub fn active(answer: &Object) -> Option<bool> {
         Some(Value::Bool(active)) => Some(*active),
         _ => None,
     }
+}
+
+/// Returns the claims of a JWT that is active: what the answer says of it, and the token's own where it says nothing.
+///
+/// # Errors
+/// The answer contradicts the token in whose it is, for whom it is or in the e-mail address.
+pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Object, Refusal> {
+    let refuse = |reason, detail| Err(Refusal::new(reason, detail));
+    let differ = |name, same: fn(&Value, &Value) -> bool| {
+        own.get(name).zip(answer.get(name)).is_some_and(|(own, told)| !same(own, told))
+    };
+    if differ("iss", same_issuer) {
+        return refuse(Reason::IssuerMismatch, "introspection names another `iss` than the token");
+    }
+    if differ("sub", PartialEq::eq) {
+        return refuse(Reason::InvalidToken, "introspection names another `sub` than the token");
+    }
+    let audiences = !dialect.resource_audience && answer.get("aud").is_some();
+    if audiences && audience(own) != audience(answer) {
+        return refuse(Reason::AudienceMismatch, "introspection names another `aud` than the token");
+    }
+    let party = |claims: &Object| PARTY.map(|name| claims.get(name).cloned()).into_iter().flatten();
+    if party(own).any(|own| party(answer).any(|told| told != own)) {
+        return refuse(Reason::AudienceMismatch, "introspection names another client than the token's `azp`");
+    }
+    if differ("email", same_email) {
+        return refuse(Reason::InvalidToken, "introspection names another `email` than the token");
+    }
+    let proof = dialect.email_proof;
+    if proof.given(own).zip(proof.given(answer)).is_some_and(|(own, told)| own != told) {
+        return refuse(Reason::InvalidToken, "introspection and the token differ in `email_verified`");
+    }
+    let mut claims: Map<_, _> = own.clone().into();
+    if own.get("email").is_none() {
+        // It is not about the answer's address.
+        claims.remove("email_verified");
+    }
+    claims.extend(TOLD.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(name)?.clone()))));
+    Ok(claims.into())
+}
+
+fn same_issuer(one: &Value, other: &Value) -> bool {
+    one.as_str().zip(other.as_str()).is_some_and(|(one, other)| issuer::same(one, other))
+}
+
+fn same_email(one: &Value, other: &Value) -> bool {
+    let folded = |value: &Value| value.as_str().and_then(Email::parse).map(|email| email.folded().to_owned());
+    one == other || folded(one).is_some_and(|one| folded(other) == Some(one))
 }

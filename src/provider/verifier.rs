@@ -8,7 +8,6 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use reqwest::Client;
-use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
 
@@ -19,6 +18,7 @@ use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
 use crate::config::{self, ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected, VerifiedClaims};
 use crate::domain::id_token::{IdToken, Unverified};
+use crate::domain::introspection;
 use crate::domain::issuer;
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
@@ -30,9 +30,9 @@ const MARGIN: Duration = Duration::from_millis(300);
 
 /// Verified claims, by their source.
 pub(super) enum Claims<'t> {
-    /// The token's own claims, which the provider has signed or introspected.
+    /// The token's own claims, which the provider has signed.
     Own(&'t Object),
-    /// The endpoint's claims.
+    /// The endpoint's claims, with those of a token that it has introspected.
     Asserted(Arc<Object>),
 }
 
@@ -109,7 +109,7 @@ impl Provider {
         timeout(DEADLINE + MARGIN, claims).await?
     }
 
-    /// Returns the claims that the endpoint confirms: its own, or those of the token if it introspects.
+    /// Returns the claims that the endpoint confirms: its own, with those of the token if it introspects.
     async fn confirmed<'t>(
         &self,
         token: &IdToken,
@@ -122,13 +122,12 @@ impl Provider {
         }
         let answer = self.endpoint(token, expected.now).await?;
         let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
-        let introspected = matches!(self.settings.protocol, Protocol::Introspection(_));
-        cross_check(own, &answer, introspected)?;
-        if introspected {
-            // The endpoint may name the client that the token was issued to (RFC 7662 §2.2).
-            claims::check_client_id(&answer, expected)?;
+        if matches!(self.settings.protocol, Protocol::Introspection(_)) {
+            let claims = introspection::confirmed(own, &answer, expected.dialect)?;
+            return Ok(Claims::Asserted(Arc::new(claims)));
         }
-        Ok(if introspected { Claims::Own(own) } else { Claims::Asserted(answer) })
+        cross_check(own, &answer)?;
+        Ok(Claims::Asserted(answer))
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
@@ -216,27 +215,13 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// Compares the endpoint's answer with the token's own claims: issuer, subject and audience. The audience of
-/// an introspection is not compared, because Keycloak returns the audiences of the user's roles.
+/// Compares the endpoint's answer with the token's own claims: issuer, subject and audience.
 ///
 /// The claims have passed every check by now, so a contradiction is the provider's fault.
-fn cross_check(own: &Object, answer: &Object, introspected: bool) -> Result<(), Unavailable> {
+fn cross_check(own: &Object, answer: &Object) -> Result<(), Unavailable> {
     let text = |claims: &'_ Object, name| claims.str(name).unwrap_or_default().to_owned();
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
         && text(own, "sub") == text(answer, "sub")
-        && (introspected || audience(own) == audience(answer));
+        && claims::audience(own) == claims::audience(answer);
     agreed.then_some(()).ok_or_else(|| Unavailable::new(Class::Disagreement).by_token())
-}
-
-/// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.
-fn audience(claims: &Object) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut clients: Vec<_> = match claims.get("aud") {
-        None => Vec::new(),
-        Some(Value::Array(several)) => several.iter().map(text).collect(),
-        Some(one) => vec![text(one)],
-    };
-    clients.sort_unstable();
-    clients.dedup();
-    clients
 }

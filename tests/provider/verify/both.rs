@@ -13,13 +13,10 @@ fn doubting() -> impl Iterator<Item = Preset> {
 
 #[tokio::test]
 async fn two_answers_that_differ_in_whom_they_mean_are_none() {
-    for preset in doubting() {
+    for preset in doubting().filter(|preset| !preset.introspects()) {
         let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
         let token = Signer::Rsa.token(&house.claims());
         for (name, value) in [("sub", "somebody-else"), ("aud", "android.example")] {
-            if name == "aud" && preset.introspects() {
-                continue;
-            }
             let answer = (preset.answer)(&house.changed(name, value).to_string());
             house.endpoint.behave(Behaviour::body("application/json", answer));
             assert_eq!(class(&house.verify(&token).await), "disagreement", "{} {name}", preset.name);

@@ -2,11 +2,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::house::{House, class, word};
+use super::house::{House, NOW, class, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
 use crate::support::provider::Behaviour;
+use crate::support::signer::Signer;
+use crate::support::token::with;
 
 fn introspecting() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::introspects)
@@ -164,27 +166,77 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
             (json!(verified.subject), verified.client_id.as_str()),
             (claims["sub"].clone(), CLIENT_ID)
         );
-        // Somebody else's answer is none.
-        for name in ["sub", "iss"] {
-            for wrong in [json!("somebody-else"), json!(null)] {
-                let mut other = answer.clone();
-                other[name] = wrong;
-                house.endpoint.behave(Behaviour::Json(other));
-                let verdict = house.verify(&preset.token(&claims)).await;
-                assert_eq!(class(&verdict), "disagreement", "{} {name}", preset.name);
-            }
-        }
-        // Nor is one about another client's token.
-        let mut foreign = answer.clone();
-        foreign["client_id"] = "foreign.example".into();
-        house.endpoint.behave(Behaviour::Json(foreign));
-        let verdict = house.verify(&preset.token(&claims)).await;
-        assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
         // The audience is the token's own, and a foreign one is refused unasked.
         let calls = house.calls();
         let verdict = house.verify(&preset.token(&house.changed("aud", "account"))).await;
         assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
         assert_eq!(house.calls(), calls, "{}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_silent_leaves_it_its_word() {
+    let oidc = Preset {
+        name: "oidc by introspection",
+        settings: || json!({ "preset": "oidc", "verify": "tokeninfo", "client_secret": "hush" }),
+        ..preset("keycloak by introspection")
+    };
+    for preset in introspecting().chain([oidc]) {
+        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
+        let own = with(
+            house.without("scope"),
+            &json!({ "client_id": null, "azp": CLIENT_ID, "email": "jason@example.com", "email_verified": true,
+                     "name": "Jason B" }),
+        );
+        let ask = async |token: &Value, answer: Value| {
+            house.endpoint.behave(Behaviour::Json(with(answer, &json!({ "active": true }))));
+            house.verify(&Signer::Rsa.token(token)).await
+        };
+        let of_roles = if preset.is_of("keycloak") { "accepted" } else { "audience_mismatch" };
+        for (changes, verdict) in [
+            (json!({ "exp": NOW - 3600 }), "token_expired"),
+            (json!({ "exp": "soon" }), "invalid_token"),
+            (json!({ "exp": (NOW + 60).to_string() }), "accepted"),
+            (json!({ "iss": "https://other.example" }), "issuer_mismatch"),
+            (json!({ "iss": 1 }), "issuer_mismatch"),
+            (json!({ "sub": "somebody-else" }), "invalid_token"),
+            (json!({ "email": "eve@example.com" }), "invalid_token"),
+            (json!({ "email": ["jason@example.com"] }), "invalid_token"),
+            (json!({ "email": "Jason@Example.com" }), "accepted"),
+            (json!({ "email_verified": false }), "invalid_token"),
+            (json!({ "email_verified": "true" }), "accepted"),
+            (json!({ "azp": "foreign.example" }), "audience_mismatch"),
+            (json!({ "azp": "android.example" }), "audience_mismatch"),
+            (json!({ "client_id": "foreign.example" }), "audience_mismatch"),
+            (json!({ "client_id": "android.example" }), "audience_mismatch"),
+            (json!({ "client_id": CLIENT_ID }), "accepted"),
+            (json!({ "aud": "account" }), of_roles),
+            (json!({ "aud": [CLIENT_ID, "android.example"] }), of_roles),
+            (json!({ "aud": [CLIENT_ID] }), "accepted"),
+        ] {
+            let said = ask(&own, with(own.clone(), &changes)).await;
+            assert_eq!(word(&said), verdict, "{} {changes}: {said:?}", preset.name);
+        }
+        let verified = async |token: &Value, answer: Value| {
+            let verified =
+                ask(token, answer).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+            let email = verified.email.map(|email| email.as_given().to_owned());
+            (email, verified.email_verified, verified.name, verified.client_id)
+        };
+        let told = |email: &str, proven, name: &str, client: &str| {
+            (Some(email.to_owned()), proven, Some(name.to_owned()), client.to_owned())
+        };
+        let its_own = told("jason@example.com", true, "Jason B", CLIENT_ID);
+        assert_eq!(verified(&own, json!({})).await, its_own, "{}", preset.name);
+        assert_eq!(verified(&own, json!({ "sub": null, "email": null })).await, its_own, "{}", preset.name);
+        // Where only one of them says it, there is nothing to contradict.
+        let bare = with(own.clone(), &json!({ "email": null, "azp": null }));
+        let more = json!({ "email": "jay@example.com", "name": "Jay", "client_id": "android.example" });
+        let its_word = told("jay@example.com", false, "Jay", "android.example");
+        assert_eq!(verified(&bare, more.clone()).await, its_word, "{}", preset.name);
+        let proven = with(more, &json!({ "email_verified": true }));
+        let its_word = told("jay@example.com", true, "Jay", "android.example");
+        assert_eq!(verified(&with(bare, &json!({ "email_verified": null })), proven).await, its_word);
     }
 }
 
