@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::id_token::IdToken;
+use super::id_token::{IdToken, Unverified};
 use super::issuer::Issuers;
 use super::json::Object;
 use super::refusal::visible;
@@ -56,22 +56,43 @@ impl Refused {
     }
 }
 
+/// Claims that other tokens have (OpenID Connect Core §2, RFC 9068 §2.2; `typ` at Keycloak, `token_use` at Amazon Cognito).
+/// No message of Google and Apple has them, nor may one of the Shared Signals Framework (§4.1), whose subject is in the
+/// event.
+const OF_OTHERS: [&str; 6] = ["exp", "sub", "nonce", "azp", "typ", "token_use"];
+
 /// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages are plain JWTs.
 pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
-    let Some(typ) = header.get("typ") else { return Ok(()) };
-    let typ = typ.as_str().unwrap_or_default().to_ascii_lowercase();
-    match typ.strip_prefix("application/").unwrap_or(&typ) {
-        "secevent+jwt" | "jwt" => Ok(()),
-        _ => Err("`typ` is not that of a security event"),
+    match kind(header).as_deref() {
+        None | Some("secevent+jwt" | "jwt") => Ok(()),
+        Some(_) => Err("`typ` is not that of a security event"),
     }
 }
 
-/// Checks that a message is none of the other tokens that its sender signs with the same keys.
+/// Returns true if the header says that this is a security event (RFC 8417 §2.3).
+fn is_typed(header: &Object) -> bool {
+    kind(header).as_deref() == Some("secevent+jwt")
+}
+
+/// Returns `typ` in lower case, without the prefix that RFC 7515 §4.1.9 lets senders leave out.
+fn kind(header: &Object) -> Option<String> {
+    let typ = header.get("typ")?.as_str().unwrap_or_default().to_ascii_lowercase();
+    Some(typ.strip_prefix("application/").map(str::to_owned).unwrap_or(typ))
+}
+
+/// Checks that a message is none of the other tokens that its sender signs with the same keys, some of which have claims
+/// that their users choose, such as `events`. `expires` is true for a sender whose messages have an `exp`.
 ///
 /// # Errors
-/// Its header names another kind.
-pub fn check_kind(token: &IdToken) -> Result<(), Refused> {
-    token.unverified().map_or(Ok(()), |content| check_header(content.parts().0)).map_err(Refused::malformed)
+/// Its header names another kind, or names none and its claims are those of another kind.
+pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
+    let Some((header, claims)) = token.unverified().map(Unverified::parts) else { return Ok(()) };
+    check_header(header).map_err(Refused::malformed)?;
+    let mut foreign = OF_OTHERS.iter().filter(|name| !(expires && **name == "exp"));
+    if !is_typed(header) && foreign.any(|name| claims.get(name).is_some()) {
+        return Err(Refused::malformed("the token is not a security event: `typ` must be `secevent+jwt`"));
+    }
+    Ok(())
 }
 
 /// Checks that a message is for one of these clients.

@@ -9,7 +9,7 @@ use url::Url;
 use super::answer::{Class, DEADLINE, Unavailable};
 use super::document::{self, Document, Held};
 use super::{Error, Provider};
-use crate::config;
+use crate::config::{self, Preset};
 use crate::domain::id_token::IdToken;
 use crate::domain::issuer::Issuers;
 use crate::domain::json::Object;
@@ -111,7 +111,7 @@ impl Provider {
 
     async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         // What costs no call comes first: anybody can send a message.
-        security_event::check_kind(token)?;
+        security_event::check_kind(token, self.settings.kind == Preset::Apple)?;
         let jws = Jws::read_event(token)
             .map_err(|refusal| Refused { fault: Fault::InvalidKey, ..failed(refusal) })?;
         let claims =

@@ -134,6 +134,8 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
             assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
         }
         let padding = "p".repeat(TOO_LARGE * 3 / 4);
+            ("an id_token with events", Signer::Rsa.token(&changed("sub", json!(subject)))),
+            ("a token with a nonce", Signer::Rsa.token(&changed("nonce", json!("n")))),
         assert_eq!(
             notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await,
             413,

@@ -133,11 +133,33 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
     ] {
         assert_refused(&house.send(&token).await, err);
     }
+    // Other tokens, with claims that their users chose, which the same keys have signed.
+    for (typ, more) in [
+        (json!("JWT"), json!({ "sub": "ada", "exp": now() + 3600, "azp": CLIENT_ID, "nonce": "n" })),
+        (json!(null), json!({ "sub": "ada", "exp": now() + 3600 })),
+        (json!("application/jwt"), json!({ "exp": now() + 3600 })),
+        (json!("JWT"), json!({ "nonce": "n" })),
+        (json!("JWT"), json!({ "azp": CLIENT_ID })),
+        // What Keycloak and Amazon Cognito write into their tokens, and signed data about a user.
+        (json!("JWT"), json!({ "typ": "at+jwt" })),
+        (json!("JWT"), json!({ "token_use": "access" })),
+        (json!("JWT"), json!({ "sub": "ada", "email": "ada@example.com" })),
+        (json!("AT+jwt"), json!({})),
+        (json!("logout+jwt"), json!({})),
+        (json!(["secevent+jwt"]), json!({})),
+        (json!(""), json!({})),
+    ] {
+        let header = with(header(Signer::Ec), &json!({ "typ": typ }));
+        let token = Signer::Ec.token_with(&header, &with(claims.clone(), &more));
+        let answer = house.send(&token).await;
+        assert_eq!(answer.status.as_u16(), 400, "{header} {more}: {}", answer.text);
+        assert_refused(&answer, "invalid_request");
+    }
     assert_eq!((house.state("ada").await.sessions, house.known().await), (1, 0));
     // Each key of the provider, and each header that senders use.
     for (signer, typ) in [
         (Signer::Ec, json!("secevent+jwt")),
-        (Signer::Rsa, json!("application/secevent+jwt")),
+        (Signer::Rsa, json!("application/SECEVENT+jwt")),
         (Signer::Rsa, json!("JWT")),
         (Signer::Ec, json!(null)),
     ] {
