@@ -17,6 +17,7 @@ pub(super) fn run() -> Result {
         say!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
         say!("{} webhook messages deleted", pruned.webhook_messages);
         say!("{} ids of providers' messages deleted", pruned.provider_events);
+        say!("{} hashes of deleted identities deleted", pruned.deleted_identities);
         say!("{} provider tokens deleted", pruned.provider_tokens);
         say!("{} events cleared of the data of deleted users", pruned.forgotten);
         Ok(())

@@ -47,6 +47,8 @@ pub struct Pruned {
     pub webhook_messages: usize,
     /// Deleted ids of messages that providers sent 90 days before.
     pub provider_events: usize,
+    /// Deleted hashes of identities that went with their user the day before.
+    pub deleted_identities: usize,
     /// Deleted tokens of providers that could not be revoked for two months.
     pub provider_tokens: usize,
 }
@@ -76,6 +78,10 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         provider_events: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::provider_events(pool, from, BATCH))
             .await?
             + walk(OffsetDateTime::UNIX_EPOCH, |from| prune::deletion_requests(pool, from, BATCH)).await?,
+        deleted_identities: walk(OffsetDateTime::UNIX_EPOCH, |from| {
+            prune::deleted_identities(pool, from, BATCH)
+        })
+        .await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
 }
@@ -123,6 +129,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                 forgotten,
                 webhook_messages,
                 provider_events,
+                deleted_identities,
                 provider_tokens,
             }) => {
                 tracing::info!(
@@ -134,6 +141,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                     forgotten,
                     webhook_messages,
                     provider_events,
+                    deleted_identities,
                     provider_tokens,
                     "pruned"
                 );

@@ -25,6 +25,11 @@ decision AS MATERIALIZED (
     SELECT owner.id AS user_id, seen.identity_id AS by_id,
            CASE
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
+               -- A token from before its user's deletion.
+               WHEN taken.id IS NULL AND EXISTS (
+                   SELECT FROM deleted_identities g
+                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $16::timestamptz
+               ) THEN 'outdated'
                WHEN taken.id IS NULL THEN 'linked'
                WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
                WHEN taken.tokens_from > $15::timestamptz THEN 'outdated'

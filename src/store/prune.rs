@@ -144,6 +144,25 @@ pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) 
     )
 }
 
+/// Deletes the hashes of identities that were deleted 25 hours ago, from `from` on. Returns their number, and the time of the
+/// last one. Tokens from before are older than any provider's `max_token_age`, which is a day at most, even if the clocks
+/// differ.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+    delete_by_time!(
+        "DELETE FROM deleted_identities WHERE hash IN (
+             SELECT hash FROM deleted_identities
+             WHERE deleted_at >= $1 AND deleted_at <= now() - interval '25 hours'
+             ORDER BY deleted_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING deleted_at",
+        pool,
+        from,
+        batch
+    )
+}
+
 /// Deletes sign-ins of staff that were begun ten minutes ago and not completed, from `from` on. Returns their number, and the
 /// time of the last one.
 ///

@@ -73,6 +73,11 @@ decision AS MATERIALIZED (
                WHEN known.tokens_from > t.issued_at THEN 'token_expired'
                WHEN raced.yes THEN 'raced'
                WHEN known.id IS NOT NULL THEN 'signed_in'
+               -- A token from before its user's deletion does not undo that.
+               WHEN EXISTS (
+                   SELECT FROM deleted_identities g
+                   WHERE g.hash = identity_hash(t.provider, t.subject) AND g.deleted_at > t.issued_at
+               ) THEN 'token_expired'
                WHEN holder.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
                -- A user with the unverified address loses it to the user who verifies it. An imported user without

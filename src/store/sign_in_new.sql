@@ -9,17 +9,20 @@ WITH input AS (
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],
         $7::uuid[], $8::bytea[], $9::bytea[],
         $10::text[], $11::inet[], $12::text[], $13::text[], $14::text[], $15::text[], $17::uuid[], $18::uuid[],
-        $19::text[]
+        $19::text[], $20::timestamptz[]
     ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
             -- The name that the app was told.
-            told_name)
+            told_name,
+            issued_at)
 ),
 new AS MATERIALIZED (
     SELECT * FROM input t
     WHERE NOT EXISTS (SELECT FROM identities i WHERE i.provider = t.provider AND i.subject = t.subject)
           AND NOT EXISTS (SELECT FROM users u WHERE u.email = lower(t.email COLLATE "C"))
+          AND NOT EXISTS (SELECT FROM deleted_identities g
+                          WHERE g.hash = identity_hash(t.provider, t.subject) AND g.deleted_at > t.issued_at)
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, name, own_name, picture, last_seen_on)

@@ -179,7 +179,8 @@ pub async fn sign_in_new(
         ttl,
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>]
+        &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &new.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
     );
     let rows = rows.fetch_all(pool).await?;
     in_order!(items, rows, Outcome::Created)

@@ -15,7 +15,12 @@ others AS MATERIALIZED (
 ),
 unlinked AS (
     DELETE FROM identities i USING unchanged u WHERE i.id = $2 AND i.user_id = u.id
-    RETURNING i.user_id, i.provider, i.email, i.name, i.picture
+    RETURNING i.user_id, i.provider, i.subject, i.email, i.name, i.picture
+),
+-- As for a user who is deleted.
+remembered AS (
+    INSERT INTO deleted_identities (hash, deleted_at) SELECT identity_hash(provider, subject), clock_timestamp() FROM unlinked
+    ON CONFLICT ON CONSTRAINT deleted_identities_pkey DO UPDATE SET deleted_at = excluded.deleted_at
 ),
 kept AS MATERIALIZED (
     SELECT u.id,

@@ -131,7 +131,7 @@ impl ErrorCode {
                 401,
                 "token_expired",
                 "The id_token has expired",
-                "The token's `exp` has passed or its `iat` is too old, the provider has ended the account's sessions since it issued the token, or a clock is wrong.",
+                "The token's `exp` has passed or its `iat` is too old, the provider has ended the account's sessions or the user was deleted since it was issued, or a clock is wrong.",
                 "Get a new token from the provider's SDK and send it at once.",
             ),
             Self::Refused(Reason::IssuerMismatch) => (

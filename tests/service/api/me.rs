@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome, apply};
 use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::service::prune::{Limits, Pruned, prune};
 
 use crate::support::app::{Answer, App};
-use crate::support::token::{at, claims, with};
+use crate::support::token::{at, claims, now, with};
 
 fn names(answer: &Answer) -> (u16, String) {
     (answer.status.as_u16(), answer.error())
@@ -376,4 +378,71 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
     let again = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(again.outcome(), "created");
     assert_ne!(again.user_id(), answer.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    for by_staff in [false, true] {
+        let (ada, also) = (claims("ada", "ada@example.com"), at("second", "ada-2", "ada@home.example"));
+        let [early, also_early] = [&ada, &also].map(|token| with(token.clone(), &json!({ "iat": now() })));
+        let ada = app.sign_in(&ada).await;
+        assert_eq!(ada.outcome(), "created", "{by_staff}");
+        assert_eq!(link(&app, &ada.access_token(), "second", &also).await.status, 201);
+        if by_staff {
+            let delete = Change::Delete { user: ada.user_id().parse().unwrap() };
+            assert_eq!(apply(pool, delete, None, by).await.unwrap(), Outcome::Done);
+        } else {
+            assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+        }
+        let rows = app.database.rows().await;
+        let without_email = with(early.clone(), &json!({ "email": null }));
+        for (provider, replayed) in [("idp", &early), ("idp", &without_email), ("second", &also_early)] {
+            assert_eq!(names(&app.sign_in_at(provider, replayed).await), (401, "token_expired".into()));
+            let linked = link(&app, &grace.access_token(), provider, replayed).await;
+            assert_eq!(names(&linked), (422, "token_expired".into()), "{}", linked.text);
+        }
+        assert_eq!(app.database.rows().await, rows, "{by_staff}");
+        // The same subject elsewhere is somebody else.
+        let third = with(at("third", "ada", ""), &json!({ "iat": now(), "email": null }));
+        assert!(app.sign_in_at("third", &third).await.status.is_success());
+    }
+    // Nothing of the person is kept but the hashes, for as long as a token may be old.
+    let kept = "SELECT count(*) FROM deleted_identities WHERE length(hash) = 32";
+    assert_eq!(app.database.count(kept).await, 2);
+    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
+    for (hours, deleted_identities) in [(24, 0), (1, 2)] {
+        let age = "UPDATE deleted_identities SET deleted_at = deleted_at - $1 * interval '1 hour'";
+        sqlx::query(age).bind(f64::from(hours)).execute(pool).await.unwrap();
+        assert_eq!(prune(pool, limits).await.unwrap(), Pruned { deleted_identities, ..Pruned::default() });
+    }
+    assert_eq!(app.database.count(kept).await, 0);
+    assert_eq!(app.sign_in(&claims("ada", "ada@example.com")).await.outcome(), "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_identity_that_only_changes_its_user_is_not_deleted() {
+    let app = App::start().await;
+    let early = |name: &str| with(claims(name, &format!("{name}@example.com")), &json!({ "iat": now() }));
+    let [ada, grace, linus] = [early("ada"), early("grace"), early("linus")];
+    let mut users = Vec::new();
+    for claims in [&ada, &grace, &linus] {
+        users.push(app.sign_in(claims).await.user_id().parse().unwrap());
+    }
+    let identity: Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
+    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
+    for change in [
+        Change::Move { identity, from: users[0], to: users[1] },
+        Change::Merge { from: users[1], into: users[2] },
+        Change::Delete { user: users[0] },
+    ] {
+        assert_eq!(apply(&app.database.pool, change, None, by).await.unwrap(), Outcome::Done, "{change:?}");
+    }
+    for claims in [&ada, &grace, &linus] {
+        let back = app.sign_in(claims).await;
+        assert_eq!((back.outcome(), back.user_id()), ("signed_in".into(), users[2].to_string()));
+    }
 }

@@ -44,14 +44,19 @@ async fn house() -> (App, Provider) {
     (app.await, keys)
 }
 
-/// Signs in with that subject's token.
+/// Signs in with that subject's token. It is issued ahead, as those of `claims`.
 async fn sign_in(app: &App, provider: &str, subject: &str) -> Answer {
+    sign_in_by(app, provider, subject, now() + 30).await
+}
+
+/// Signs in with that subject's token of that time.
+async fn sign_in_by(app: &App, provider: &str, subject: &str, iat: i64) -> Answer {
     let (issuer, client) = match provider {
         "apple" => ("https://appleid.apple.com", APPLE_APP),
         _ => ("https://www.facebook.com", FACEBOOK_APP),
     };
     let claims = json!({
-        "iss": issuer, "aud": client, "sub": subject, "iat": now(), "exp": now() + 600,
+        "iss": issuer, "aud": client, "sub": subject, "iat": iat, "exp": now() + 600,
         "email": format!("{subject}@facebook.example"), "name": format!("{subject} of Facebook"),
         "picture": "https://facebook.example/picture",
     });
@@ -129,13 +134,13 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
             ("too old", Signer::Rsa.token(&changed("iat", json!(now() - 31 * 86_400)))),
             ("without an id", Signer::Rsa.token(&changed("jti", json!(null)))),
             ("an id_token", Signer::Rsa.token(&changed("events", json!(null)))),
+            ("an id_token with events", Signer::Rsa.token(&changed("sub", json!(subject)))),
+            ("a token with a nonce", Signer::Rsa.token(&changed("nonce", json!("n")))),
         ] {
             assert_eq!(notify(&app, &payload).await, 400, "{kind} {what}");
             assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
         }
         let padding = "p".repeat(TOO_LARGE * 3 / 4);
-            ("an id_token with events", Signer::Rsa.token(&changed("sub", json!(subject)))),
-            ("a token with a nonce", Signer::Rsa.token(&changed("nonce", json!("n")))),
         assert_eq!(
             notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await,
             413,
@@ -337,6 +342,7 @@ async fn events(app: &App, user: &str) -> Vec<(String, Option<String>, Option<St
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
+    let early = now();
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     for (what, request) in not_genuine("218471") {
@@ -363,7 +369,9 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     let me = app.get(&opened.access_token(), "/api/v1/me").await;
     assert_eq!((me.status.as_u16(), &me.json()["reason"]), (401, &json!("user_deleted")));
 
-    // The person comes back. The old request is over.
+    // The person comes back, by a new token. The old request is over.
+    let replayed = sign_in_by(&app, "facebook", "218471", early).await;
+    assert_eq!((replayed.status.as_u16(), replayed.error().as_str()), (401, "token_expired"));
     assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "created");
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
     assert_eq!(state(&app, "218471").await.0, 1);
@@ -376,6 +384,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
+    let early = now();
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let mut google = claims("ada", "ada@example.com");
@@ -422,6 +431,8 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let mut messages: Vec<String> = app.database.values("SELECT type FROM webhook_messages").await;
     messages.sort_unstable();
     assert_eq!(messages, ["identity.unlinked", "user.updated"]);
+    let replayed = sign_in_by(&app, "facebook", "218471", early).await;
+    assert_eq!((replayed.status.as_u16(), replayed.error().as_str()), (401, "token_expired"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
