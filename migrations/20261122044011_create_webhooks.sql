@@ -199,7 +199,8 @@ BEGIN
         -- The event's time is that of its transaction's begin, which may come before that of an earlier message.
         'timestamp', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
         'data', jsonb_build_object('user_id', NEW.user_id, 'user', webhook_user(NEW.user_id)) || CASE message_type
-            WHEN 'user.merged' THEN jsonb_build_object('from', from_id, 'into', NEW.user_id)
+            WHEN 'user.merged' THEN jsonb_build_object(
+                'from', from_id, 'into', NEW.user_id, 'from_claims', coalesce(NEW.detail->'from_claims', '{}'))
             WHEN 'identity.moved' THEN
                 jsonb_build_object('from', from_id, 'to', NEW.user_id, 'identity', identity)
             WHEN 'identity.linked' THEN jsonb_build_object('identity', identity)

@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::person::Person;
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::{LinkedIdentity, UserState};
 
 /// A hostile name that a user may choose.
@@ -46,7 +47,7 @@ pub(super) fn user(disabled: bool) -> UserState {
         name: Some(NASTY.into()),
         picture: Some(NASTY.into()),
         disabled_at: disabled.then_some(OffsetDateTime::UNIX_EPOCH),
-        claims: Some(r#"{"roles": ["editor"]}"#.into()),
+        claims: CustomClaims::stored(Some(r#"{"roles": ["editor"]}"#)).unwrap_or_default(),
         identities: vec![identity],
         ..user_without_data()
     }
@@ -64,7 +65,7 @@ pub(super) fn user_without_data() -> UserState {
         created_at: OffsetDateTime::UNIX_EPOCH,
         updated_at: OffsetDateTime::UNIX_EPOCH,
         disabled_at: None,
-        claims: None,
+        claims: CustomClaims::default(),
         identities: Vec::new(),
     }
 }

@@ -72,7 +72,7 @@ const RESERVED: [&str; 48] = [
 ];
 
 /// The claims of one user.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct CustomClaims(Map<String, Value>);
 
@@ -133,6 +133,27 @@ impl CustomClaims {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns those of these claims that another user has with another value, or lacks.
+    #[must_use]
+    pub fn unlike(&self, other: &Self) -> Self {
+        let differs = |(name, value): &(&String, &Value)| other.0.get(*name) != Some(*value);
+        Self(self.0.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// Returns these claims, and those of another user that are missing here.
+    #[must_use]
+    pub fn with_missing(&self, other: &Self) -> Self {
+        let mut both = other.0.clone();
+        both.extend(self.0.clone());
+        Self(both)
+    }
+
+    /// Returns true if they are too long to be set.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        self.json().len() > MAX_BYTES
     }
 
     /// Returns the claims as compact JSON.

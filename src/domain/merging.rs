@@ -4,6 +4,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::custom_claims::CustomClaims;
+
 /// A user at one moment, with everything that a change may concern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserState {
@@ -27,8 +29,8 @@ pub struct UserState {
     pub updated_at: OffsetDateTime,
     /// The time at which the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
-    /// The claims that the product's backend has set, as JSON.
-    pub claims: Option<String>,
+    /// The claims that the product's backend has set.
+    pub claims: CustomClaims,
     /// The user's identities, the oldest first.
     pub identities: Vec<LinkedIdentity>,
 }
@@ -112,6 +114,9 @@ pub struct Merged {
     pub picture: Option<String>,
     /// The time since which the user is disabled. A merge enables no disabled user.
     pub disabled_at: Option<OffsetDateTime>,
+    /// The user's own claims, and those of the other that are missing: a restriction does not end by a merge. They may be
+    /// too long to be set.
+    pub claims: CustomClaims,
 }
 
 /// Returns `into` after the merge of `from` into it.
@@ -128,6 +133,7 @@ pub fn merged(from: &UserState, into: &UserState) -> Merged {
         own_name: named.own_name,
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         disabled_at: into.disabled_at.or(from.disabled_at),
+        claims: into.claims.with_missing(&from.claims),
     }
 }
 
@@ -147,7 +153,7 @@ mod tests {
             created_at: OffsetDateTime::UNIX_EPOCH,
             updated_at: OffsetDateTime::UNIX_EPOCH,
             disabled_at: None,
-            claims: None,
+            claims: CustomClaims::default(),
             identities: Vec::new(),
         }
     }
@@ -172,6 +178,25 @@ mod tests {
         assert_eq!(name(merged(&ada, &grace)), (Some("Grace".into()), true));
         assert_eq!(name(merged(&grace, &ida)), (Some("Ida".into()), false));
         assert_eq!(name(merged(&ada, &nobody)), (None, false));
+    }
+
+    #[test]
+    fn whoever_remains_has_their_own_claims_and_those_that_only_the_other_has() {
+        let with = |claims: &str| UserState {
+            claims: CustomClaims::parse(claims).unwrap(),
+            ..user(None, false, None)
+        };
+        let claims = |from: &str, into: &str| merged(&with(from), &with(into)).claims;
+        let both =
+            claims(r#"{"roles":["admin"],"restricted":true,"none":null}"#, r#"{"roles":[],"level":2}"#);
+        let expected = r#"{"level":2,"none":null,"restricted":true,"roles":[]}"#;
+        assert_eq!(both, CustomClaims::parse(expected).unwrap());
+        assert_eq!(claims("{}", r#"{"level":2}"#).json(), r#"{"level":2}"#);
+        let [a, b, another] =
+            ["a", "b", "another"].map(|name| format!(r#"{{"{name}":"{}"}}"#, "x".repeat(490)));
+        for (from, into, too_long) in [(&a, &b, false), (&a, &a, false), (&a, &another, true)] {
+            assert_eq!(claims(from, into).is_too_long(), too_long, "{into}");
+        }
     }
 
     #[test]

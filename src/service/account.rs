@@ -9,6 +9,7 @@ use super::erasure;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::user::User;
 use crate::store::error::retrying;
@@ -91,23 +92,26 @@ pub enum NotMerged {
     Suspended,
     /// The provider has ended the account's sessions since it issued the token.
     Outdated,
+    /// The claims of both take more room than a user's claims may.
+    ClaimsTooLong,
     /// The session has ended, or its user is deleted, merged or disabled.
     NoUser,
 }
 
 impl Merging {
-    /// Returns the remaining user after the merge.
+    /// Returns the remaining user after the merge, and their claims.
     #[must_use]
-    pub fn remaining(&self) -> User {
+    pub fn remaining(&self) -> (User, CustomClaims) {
         let merged = merged(&self.from, &self.into);
-        User {
+        let user = User {
             id: self.into.id,
             email: merged.email,
             email_verified: merged.email_verified,
             name: merged.name,
             picture: merged.picture,
             created_at: self.into.created_at,
-        }
+        };
+        (user, merged.claims)
     }
 }
 
@@ -152,6 +156,9 @@ async fn merge_once(
     }
     if tokens_from.is_some_and(|from| issued_at < from) {
         return Ok(Err(NotMerged::Outdated));
+    }
+    if merged(&from, &into).claims.is_too_long() {
+        return Ok(Err(NotMerged::ClaimsTooLong));
     }
     if dry_run {
         return Ok(Ok(Merging { from, into }));

@@ -6,7 +6,8 @@
 --   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
 --   $12 event id  $13 another  $14 actor  $15 reason  $16 ip  $17 user agent  $18 request id
 --   $19 the role that the actor needs, or $20 the session of the remaining user, who asks for it
---   $21 true if the remaining user's name is their own word  $22 the product vouches for the e-mail
+--   $21 true if the remaining user's name is their own word
+--   $22 the remaining user's claims, if they change  $23 those of the other, if there are any  $24 the product vouches for the e-mail
 --
 -- Whatever else changes a user or the set of their identities locks the user's row and sets
 -- updated_at, so that rows that are locked and have not changed have the identities of this
@@ -56,7 +57,8 @@ gone AS (
 ),
 kept AS (
     UPDATE users u
-    SET email = $7, email_verified = $8, email_vouched = $22, name = $9, own_name = $21, picture = $10, disabled_at = $11,
+    SET email = $7, email_verified = $8, email_vouched = $24, name = $9, own_name = $21, picture = $10, disabled_at = $11,
+        claims = coalesce($22::text::jsonb, u.claims),
         last_seen_on = greatest(u.last_seen_on, g.last_seen_on), updated_at = now()
     FROM gone g, decision d
     WHERE u.id = d.into_id
@@ -72,7 +74,13 @@ ended AS (
 -- trigger on events locks the users, as by whatever ends sessions.
 recorded AS (
     INSERT INTO events (id, kind, reason, email, user_id, session_id, actor, detail, ip, user_agent, request_id)
-    SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $20, $14, jsonb_strip_nulls(e.detail), $16::inet, $17, $18
+    SELECT e.id, 'users_merged', e.reason, e.email, e.user_id, $20, $14,
+           -- A null within claims is one that was set.
+           jsonb_strip_nulls(e.detail)
+               || CASE WHEN e.reason IS NULL AND $22::text IS NOT NULL THEN jsonb_build_object('claims', $22::text::jsonb) ELSE '{}' END
+               || CASE WHEN e.reason IS NULL AND $23::text IS NOT NULL THEN jsonb_build_object('from_claims', $23::text::jsonb)
+                       ELSE '{}' END,
+           $16::inet, $17, $18
     FROM decision d CROSS JOIN (SELECT count(*) FROM taken) AS first CROSS JOIN LATERAL (VALUES
         ($12::uuid, NULL, NULL, d.into_id, jsonb_build_object('reason', $15::text, 'from', d.from_id)),
         ($13::uuid, 'to_another', (SELECT email FROM gone), d.from_id,

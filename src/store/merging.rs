@@ -4,6 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
+use super::users::custom;
 use crate::domain::actor::{By, Origin};
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::staff::Role;
@@ -28,7 +29,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 created_at: row.created_at,
                 updated_at: row.updated_at,
                 disabled_at: row.disabled_at,
-                claims: row.claims,
+                claims: custom(row.claims.as_deref())?,
                 identities: Vec::new(),
             });
         }
@@ -110,6 +111,8 @@ pub async fn merge(
         staff.and_then(|by| by.actor.needs(Role::Admin)),
         session,
         merged.own_name,
+        (merged.claims != into.claims).then(|| merged.claims.json()),
+        (!from.claims.is_empty()).then(|| from.claims.json()),
         merged.email_vouched,
     );
     let row = row.fetch_one(pool).await?;

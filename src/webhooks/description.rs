@@ -110,6 +110,10 @@ fn schema(kind: MessageType) -> Value {
         MessageType::UserMerged => json!({
             "from": id("The user who is no more."),
             "into": id("The user who remains: `user_id`."),
+            "from_claims": {
+                "type": "object",
+                "description": "The claims of `from`. `user` has those that were missing there, and else its own.",
+            },
         }),
         MessageType::IdentityMoved => json!({
             "from": id("The user who had the identity."),

@@ -688,6 +688,8 @@ export interface components {
         };
         /** @description A user whom a change concerns. */
         ConcernedUser: {
+            /** @description The claims in the user's access tokens that a backend has set. */
+            claims: Record<string, unknown>;
             /**
              * Format: date-time
              * @description The time at which the user was created.
@@ -833,6 +835,8 @@ export interface components {
         };
         /** @description A user who is merged into another. */
         GoneUser: {
+            /** @description The claims in the other user's access tokens. */
+            claims: Record<string, unknown>;
             /**
              * Format: uuid
              * @description The id, which is never used again. Replace it by the signed-in user's wherever it is stored.
@@ -956,6 +960,8 @@ export interface components {
         MergeResult: {
             /** @description True if the users were merged; `false` for a dry run. */
             applied: boolean;
+            /** @description The claims in the user's access tokens afterwards: the user's own, and those that only the other had. */
+            claims: Record<string, unknown>;
             /**
              * Format: int64
              * @description The number of the other user's sessions, all of which end.
@@ -970,6 +976,8 @@ export interface components {
         };
         /** @description The remaining user after a merge. */
         MergedUser: {
+            /** @description The claims in access tokens: the user's own, and those that only the other has. */
+            claims: Record<string, unknown>;
             /**
              * Format: date-time
              * @description The time since which the user is disabled. A merge enables no disabled user.
@@ -3124,6 +3132,8 @@ export interface operations {
                          * @description The user who is no more.
                          */
                         from: string;
+                        /** @description The claims of `from`. `user` has those that were missing there, and else its own. */
+                        from_claims: Record<string, unknown>;
                         /**
                          * Format: uuid
                          * @description The user who remains: `user_id`.

@@ -16,6 +16,7 @@ use super::{reason, unknown_user, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::json::Object;
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::refusal::Reason;
@@ -185,6 +186,9 @@ struct ConcernedUser {
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     disabled_at: Option<OffsetDateTime>,
+    /// The claims in the user's access tokens that a backend has set.
+    #[schema(value_type = Object)]
+    claims: CustomClaims,
     /// The user's identities, oldest first.
     identities: Vec<ConcernedIdentity>,
 }
@@ -227,6 +231,9 @@ struct MergedUser {
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     disabled_at: Option<OffsetDateTime>,
+    /// The claims in access tokens: the user's own, and those that only the other has.
+    #[schema(value_type = Object)]
+    claims: CustomClaims,
 }
 
 impl ConcernedUser {
@@ -247,6 +254,7 @@ impl ConcernedUser {
             picture: user.picture.clone(),
             created_at: user.created_at,
             disabled_at: user.disabled_at,
+            claims: user.claims.clone(),
             identities: identities.collect(),
         }
     }
@@ -285,6 +293,7 @@ impl ChangeResult {
                     name: merged.name,
                     picture: merged.picture,
                     disabled_at: merged.disabled_at,
+                    claims: merged.claims,
                 })
             }
             _ => None,
@@ -308,6 +317,7 @@ impl ChangeResult {
 fn refusal(why: Refused) -> Problem {
     match why {
         Refused::LastIdentity => Problem::new(ErrorCode::LastIdentity, words(why)),
+        Refused::ClaimsTooLong => Problem::new(ErrorCode::InvalidRequest, words(why)),
         // An API key is nobody's account.
         Refused::OwnAccount => Problem::internal(),
     }

@@ -2,7 +2,7 @@
 //! same decision. Nothing here reads or writes stored data.
 
 use super::{Change, Loaded};
-use crate::domain::merging::UserState;
+use crate::domain::merging::{UserState, merged};
 
 /// The reason why a change is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Refused {
     OwnAccount,
     /// No sign-in could reach the account any more.
     LastIdentity,
+    /// The claims of both users take more room than a user's claims may.
+    ClaimsTooLong,
 }
 
 /// Returns the reason why the actor must not make the change.
@@ -18,6 +20,9 @@ pub enum Refused {
 pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
     let own_account = match change {
         Change::Delete { user } | Change::Disable { user } => is(user, actor),
+        Change::Merge { from, into } if merged(from, into).claims.is_too_long() => {
+            return Some(Refused::ClaimsTooLong);
+        }
         Change::Merge { from, into } => {
             let disables = into.disabled_at.is_none() && from.disabled_at.is_some();
             is(from, actor) || (disables && is(into, actor))

@@ -7,6 +7,7 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::view::{Json, User};
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::LinkedIdentity;
 use crate::domain::refusal::Reason;
 use crate::service::account::{self, MergeRequest, Merging, NotMerged};
@@ -43,6 +44,9 @@ struct MergeResult {
     applied: bool,
     /// The signed-in user afterwards, who has what they had, and what they lacked from the other.
     user: User,
+    /// The claims in the user's access tokens afterwards: the user's own, and those that only the other had.
+    #[schema(value_type = Object)]
+    claims: CustomClaims,
     /// The identities of the other user, with which this one signs in from then on. Their ids change.
     identities: Vec<MovedIdentity>,
     /// The number of the other user's sessions, all of which end.
@@ -68,15 +72,20 @@ struct MovedIdentity {
 struct GoneUser {
     /// The id, which is never used again. Replace it by the signed-in user's wherever it is stored.
     user_id: Uuid,
+    /// The claims in the other user's access tokens.
+    #[schema(value_type = Object)]
+    claims: CustomClaims,
 }
 
 impl MergeResult {
     fn new(merging: Merging, applied: bool) -> Self {
+        let (user, claims) = merging.remaining();
         Self {
             applied,
-            user: merging.remaining().into(),
+            user: user.into(),
+            claims,
             ended_sessions: merging.from.sessions(),
-            merged: GoneUser { user_id: merging.from.id },
+            merged: GoneUser { user_id: merging.from.id, claims: merging.from.claims },
             identities: merging.from.identities.into_iter().map(MovedIdentity::from).collect(),
         }
     }
@@ -92,8 +101,7 @@ impl From<LinkedIdentity> for MovedIdentity {
 ///
 /// Merges the user who has the identity of the `id_token` into the signed-in one, for a person who has two accounts. The
 /// other user's identities move, their sessions end, and their id is gone: it is `merged.user_id`. The signed-in user
-/// keeps e-mail address, name, picture and claims, and takes over what is missing, except claims. Both accounts are proven
-/// within minutes: the session must have been opened within the last ten minutes, or the body must contain a new
+/// keeps e-mail address, name, picture and claims, and takes over what is missing. Both accounts are proven within minutes: the session must have been opened within the last ten minutes, or the body must contain a new
 /// `id_token` of one of the user's identities; the `id_token` of the other account must not be older, either. This cannot
 /// be undone, so let the user confirm what `dry_run` shows.
 #[utoipa::path(
@@ -147,6 +155,11 @@ async fn merge(
         }
         Err(NotMerged::Suspended) => Err(Reason::IdentitySuspended.into()),
         Err(NotMerged::Outdated) => Err(Problem::outdated().beside_a_bearer()),
+        Err(NotMerged::ClaimsTooLong) => {
+            let detail =
+                "the claims of both users are too long for one: the backend has to set shorter ones first";
+            Err(Problem::new(ErrorCode::InvalidRequest, detail))
+        }
         Err(NotMerged::NoUser) => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -62,9 +62,9 @@ pub fn merge_me(dry_run: bool) -> Value {
 #[must_use]
 pub fn merge_result(applied: bool) -> Value {
     json!({
-        "applied": applied, "user": user(),
+        "applied": applied, "user": user(), "claims": { "roles": ["editor"], "tenant": 7 },
         "identities": [{ "provider": "google", "subject": SUBJECT, "email": "a@example.com" }],
-        "ended_sessions": 1, "merged": { "user_id": OTHER_USER },
+        "ended_sessions": 1, "merged": { "user_id": OTHER_USER, "claims": { "tenant": 7 } },
     })
 }
 
@@ -251,7 +251,7 @@ pub fn change_result(change: &str) -> Value {
     let person = |id: &str, email: &str, identities: Value| {
         json!({
             "id": id, "email": email, "email_verified": true, "name": "Ada Lovelace", "picture": null,
-            "created_at": THEN, "disabled_at": null, "identities": identities,
+            "created_at": THEN, "disabled_at": null, "claims": { "tenant": 7 }, "identities": identities,
         })
     };
     let concerned = ["unlink", "move", "merge", "delete"].contains(&change);
@@ -263,7 +263,7 @@ pub fn change_result(change: &str) -> Value {
     let merged = (change == "merge").then(|| {
         json!({
             "id": OTHER_USER, "email": "a@example.com", "email_verified": true, "name": "Ada Lovelace",
-            "picture": null, "disabled_at": null,
+            "picture": null, "disabled_at": null, "claims": { "tenant": 7 },
         })
     });
     json!({

@@ -1,8 +1,11 @@
 //! One person with two accounts proves both and makes them one.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::admin::changes::decision::Refused;
 use vestibule::admin::changes::{Change, Outcome, apply};
 use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
@@ -92,7 +95,7 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
     let mut expected = json!({
         "applied": false, "user": mine.json()["user"],
         "identities": [identity("second", "other"), identity("third", "other-3")],
-        "ended_sessions": 2, "merged": { "user_id": gone.user_id() },
+        "claims": {}, "ended_sessions": 2, "merged": { "user_id": gone.user_id(), "claims": {} },
     });
     assert_eq!(shown.json(), expected);
 
@@ -145,6 +148,48 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
         value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1");
     assert_eq!((&message["from"], &message["into"]), (&from.into(), &into.into()));
     assert_eq!(message["user"]["identities"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_restriction() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')");
+    let (mine, gone) = (app.sign_in(&ada()).await, app.sign_in_at("second", &other()).await);
+    let set = async |answer: &Answer, claims: &Value| {
+        let change = "UPDATE users SET claims = $2, updated_at = now() WHERE id = $1";
+        sqlx::query(change).bind(user(answer)).bind(claims).execute(pool).await.unwrap();
+    };
+    let long = json!({ "note": "x".repeat(980) });
+    set(&mine, &json!({ "roles": ["editor"] })).await;
+    set(&gone, &long).await;
+    let before = everything(&app).await;
+    for dry_run in [true, false] {
+        let refused = merge(&app, &mine, &other(), dry_run).await;
+        assert_problem(&refused, 400, "invalid_request");
+        assert!(refused.text.contains("the claims of both users are too long"), "{}", refused.text);
+    }
+    let by_hand = Change::Merge { from: user(&gone), into: user(&mine) };
+    assert_eq!(by_staff(&app, by_hand).await, Outcome::Refused(Refused::ClaimsTooLong));
+    assert_eq!(everything(&app).await, before);
+
+    let theirs = json!({ "restricted": true, "roles": ["admin"], "level": null });
+    let both = json!({ "restricted": true, "roles": ["editor"], "level": null });
+    set(&gone, &theirs).await;
+    for dry_run in [true, false] {
+        let merged = merge(&app, &mine, &other(), dry_run).await;
+        let (answer, told) = (merged.json(), (&both, &theirs));
+        assert_eq!((&answer["claims"], &answer["merged"]["claims"]), told, "{dry_run}: {}", merged.text);
+    }
+    let token = app.refresh(&mine.refresh_token()).await.access_token();
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let payload: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!((&payload["restricted"], &payload["roles"]), (&json!(true), &json!(["editor"])));
+    let message: Value = value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages");
+    assert_eq!((&message["user"]["claims"], &message["from_claims"]), (&both, &theirs));
+    let detail = "SELECT detail FROM events WHERE kind = 'users_merged' AND reason IS NULL";
+    let detail: Value = app.database.value(detail).await;
+    assert_eq!(detail, json!({ "from": gone.user_id(), "claims": both, "from_claims": theirs }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,7 +77,7 @@ async fn each_change_queues_one_message_that_names_what_changed() {
             None,
             json!({ "from": other }),
             "user.merged",
-            json!({ "from": other, "into": ada }),
+            json!({ "from": other, "into": ada, "from_claims": {} }),
         ),
         ("identity_linked", None, linked, "identity.linked", json!({ "identity": linked_identity })),
         (

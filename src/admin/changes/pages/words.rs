@@ -3,7 +3,7 @@
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};
 use crate::admin::person::isolated;
-use crate::domain::merging::{LinkedIdentity, UserState};
+use crate::domain::merging::{LinkedIdentity, UserState, merged};
 
 pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =
@@ -14,6 +14,8 @@ const OWN_ACCOUNT: &str = "This is your own account: it has your verified e-mail
 const LAST_IDENTITY: &str = "This is the user's last identity, and neither a backend nor an import vouches for the e-mail \
                              address. Without it, nobody could sign in as this user. Move the identity to the right user, merge the two \
                              users, or delete this one.";
+const CLAIMS_TOO_LONG: &str = "The claims of both users are too long for one user. The product's backend has to set \
+                               shorter ones first.";
 pub(super) const NOTHING_PERSONAL: &str =
     "The reason is kept after the user is deleted. Write nothing personal into it.";
 
@@ -26,6 +28,7 @@ pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
     match why {
         Refused::OwnAccount => OWN_ACCOUNT,
         Refused::LastIdentity => LAST_IDENTITY,
+        Refused::ClaimsTooLong => CLAIMS_TOO_LONG,
     }
 }
 
@@ -178,14 +181,14 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
             _ => {}
         }
     }
-    match (into.claims.as_deref().map(isolated), from.claims.as_deref().map(isolated)) {
-        (None, Some(lost)) => {
-            effects.change(format!("The claims {lost} are dropped, and access tokens of {stays} have none."));
-        }
-        (Some(kept), Some(lost)) if kept != lost => {
-            effects.change(format!("The claims in access tokens stay {kept}; {lost} are dropped."));
-        }
-        _ => {}
+    let all = merged(from, into).claims;
+    let (taken, lost) = (all.unlike(&into.claims), from.claims.unlike(&all));
+    if !taken.is_empty() {
+        effects.change(format!("Access tokens of {stays} get the claims {}.", isolated(&taken.json())));
+    }
+    if !lost.is_empty() {
+        let (kept, lost) = (into.claims.json(), lost.json());
+        effects.change(format!("The claims {} stay; {} are dropped.", isolated(&kept), isolated(&lost)));
     }
     effects.change(format!(
         "The user {} is deleted. Its history stays in the audit log under that ID. Services that store this ID must \

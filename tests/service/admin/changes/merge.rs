@@ -102,20 +102,23 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_stays_keeps_their_own_claims_and_gets_none() {
+async fn whoever_stays_keeps_their_own_claims_and_gets_those_that_they_lack() {
     let app = App::start().await;
     let claims_of = async |user: Uuid| -> Option<Value> {
         let claims = sqlx::query_scalar("SELECT claims FROM users WHERE id = $1").bind(user);
         claims.fetch_one(&app.database.pool).await.unwrap()
     };
-    for (number, own) in [None, Some(json!({ "roles": ["reader"] }))].into_iter().enumerate() {
+    let theirs = json!({ "roles": ["admin"], "restricted": true });
+    let own = json!({ "roles": ["reader"] });
+    let both = json!({ "roles": ["reader"], "restricted": true });
+    for (number, (own, expected)) in [(None, &theirs), (Some(own), &both)].into_iter().enumerate() {
         let person =
             |role: &str| claims(&format!("{role}-{number}"), &format!("{role}-{number}@example.com"));
         let from = user(&app.sign_in(&person("from")).await);
         let into = user(&app.sign_in(&person("into")).await);
         let change = Change::Merge { from, into };
         let before = preview(&app.database.pool, change).await.fingerprint();
-        for (user, claims) in [(from, Some(json!({ "roles": ["admin"] }))), (into, own.clone())] {
+        for (user, claims) in [(from, Some(theirs.clone())), (into, own)] {
             let set = sqlx::query("UPDATE users SET claims = $2 WHERE id = $1").bind(user).bind(claims);
             set.execute(&app.database.pool).await.unwrap();
         }
@@ -125,7 +128,7 @@ async fn whoever_stays_keeps_their_own_claims_and_gets_none() {
             "claims are looked at"
         );
         assert_eq!(merge(&app, from, into).await, Outcome::Done);
-        assert_eq!(claims_of(into).await, own);
+        assert_eq!(claims_of(into).await.as_ref(), Some(expected));
     }
 }
 
