@@ -29,7 +29,8 @@ use crate::{causes, provider, provider_events, service, store};
 pub struct Problem {
     /// The kind of error.
     pub kind: ErrorCode,
-    /// The check that failed. It never contains a token, a name or anything else from the request.
+    /// The check that failed. It never contains a token, a person's name or anything else from the request but the name
+    /// of a member.
     pub detail: Cow<'static, str>,
     /// The seconds to wait before a retry.
     pub retry_after: Option<u32>,
@@ -119,7 +120,7 @@ pub(super) struct Body<'a> {
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// The check that failed, for developers. It contains no data from the request.
+    /// The check that failed, for developers. It contains no data from the request but names of members.
     detail: &'a str,
     #[schema(schema_with = any_name)]
     error: &'a str,

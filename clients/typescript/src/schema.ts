@@ -1102,7 +1102,7 @@ export interface components {
         Outcome: "created" | "linked" | "signed_in";
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description The check that failed, for developers. It contains no data from the request. */
+            /** @description The check that failed, for developers. It contains no data from the request but names of members. */
             detail: string;
             /**
              * @description The machine-readable error code. For an unknown code, decide by `status`.

@@ -11,7 +11,6 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::guard::{Administrator, ApiKey, Supporter};
-use super::parameters::only;
 use super::{reason, unknown_user, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
@@ -24,7 +23,7 @@ use crate::store::error::retrying;
 use crate::store::{merging, sessions};
 use crate::web::api::view::Json;
 use crate::web::database::Db;
-use crate::web::guard::json_body::required;
+use crate::web::guard::json_body::{only, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};

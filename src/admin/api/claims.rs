@@ -9,13 +9,13 @@ use serde_json::Value;
 use utoipa::{OpenApi, ToSchema};
 
 use super::guard::Administrator;
-use super::parameters::only;
 use super::{reason, unknown_user, user};
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::refusal::Reason;
 use crate::store::error::retrying;
 use crate::web::api::view::Json;
 use crate::web::database::Db;
+use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};

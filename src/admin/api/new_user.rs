@@ -5,12 +5,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::parameters::{only, wrong};
+use super::parameters::wrong;
 use super::store::{NewIdentity, NewUser};
 use crate::domain::claims;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::domain::json::Object;
+use crate::web::guard::json_body::only;
 use crate::web::problem::Problem;
 
 /// The most identities of one new user.

@@ -3,7 +3,6 @@
 use rocket::http::uri::Origin;
 use url::form_urlencoded;
 
-use crate::domain::json::Object;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// The parameters of a query, each of which is there at most once.
@@ -59,12 +58,4 @@ impl Parameters {
 /// Returns the problem of a wrong parameter or member.
 pub(super) fn wrong(detail: String) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail)
-}
-
-/// Refuses other members than these: a misspelt one would be a loss.
-pub(super) fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
-    if object.members().all(|(name, _)| known.contains(&name)) {
-        return Ok(());
-    }
-    Err(wrong(format!("{whose} has an unknown member; there are `{}`", known.join("`, `"))))
 }

@@ -2,7 +2,7 @@
 
 use rocket::http::Status;
 use rocket::{Route, delete, get, patch, routes};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
@@ -14,6 +14,7 @@ use crate::service::account::{self, Deleted};
 use crate::store::error::retrying;
 use crate::store::identities;
 use crate::web::database::Db;
+use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{ClientOrigin, JsonBody, Reauthenticated, SignedIn, bearer, verified_identity};
 use crate::web::openapi::examples;
@@ -46,8 +47,10 @@ impl Me {
     }
 }
 
+// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// A change of the user's own data.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "the route parses by hand, to report what is wrong")]
 struct UpdateMeRequest {
     /// The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
@@ -98,6 +101,7 @@ async fn update_me(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<Me>, Problem> {
+    only(&body.0, &["name"], "the body")?;
     if !body.0.has("name") {
         return Err(Problem::new(ErrorCode::InvalidRequest, "`name` is missing; `null` takes a name back"));
     }

@@ -9,11 +9,14 @@ use tokio::time::timeout;
 
 use super::outcome;
 use crate::domain::json::Object;
+use crate::domain::text::printable;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest name of a member that an answer repeats, in bytes. A token is longer.
+const MAX_NAME: usize = 32;
 
 /// Reads a JSON body, up to Rocket's `limits.json` (1 MiB by default).
 ///
@@ -64,6 +67,19 @@ pub fn flag(object: &Object, name: &str) -> Result<Option<bool>, Problem> {
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
         Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, format!("`{name}` must be true or false"))),
     }
+}
+
+/// Refuses other members than these in a body that changes or ends something: what a misspelt one asked for would be
+/// lost.
+///
+/// # Errors
+/// There is another member. It is named if it is as short as a name: nothing else that was sent may be repeated.
+pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
+    let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
+    let name =
+        if name.len() <= MAX_NAME { format!(", `{}`", printable(name, MAX_NAME)) } else { String::new() };
+    let detail = format!("{whose} has an unknown member{name}; there are `{}`", known.join("`, `"));
+    Err(Problem::new(ErrorCode::InvalidRequest, detail))
 }
 
 fn malformed(detail: &'static str) -> Problem {

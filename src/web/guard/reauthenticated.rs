@@ -4,11 +4,12 @@
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
 use rocket::{Ignite, Rocket, Sentinel};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bearer::{self, SignedIn};
-use super::json_body::{self, JsonBody};
+use super::json_body::{self, JsonBody, only};
 use super::outcome;
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
@@ -65,8 +66,10 @@ pub struct OtherAccount<'r> {
     pub dry_run: bool,
 }
 
+// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// Another account of the user, to merge with.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MergeMeRequest {
     /// The configured name of the identity provider, in lower case.
     pub provider: String,
@@ -83,7 +86,8 @@ pub struct MergeMeRequest {
 }
 
 /// A new token of one of the user's identities, for a session that was opened too long ago.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ReauthenticationRequest {
     /// The configured name of the identity provider, in lower case.
     pub provider: String,
@@ -103,7 +107,8 @@ pub struct ReauthenticationRequest {
 }
 
 /// A request to unlink an identity or to delete the account.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RemovalRequest {
     /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
@@ -162,6 +167,7 @@ impl<'r> FromData<'r> for Reauthenticated {
         let reauthenticated = async {
             let signed_in = SignedIn::of(request).await?;
             let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+            only(&body, &["reauthentication"], "the body")?;
             reauthenticate(request, &signed_in, &body).await?;
             Ok(Self(signed_in))
         };
@@ -178,6 +184,8 @@ impl<'r> FromData<'r> for NewIdentity<'r> {
             let signed_in = SignedIn::of(request).await?;
             let provider = verified_identity::provider_in_path(request)?;
             let body = json_body::read(request, data).await?;
+            let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
+            only(&body, &known, "the body")?;
             reauthenticate(request, &signed_in, &body).await?;
             let identity = verified_identity::verify(request, provider, &body).await;
             Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
@@ -194,6 +202,7 @@ impl<'r> FromData<'r> for OtherAccount<'r> {
         let verified = async {
             let signed_in = SignedIn::of(request).await?;
             let body = json_body::read(request, data).await?;
+            only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
             let proof = Proof::parse(request, &body, "")?;
             let dry_run = json_body::flag(&body, "dry_run")?.unwrap_or_default();
             reauthenticate(request, &signed_in, &body).await?;
@@ -212,6 +221,8 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         None => None,
         Some(Value::Object(proof)) => {
             let proof = Object::from(proof.clone());
+            let known = ["provider", "id_token", "nonce", "authorization_code", "redirect_uri"];
+            only(&proof, &known, "`reauthentication`")?;
             Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?))
         }
         Some(_) => {

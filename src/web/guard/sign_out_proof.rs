@@ -2,12 +2,13 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::bearer::Bearer;
-use super::json_body::{self, JsonBody};
+use super::json_body::{self, JsonBody, only};
 use super::outcome;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -26,8 +27,10 @@ pub enum SignOutProof {
     Token(String),
 }
 
+// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// A sign-out by refresh token.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SignOutRequest {
     /// The refresh token of the latest response. An unknown or used token is not an error.
     pub refresh_token: Option<String>,
@@ -50,8 +53,9 @@ impl<'r> FromData<'r> for SignOutProof {
 
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof, Problem> {
     let bearer = Bearer::of(request).await;
-    let body = json_body::read_if_any(request, data).await?;
-    let token = body.as_ref().and_then(|body| body.get("refresh_token"));
+    let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+    only(&body, &["refresh_token"], "the body")?;
+    let token = body.get("refresh_token");
     match (token.map(Value::as_str), bearer) {
         (Some(None), _) => Err(Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string")),
         (_, Ok(bearer)) => Ok(SignOutProof::Session(bearer.0.session)),

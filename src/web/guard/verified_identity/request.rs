@@ -2,6 +2,7 @@
 //!
 //! The tests send what these structs allow and forbid, so that the two stay the same.
 
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::web::guard::reauthenticated::ReauthenticationRequest;
@@ -45,8 +46,10 @@ pub struct DeviceRequest {
     pub platform: Option<String>,
 }
 
+// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// An identity to link.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LinkRequest {
     /// The token as the provider's SDK returned it.
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]

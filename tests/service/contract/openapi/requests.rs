@@ -6,6 +6,7 @@ use vestibule::domain::api_key::KeyRole;
 
 use super::document::Document;
 use crate::support::app::App;
+use crate::support::problem::assert_problem;
 use crate::support::token::{claims, encode, with};
 
 /// A token of that length which is a JWT by its form.
@@ -169,4 +170,42 @@ async fn a_user_to_create_is_as_the_schema_says() {
         *if refused { &mut malformed } else { &mut sound } += 1;
     }
     assert!(sound > 10 && malformed > 10, "{sound} {malformed}");
+}
+
+/// What a misspelt member asks for would be lost. Only a sign-in and a refresh do no harm by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
+    let (app, document) = (App::start().await, Document::new());
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let key = app.api_key("admin", KeyRole::Admin).await;
+    let before = app.database.rows().await;
+    let mut tried = 0;
+    let public = ["signIn", "refresh"].map(Some);
+    for operation in document.operations().filter(|one| !public.contains(&one.body["operationId"].as_str())) {
+        let content = &operation.body["requestBody"]["content"]["application/json"];
+        if content.is_null() {
+            continue;
+        }
+        let validator = document.validator(&content["schema"]);
+        let several = content["examples"].as_object().into_iter().flat_map(|examples| examples.values());
+        let examples = several.map(|example| document.example(example)).chain(content.get("example"));
+        for example in examples {
+            let nested = example.as_object().unwrap().iter().filter(|(_, value)| value.is_object());
+            let places = nested.map(|(name, _)| format!("/{name}")).filter(|place| place != "/claims");
+            for place in places.chain([String::new()]) {
+                let mut body = example.clone();
+                body.pointer_mut(&place).unwrap()["dry_Run"] = true.into();
+                let credential = if operation.path.contains("/admin/") { &key } else { &token };
+                let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
+                let path = operation.path.replace("{identity}", "idp").replace("{id}", &"0".repeat(32));
+                let answer = app.as_user(credential, method, &path, Some(&body)).await;
+                assert!(!validator.is_valid(&body), "{} {body}", operation.name());
+                assert_problem(&answer, 400, "invalid_request");
+                assert!(answer.text.contains("unknown member, `dry_Run`"), "{body} {}", answer.text);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 20, "{tried}");
+    assert_eq!(app.database.rows().await, before);
 }
