@@ -28,7 +28,8 @@ pub struct RateLimit {
     /// phones in use behind one IP address. The limit protects the database. Guessing needs no limit: there
     /// are 2²⁵⁶ refresh tokens.
     pub refresh_per_minute: NonZeroU32,
-    /// Requests of one session, which is one phone; 120 by default.
+    /// Requests of one session, which is one phone, from one IP address (IPv6: one /64, and sixteen times as many from
+    /// one /48); 120 by default.
     pub session_per_minute: NonZeroU32,
     /// Requests for admin pages from one IP address (IPv6: one /64); 600 by default. That is a hundred
     /// members of staff in one office who open a page every ten seconds.

@@ -16,7 +16,9 @@ use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
-use crate::web::guard::{ClientOrigin, JsonBody, Reauthenticated, SignedIn, bearer, verified_identity};
+use crate::web::guard::{
+    ClientOrigin, JsonBody, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
+};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
@@ -81,7 +83,7 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
 /// Set the name to be shown
 ///
 /// Sets the name that the user wants to be shown under. What providers say of the user no longer overwrites it. `null`
-/// takes it back.
+/// takes it back. One session can change it ten times a minute.
 #[utoipa::path(
     patch,
     path = "/me",
@@ -91,12 +93,12 @@ async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
     request_body(content = UpdateMeRequest, description = "The name to be shown.", example = json!(examples::name())),
     responses(
         (status = 200, description = "The user with that name.", body = Me, example = json!(examples::me())),
-        Problems<(SignedIn, JsonBody)>,
+        Problems<(Renaming, JsonBody)>,
     ),
 )]
 #[patch("/me", data = "<body>")]
 async fn update_me(
-    signed_in: SignedIn,
+    renaming: Renaming,
     body: JsonBody,
     db: &Db,
     origin: ClientOrigin,
@@ -105,6 +107,7 @@ async fn update_me(
     if !body.0.has("name") {
         return Err(Problem::new(ErrorCode::InvalidRequest, "`name` is missing; `null` takes a name back"));
     }
+    let Renaming(signed_in) = renaming;
     let name = verified_identity::name(&body.0)?.and_then(display_name);
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {

@@ -5,7 +5,7 @@ use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
 use super::outcome;
-use super::rate_limited::admit_session;
+use super::rate_limited::{admit_name, admit_session};
 use crate::clock;
 use crate::domain::session::EndReason;
 use crate::domain::user::User;
@@ -90,6 +90,14 @@ pub struct SignedIn {
     pub identity: Uuid,
 }
 
+/// A request of a user with a live session who changes the name to be shown.
+///
+/// - **Succeeds** when [`SignedIn`] does, within the limit of such changes.
+/// - **Fails** otherwise.
+/// - **Forwards** never.
+#[derive(Debug, Clone)]
+pub struct Renaming(pub SignedIn);
+
 /// Returns the answer to a request with a valid access token whose session is over.
 pub async fn over(db: &Db, token: AccessToken) -> Problem {
     let told = async {
@@ -138,6 +146,12 @@ impl ErrorResponses for SignedIn {
     }
 }
 
+impl ErrorResponses for Renaming {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        SignedIn::kinds()
+    }
+}
+
 impl Sentinel for Bearer {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
         rocket.state::<Issuer>().is_none()
@@ -147,6 +161,12 @@ impl Sentinel for Bearer {
 impl Sentinel for SignedIn {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
         Bearer::abort(rocket) || rocket.state::<Db>().is_none()
+    }
+}
+
+impl Sentinel for Renaming {
+    fn abort(rocket: &Rocket<Ignite>) -> bool {
+        SignedIn::abort(rocket)
     }
 }
 
@@ -165,5 +185,19 @@ impl<'r> FromRequest<'r> for SignedIn {
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
         outcome(Self::of(request).await, request)
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Renaming {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        let admitted = async {
+            let signed_in = SignedIn::of(request).await?;
+            admit_name(request, signed_in.token.session)?;
+            Ok(Self(signed_in))
+        };
+        outcome(admitted.await, request)
     }
 }

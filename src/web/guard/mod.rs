@@ -14,7 +14,7 @@ use rocket::http::Status;
 use rocket::outcome::Outcome;
 use rocket::request::Request;
 
-pub use self::bearer::{Bearer, SignedIn};
+pub use self::bearer::{Bearer, Renaming, SignedIn};
 pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;

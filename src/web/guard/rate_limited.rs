@@ -97,12 +97,21 @@ pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem>
     admit(request, P::POLICY, Key::address(client_address::of(request)))
 }
 
-/// Counts a request of a session, after the access token has been verified and before the database is queried.
+/// Counts a request of a session from the client's IP address, after the access token has been verified and before the
+/// database is queried.
 ///
 /// # Errors
-/// The session is over its limit.
+/// The session is over its limit at this address.
 pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
-    admit(request, Policy::Session, Key::session(session))
+    admit(request, Policy::Session, Key::session(session, client_address::of(request)))
+}
+
+/// Counts a change of name by a session from the client's IP address.
+///
+/// # Errors
+/// The session is over its limit at this address.
+pub fn admit_name(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
+    admit(request, Policy::Name, Key::session(session, client_address::of(request)))
 }
 
 /// Counts a request with an API key, after the key has been found.
@@ -110,7 +119,7 @@ pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem
 /// # Errors
 /// The key is over its limit.
 pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
-    admit(request, Policy::ApiKey, Key::session(key))
+    admit(request, Policy::ApiKey, Key::api_key(key))
 }
 
 fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem> {
@@ -120,7 +129,8 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
             let detail = match policy {
                 Policy::SignIn | Policy::StaffSignIn => "too many sign-ins from this IP address",
                 Policy::Refresh => "too many refreshes from this IP address",
-                Policy::Session => "too many requests with this session",
+                Policy::Session => "too many requests with this session from this IP address",
+                Policy::Name => "too many changes of the name with this session from this IP address",
                 Policy::StaffPages => "too many requests for the admin pages from this IP address",
                 Policy::ApiKey => "too many requests with this API key",
                 Policy::UnknownApiKey => "too many requests with unknown API keys from this IP address",

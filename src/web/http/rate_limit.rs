@@ -1,12 +1,12 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to the client's IP address, session or API key and never to the requested account, so no caller can use
-//! up another user's limit. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
+//! A counter belongs to the client's IP address, to a session at one, or to an API key, and never to the requested account,
+//! so no caller can use up another user's limit, nor somebody with a copy of an access token the owner's. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
 //! nothing from the bucket, so waiting always helps.
 //!
 //! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request
 //! keeps it for one share of a minute. Ten thousand requests a second from as many addresses leave some hundred
-//! thousand keys of about 50 bytes between two sweeps.
+//! thousand keys of about 60 bytes between two sweeps.
 
 use std::array;
 use std::net::IpAddr;
@@ -27,6 +27,8 @@ use crate::config;
 
 /// The number of keys in one /48 that may use up their limits at once.
 const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
+/// The number of changes of name in a minute. Each is an event and a message to every webhook.
+const NAMES_PER_MINUTE: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(10);
 /// The number of refusals between two sweeps that get their own log line.
@@ -40,8 +42,10 @@ pub enum Policy {
     SignIn,
     /// Refreshes from an IP address.
     Refresh,
-    /// Requests of a session.
+    /// Requests of a session from an IP address.
     Session,
+    /// Changes of the user's name by a session from an IP address.
+    Name,
     /// Requests for admin pages from an IP address, signed in or not: each costs a query.
     StaffPages,
     /// Sign-ins of staff from an IP address.
@@ -54,32 +58,44 @@ pub enum Policy {
 
 /// The key under which requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(u128);
+pub struct Key {
+    /// A session or an API key; zero if the address alone counts.
+    id: u128,
+    /// An IP address, of IPv6 the first 64 bits; zero if the address does not count.
+    network: u128,
+}
 
 impl Key {
     /// Returns the key of an IP address in canonical form. An IPv6 subscriber has at least a /64 and a new address
     /// in it for every request (RFC 8981), so only the first 64 bits count.
     #[must_use]
     pub fn address(address: Option<IpAddr>) -> Self {
-        match address {
+        let network = match address {
             // The last 64 bits are never zero in IPv4-mapped form (RFC 4291 §2.5.5.2).
-            Some(IpAddr::V4(v4)) => Self(v4.to_ipv6_mapped().to_bits()),
-            Some(IpAddr::V6(v6)) => Self(v6.to_bits() & !u128::from(u64::MAX)),
-            None => Self(0),
-        }
+            Some(IpAddr::V4(v4)) => v4.to_ipv6_mapped().to_bits(),
+            Some(IpAddr::V6(v6)) => v6.to_bits() & !u128::from(u64::MAX),
+            None => 0,
+        };
+        Self { id: 0, network }
     }
 
-    /// Returns the /48 of an IPv6 address, or `None` for any other key. No other key ends with 64 zero bits, since
-    /// these ids end with random bits (RFC 9562 §5.7).
+    /// Returns the key with the /48 in the place of an IPv6 address, or `None` for one without an IPv6 address.
     const fn site(self) -> Option<Self> {
-        let is_v6 = self.0 & u64::MAX as u128 == 0 && self.0 != 0;
-        if is_v6 { Some(Self(self.0 >> 80 << 80)) } else { None }
+        let is_v6 = self.network & u64::MAX as u128 == 0 && self.network != 0;
+        if is_v6 { Some(Self { network: self.network >> 80 << 80, ..self }) } else { None }
     }
 
-    /// Returns the key of a session or of an API key.
+    /// Returns the key of a session that is used from an IP address. Whoever else has its access token uses up the limit
+    /// of another address.
     #[must_use]
-    pub const fn session(id: Uuid) -> Self {
-        Self(id.as_u128())
+    pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
+        Self { id: id.as_u128(), ..Self::address(address) }
+    }
+
+    /// Returns the key of an API key.
+    #[must_use]
+    pub const fn api_key(id: Uuid) -> Self {
+        Self { id: id.as_u128(), network: 0 }
     }
 }
 
@@ -152,6 +168,7 @@ impl<C: Clock + Clone> RateLimits<C> {
                 Policy::SignIn | Policy::StaffSignIn | Policy::UnknownApiKey => settings.sign_in_per_minute,
                 Policy::Refresh => settings.refresh_per_minute,
                 Policy::Session => settings.session_per_minute,
+                Policy::Name => settings.session_per_minute.min(NAMES_PER_MINUTE),
                 Policy::StaffPages => settings.staff_pages_per_minute,
                 Policy::ApiKey => settings.api_key_per_minute,
             };

@@ -2,7 +2,7 @@
 //! (draft-ietf-httpapi-ratelimit-headers-11, §3 and §4).
 //!
 //! `t`, during which a client can use no more than `r`, is the time until the bucket has one more request; so
-//! `Retry-After` never ends before it (§6). The partition key, the client's IP address, is left out.
+//! `Retry-After` never ends before it (§6). The partition key, such as an IP address, is left out.
 
 use std::sync::OnceLock;
 

@@ -199,7 +199,9 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
             address("2001:db8:0:1::1"),
             address("::1"),
             address("0.0.0.0"),
-            Key::session(session),
+            Key::session(session, "192.0.2.1".parse().ok()),
+            Key::session(session, "2001:db8:0:1::1".parse().ok()),
+            Key::api_key(session),
         ] {
             assert!(limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
             assert!(!limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
@@ -297,15 +299,69 @@ async fn any_route_can_take_the_guards() {
     let (status, fields, _) = get(1, "192.0.2.1").await;
     assert_eq!((status, fields.as_str()), (200, "\"refresh\";r=4;t=12, \"session\";r=1;t=30"));
     assert_eq!(get(1, "192.0.2.1").await.0, 200);
-    let (status, fields, body) = get(1, "192.0.2.2").await;
-    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=4;t=12, \"session\";r=0;t=30"));
-    assert!(body.contains("too many requests with this session"), "{body}");
-    for session in 2..5 {
+    let (status, fields, body) = get(1, "192.0.2.1").await;
+    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=2;t=12, \"session\";r=0;t=30"));
+    assert!(body.contains("too many requests with this session from this IP address"), "{body}");
+    for session in 2..4 {
         assert_eq!(get(session, "192.0.2.1").await.0, 200);
     }
     let (status, fields, body) = get(5, "192.0.2.1").await;
     assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=0;t=12"));
     assert!(body.contains("too many refreshes from this IP address"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.session_per_minute", 2))
+    })
+    .await;
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let me = async |address: &str| {
+        let request = reqwest::Client::new().get(format!("{}/api/v1/me", app.url)).bearer_auth(&token);
+        App::answer(request.header("X-Forwarded-For", address).send().await.unwrap()).await.status.as_u16()
+    };
+    let thief = [me("192.0.2.1").await, me("192.0.2.1").await, me("192.0.2.1").await];
+    assert_eq!((thief, me("198.51.100.7").await), ([200, 200, 429], 200));
+    // A network of IPv6 is one address, and all networks of a site have a limit together.
+    let mut admitted = 0;
+    for number in 0..40 {
+        admitted += u32::from(me(&format!("2001:db8:0:{number:x}::1")).await == 200);
+    }
+    assert!((32..40).contains(&admitted), "{admitted}");
+    assert_eq!(me("2001:db8:1::1").await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_can_be_changed_ten_times_a_minute_and_no_webhook_is_flooded() {
+    let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", true))).await;
+    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let rename = async |number: u32| {
+        let body = json!({ "name": format!("Ada {number}") });
+        app.as_user(&token, reqwest::Method::PATCH, "/api/v1/me", Some(&body)).await
+    };
+    let mut answers = Vec::new();
+    for number in 0..30 {
+        answers.push(rename(number).await);
+    }
+    let changed = answers.iter().filter(|answer| answer.status == 200).count();
+    assert!((10..30).contains(&changed), "{changed}");
+    let events = app.database.value::<i64>("SELECT count(*) FROM events WHERE kind = 'user_updated'").await;
+    assert_eq!(usize::try_from(events).unwrap(), changed);
+    let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
+    assert_eq!(
+        (refused.status.as_u16(), refused.error().as_str()),
+        (429, "rate_limited"),
+        "{}",
+        refused.text
+    );
+    assert!(refused.header("Retry-After").is_some_and(|seconds| seconds.parse::<u32>().unwrap() <= 6));
+    let mut policies = refused.headers.get_all("RateLimit-Policy").iter();
+    assert!(policies.any(|policy| policy == "\"name\";q=10;w=60"), "{:?}", refused.headers);
+    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200, "other requests are not affected");
 }
 
 #[tokio::test(flavor = "multi_thread")]
