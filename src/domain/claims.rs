@@ -15,6 +15,7 @@ use super::issuer::Issuers;
 use super::json::Object;
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
+use super::text::is_control;
 
 /// The tolerated difference between clocks, in seconds.
 pub const LEEWAY: i64 = 60;
@@ -407,7 +408,7 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 /// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
 /// limited length. A name of which nothing is seen is none.
 pub(crate) fn display_name(text: &str) -> Option<String> {
-    let sound = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
+    let sound = |c: &char| !is_control(*c) && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();

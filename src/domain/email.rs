@@ -1,5 +1,7 @@
 //! E-mail addresses for linking: one address, ASCII case-folded.
 
+use super::text::is_control;
+
 /// Characters that stand around an address in a text, and in no address.
 const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
 
@@ -20,7 +22,7 @@ impl Email {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '@' && !SEPARATORS.contains(c);
+        let plain = |c: char| !is_control(c) && !c.is_whitespace() && c != '@' && !SEPARATORS.contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
             && !local.is_empty()
             && local.chars().all(plain)

@@ -1,10 +1,19 @@
 //! Text of others that is shown or stored.
 
+/// Returns true for a control character, and for one that changes the direction of the text around it, which makes it look
+/// like another (`Bidi_Control` of Unicode).
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns
+}
+
 /// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
 /// terminal obeys others.
 #[must_use]
 pub fn printable(text: &str, max_chars: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(max_chars).collect()
+    text.chars().filter(|c| !is_control(*c)).take(max_chars).collect()
 }
 
 #[cfg(test)]
@@ -15,5 +24,6 @@ mod tests {
     fn a_control_character_is_left_out_and_counts_for_nothing() {
         assert_eq!(printable("\0ä\nö\u{9b}ü", 2), "äö");
         assert_eq!(printable("äöü", 4), "äöü");
+        assert_eq!(printable("ada\u{202e}gpj.\u{2066}exe\u{200f}", 9), "adagpj.ex");
     }
 }

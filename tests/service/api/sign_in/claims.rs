@@ -204,6 +204,8 @@ async fn a_name_is_shown_without_control_characters_and_surrounding_blanks() {
         (json!("\u{1b}[31mAda\r\n\t"), json!("[31mAda")),
         (json!("\0 Ada \0"), json!("Ada")),
         (json!("\u{85}\u{9f}Ada"), json!("Ada")),
+        (json!("\u{202e}adA\u{202c} \u{2066}Lovelace\u{2069}\u{200f}"), json!("adA Lovelace")),
+        (json!("\u{61c}\u{200e}"), Value::Null),
         (json!("<script>alert(1)</script>"), json!("<script>alert(1)</script>")),
         (json!("{{ 7*7 }}"), json!("{{ 7*7 }}")),
         (json!("'; DROP TABLE users; --"), json!("'; DROP TABLE users; --")),
