@@ -1,4 +1,4 @@
-//! Refuses requests whose path or method a gateway in front of the service could read differently.
+//! Refuses requests whose path, method or host a gateway in front of the service could read differently.
 
 use rocket::data::Data;
 use rocket::fairing::{self, Fairing, Info};
@@ -15,7 +15,8 @@ const DISGUISE: usize = "_method=delete".len();
 ///
 /// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and `/%61pi/v1` would
 /// bypass a gateway's rule for `/api/v1`. Such a path is answered with 404. Rocket also takes the method from a form
-/// that begins with `_method`. Such a form is refused.
+/// that begins with `_method`. Such a form is refused,
+/// and so is a request with two `Host` headers (RFC 9112 §3.2), of which each reader may choose another.
 #[derive(Debug)]
 pub struct ExactPath;
 
@@ -28,6 +29,9 @@ impl Fairing for ExactPath {
     async fn on_request(&self, request: &mut Request<'_>, data: &mut Data<'_>) {
         if is_disguised(request, data).await {
             let detail = "a form's field `_method` does not change the method of a request";
+            Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
+        } else if request.headers().get("Host").nth(1).is_some() {
+            let detail = "there must be exactly one `Host` header";
             Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
         } else if is_canonical(request.uri().path().as_str()) {
             return;

@@ -65,3 +65,17 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
         assert_eq!(send(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hosts_in_one_request_are_refused() {
+    let app = App::start().await;
+    for (path, more, refused) in [
+        ("/livez", "Host: vestibule\r\n", true),
+        ("/admin/sign-in", "host: evil.example\r\n", true),
+        ("/api/v1/me", "X-Host: evil.example\r\n", false),
+    ] {
+        let answer = send(&app, format!("GET {path} HTTP/1.1\r\n{more}"), "").await;
+        assert_eq!(answer.text.contains("exactly one `Host` header"), refused, "{path} {}", answer.text);
+        assert_eq!(answer.status == 400, refused, "{path}");
+    }
+}
