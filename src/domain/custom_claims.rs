@@ -71,6 +71,10 @@ const RESERVED: [&str; 48] = [
     "vp",
 ];
 
+/// Members that every object of JavaScript has. In a program that merges claims into objects of its own, they would change
+/// all of its objects.
+const OF_OBJECTS: [&str; 3] = ["__proto__", "constructor", "prototype"];
+
 /// The claims of one user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -82,7 +86,7 @@ pub enum Mistake {
     /// The text is not one JSON object, or a member occurs twice in it.
     #[error("the claims must be one JSON object without duplicate members: {0}")]
     NotAnObject(#[from] json::Error),
-    /// A claim has a meaning of its own.
+    /// A claim, or a member at any depth, has a meaning of its own.
     #[error("the claim `{0}` is reserved: give it another name")]
     Reserved(String),
     /// The claims take too many bytes.
@@ -166,7 +170,7 @@ impl CustomClaims {
 /// Returns true if a name is reserved in any case. Go's parser ignores case, and takes `ſ` for an `s` and the Kelvin sign
 /// for a `k`.
 fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name.to_uppercase().to_lowercase().as_str())
+    RESERVED.contains(&name.to_uppercase().to_lowercase().as_str()) || OF_OBJECTS.contains(&name)
 }
 
 /// Checks a value that may have `depth` levels.
@@ -188,7 +192,12 @@ fn check(value: &Value, depth: usize) -> Result<(), Mistake> {
         }
         Value::Object(members) => {
             let inner = inner()?;
-            members.iter().try_for_each(|(name, value)| text(name).and_then(|()| check(value, inner)))
+            members.iter().try_for_each(|(name, value)| {
+                if OF_OBJECTS.contains(&name.as_str()) {
+                    return Err(Mistake::Reserved(name.clone()));
+                }
+                text(name).and_then(|()| check(value, inner))
+            })
         }
     }
 }
@@ -262,6 +271,10 @@ mod tests {
             (r#"{"a":1e-300}"#, "the number 1e-300"),
             (r#"{"a":"\u0000"}"#, "U+0000"),
             (r#"{"a":{"\u0000":1}}"#, "U+0000"),
+            (r#"{"__proto__":{}}"#, "`__proto__` is reserved"),
+            (r#"{"a":[{"b":{"__proto__":{"admin":true}}}]}"#, "`__proto__` is reserved"),
+            (r#"{"a":{"constructor":{"prototype":1}}}"#, "`constructor` is reserved"),
+            (r#"{"a":{"prototype":1}}"#, "`prototype` is reserved"),
         ] {
             let mistake = CustomClaims::parse(text).expect_err(text).to_string();
             assert!(mistake.contains(reason), "{text:.40}: {mistake}");

@@ -58,6 +58,8 @@ async fn claims_that_a_verifier_could_mistake_are_refused_and_so_is_whoever_may_
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
     for (claims, told) in [
         (json!({ "sub": "somebody-else" }), "`sub` is reserved"),
+        (json!({ "a": [{ "__proto__": { "admin": true } }] }), "`__proto__` is reserved"),
+        (json!({ "constructor": 1 }), "`constructor` is reserved"),
         (json!({ "a": "x".repeat(1_000) }), "at most 1000"),
         (json!("roles"), "`claims` must be an object"),
         (Value::Null, "`claims` is missing"),
