@@ -1207,7 +1207,8 @@ export interface components {
             ip: string | null;
             /**
              * Format: date-time
-             * @description The time of the last refresh.
+             * @description The hour of the last refresh, or the time of the sign-in if that was later. The minute would tell a thief who has
+             *     copied the session's tokens when to use them.
              */
             last_used_at: string;
             /** @description The name of the provider that the user signed in with. */
@@ -1264,7 +1265,7 @@ export interface components {
         };
         /** @description A user's sessions. */
         Sessions: {
-            /** @description The sessions, most recently used first. */
+            /** @description The sessions, by `last_used_at`, the latest first. */
             sessions: components["schemas"]["Session"][];
         };
         /** @description A sign-in with an identity provider's token. */

@@ -1,5 +1,6 @@
 //! `/api/v1/me/sessions`: the user's sessions.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use rocket::http::Status;
@@ -39,7 +40,7 @@ impl ErrorResponses for EndFailures {
 /// A user's sessions.
 #[derive(Serialize, ToSchema)]
 struct Sessions {
-    /// The sessions, most recently used first.
+    /// The sessions, by `last_used_at`, the latest first.
     sessions: Vec<Session>,
 }
 
@@ -55,7 +56,8 @@ struct Session {
     /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// The time of the last refresh.
+    /// The hour of the last refresh, or the time of the sign-in if that was later. The minute would tell a thief who has
+    /// copied the session's tokens when to use them.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
     /// The IPv4 or IPv6 address that the session was opened from.
@@ -86,7 +88,7 @@ struct Device {
     tag = "Session",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "The active sessions, most recently used first.", body = Sessions,
+        (status = 200, description = "The active sessions, by `last_used_at`, the latest first.", body = Sessions,
          example = json!(examples::sessions())),
         Problems<SignedIn>,
     ),
@@ -94,18 +96,20 @@ struct Device {
 #[get("/me/sessions")]
 async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
     let rows = retrying!(sessions::of_user(db.pool(), signed_in.user.id))?.into_iter();
-    let sessions = rows
+    let mut sessions: Vec<_> = rows
         .map(|row| Session {
             id: row.id,
             current: row.id == signed_in.token.session,
             provider: row.provider,
             created_at: row.created_at,
-            last_used_at: row.last_used_at,
+            last_used_at: row.last_used_at.truncate_to_hour().max(row.created_at),
             ip: row.ip,
             user_agent: row.user_agent,
             device: Device { name: row.device_name, platform: row.device_platform },
         })
         .collect();
+    // The order must not tell more than the hours do.
+    sessions.sort_by_key(|session| Reverse((session.last_used_at, session.id)));
     Ok(Json(Status::Ok, Sessions { sessions }))
 }
 

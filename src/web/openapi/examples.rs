@@ -196,7 +196,7 @@ pub fn providers() -> Value {
 pub fn sessions() -> Value {
     json!({ "sessions": [{
         "id": SESSION, "current": true, "provider": "google", "created_at": THEN,
-        "last_used_at": "2026-02-01T07:00:00.5Z", "ip": "203.0.113.7", "user_agent": "VestibuleDemo/1.4 (Android 17)",
+        "last_used_at": "2026-02-01T07:00:00Z", "ip": "203.0.113.7", "user_agent": "VestibuleDemo/1.4 (Android 17)",
         "device": { "name": "Ada's phone", "platform": "Android 17" },
     }] })
 }

@@ -260,6 +260,32 @@ async fn sessions_are_listed_with_their_devices_and_ended_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_sessions_does_not_tell_a_thief_when_the_owner_has_refreshed() {
+    let app = App::start().await;
+    app.database.within_an_hour().await;
+    let phone = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let tablet = app.sign_in(&claims("ada", "ada@example.com")).await;
+    app.database
+        .run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',
+                                 rotated_at = date_trunc('hour', now()) + interval '1 second'",
+        )
+        .await;
+    let list = async || app.get(&phone.access_token(), "/api/v1/me/sessions").await.json();
+    let before = list().await;
+    for session in before["sessions"].as_array().unwrap() {
+        assert!(session["last_used_at"].as_str().unwrap().ends_with(":00:00Z"), "{session}");
+    }
+    for session in [&phone, &tablet] {
+        assert_eq!(app.refresh(&session.refresh_token()).await.status, 200);
+        assert_eq!(list().await, before, "neither a time nor the order has changed");
+    }
+    let opened = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let sessions = app.get(&opened.access_token(), "/api/v1/me/sessions").await.json()["sessions"].clone();
+    assert_eq!(sessions[0]["last_used_at"], sessions[0]["created_at"], "none was used before it was opened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn signing_out_has_three_scopes_and_can_be_repeated() {
     let app = App::start().await;
     for (scope, survivors) in [
