@@ -4,8 +4,10 @@
 -- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
 -- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,
 -- which was issued at `rotated_at`. Its parent is recognised by deriving its successor; if the parent got a second
--- successor, because the response with the first was lost, `parent_hash` is the parent's hash. A refresh changes no
--- indexed column and no length, so that it can be a heap-only update.
+-- successor, because the response with the first was lost, `parent_hash` is the parent's hash. `rotated_from` tells who
+-- exchanged it: 16 bits of a hash of the IP address, and 16 of one of the user agent, which are enough to tell two clients
+-- apart and too few to find an address. It is 0 before the first exchange, and once a repeat by another client is recorded.
+-- A refresh changes no indexed column and no length, so that it can be a heap-only update.
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,
@@ -14,6 +16,7 @@ CREATE TABLE sessions (
     id              uuid        CONSTRAINT sessions_pkey PRIMARY KEY,
     identity_id     uuid        NOT NULL
                                 CONSTRAINT sessions_identity_id_fkey REFERENCES identities ON DELETE CASCADE,
+    rotated_from    integer     NOT NULL DEFAULT 0,
     family_hash     bytea       NOT NULL CONSTRAINT sessions_family_hash_length CHECK (octet_length(family_hash) = 16),
     token_hash      bytea       NOT NULL CONSTRAINT sessions_token_hash_length CHECK (octet_length(token_hash) = 16),
     parent_hash     bytea       CONSTRAINT sessions_parent_hash_length CHECK (octet_length(parent_hash) = 16),

@@ -1,5 +1,5 @@
-//! Advice to staff about refused sign-ins: what happened, what to tell the user, and what to pass on to whom. The
-//! catalogue of problems speaks to developers instead.
+//! Advice to staff about refused sign-ins and what looks like theft: what happened, what to tell the user, and what to pass
+//! on to whom. The catalogue of problems speaks to developers instead.
 
 use serde::Serialize;
 use strum::VariantArray;
@@ -27,7 +27,7 @@ const ADMIN: &str = "an admin";
 type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
 /// The reasons beside those of [`Reason`].
-const OTHERS: [&str; 2] = ["provider_unavailable", "identity_already_linked"];
+const OTHERS: [&str; 3] = ["provider_unavailable", "identity_already_linked", "another_client"];
 
 impl Advice {
     /// Returns the names of all reasons that there is advice about.
@@ -50,6 +50,18 @@ impl Advice {
                 "This way to sign in belongs to another account. If that is yours, too, sign out, and sign in this way to \
                  reach it.",
                 Some((ADMIN, "both users, if they are the same person. An admin can merge them.")),
+            ),
+            "another_client" => (
+                "Refresh token in two places",
+                "Within half a minute, two clients used one refresh token: their IP addresses differ, and so do their apps or \
+                 browsers. This is the second of them. A thief may have a copy of the session’s tokens, and both go on with \
+                 the session. End the user’s sessions, unless the user knows both.",
+                "Somebody else may use your account. We have signed you out everywhere: sign in again, and tell us if you do \
+                 not know one of the devices in your list.",
+                Some((
+                    DEVELOPER,
+                    "the request ID, if it happens to many users. An app may refresh in two ways at once.",
+                )),
             ),
             reason => reason.parse().map(Self::refused).ok()?,
         };

@@ -204,6 +204,9 @@ pub(super) fn what(event: &EventRow) -> &str {
         "refresh_token_reissued" => {
             "An answer was lost, so a refresh was repeated: the unused refresh token is void"
         }
+        "refresh_token_repeated" => {
+            "A refresh token came again at once, from another address and another app or browser: it may be stolen"
+        }
         "email_lost" => "Lost an unverified e-mail address to a user who has verified it",
         "signed_out" => "Signed out",
         "user_deleted" if by_provider => {

@@ -13,6 +13,9 @@
 -- not change. A parent that is repeated later gets another successor if the live token was never used, because then the
 -- response was lost; the live token becomes invalid, and a repeat at once again gets the same successor. Any other token
 -- of the family is a copy, and the session ends. A token of another family is unknown.
+--
+-- A phone that repeats a refresh may have another address meanwhile, but not another user agent. If both differ, one of
+-- the two may be a thief: the first such repeat after a rotation is recorded, and the row notes that it was.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
                          $8::inet[], $9::text[], $10::text[], $15::bytea[], $16::bytea[], $17::bytea[])
@@ -22,8 +25,10 @@ WITH input AS (
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
            s.token_hash IN (t.successor_hash, t.old_successor_hash) OR s.parent_hash = t.presented_hash AS is_parent,
-           s.created_at, s.expires_at, s.ended_at, s.client_id,
-           i.user_id, i.provider, i.suspended_at, i.tokens_from, u.disabled_at, u.claims::text AS claims,
+           s.created_at, s.expires_at, s.ended_at, s.client_id, s.rotated_from,
+           (coalesce(hashinet(t.ip), 0) << 16) | (coalesce(hashtext(t.user_agent), 0) & 65535) AS asked_from,
+           i.user_id, i.provider, i.suspended_at, i.tokens_from, u.disabled_at,
+           u.claims::text AS claims,
            coalesce(u.last_seen_on < current_date, true) AS away
     FROM input t
     JOIN sessions s ON s.id = t.session_id AND s.family_hash = t.family_hash
@@ -53,6 +58,8 @@ judged AS (
 ),
 decision AS MATERIALIZED (
     SELECT *,
+           outcome = 'repeated' AND rotated_from <> 0 AND (rotated_from # asked_from) >> 16 <> 0
+               AND (rotated_from # asked_from) & 65535 <> 0 AS elsewhere,
            CASE outcome WHEN 'rotated' THEN successor_hash WHEN 'reissued' THEN reissue_hash ELSE token_hash END AS live_hash
     FROM judged
 ),
@@ -61,15 +68,17 @@ changed AS (
     SET token_hash = d.live_hash,
         parent_hash = CASE d.outcome WHEN 'rotated' THEN NULL WHEN 'reissued' THEN d.presented_hash ELSE s.parent_hash END,
         rotated_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE d.rotated_at END,
-        expires_at = CASE d.outcome WHEN 'replayed' THEN s.expires_at ELSE d.good_until END,
+        rotated_from = CASE WHEN d.outcome IN ('rotated', 'reissued') THEN d.asked_from ELSE 0 END,
+        expires_at = CASE WHEN d.outcome IN ('rotated', 'reissued') THEN d.good_until ELSE s.expires_at END,
         ended_at = CASE d.outcome WHEN 'replayed' THEN now() END
     FROM decision d
-    WHERE s.id = d.session_id AND d.outcome IN ('rotated', 'reissued', 'replayed')
+    WHERE s.id = d.session_id AND (d.outcome IN ('rotated', 'reissued', 'replayed') OR d.elsewhere)
 ),
 recorded AS (
-    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT event_id, 'refresh_token_' || outcome, provider, user_id, session_id, ip, user_agent, request_id
-    FROM decision WHERE outcome IN ('reissued', 'replayed')
+    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT event_id, 'refresh_token_' || outcome, CASE WHEN elsewhere THEN 'another_client' END, provider, user_id, session_id,
+           ip, user_agent, request_id
+    FROM decision WHERE outcome IN ('reissued', 'replayed') OR elsewhere
     -- The order in which the trigger locks users: statements that meet must not wait for each other.
     ORDER BY uuid_hash(user_id)
 ),

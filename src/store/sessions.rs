@@ -99,7 +99,8 @@ impl NotRefreshed {
 }
 
 /// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
-/// others share its result if they repeat it; otherwise theirs is `None`, and they must run after it.
+/// others share its result if they repeat it and may be of the same client; otherwise theirs is `None`, and they must run
+/// after it.
 ///
 /// # Errors
 /// See [`Error`]. Nothing was written, unless the connection broke: then the tokens may have been exchanged.
@@ -144,7 +145,10 @@ pub async fn refresh(
     let verdict = |item: &Arc<Exchange>| {
         let first = first[&item.session_id];
         let repeats = item.presented_hash == first.presented_hash && item.family_hash == first.family_hash;
-        if !Arc::ptr_eq(item, first) && !repeats {
+        // The statement records a repeat from elsewhere.
+        let elsewhere =
+            item.origin.ip != first.origin.ip && item.origin.user_agent != first.origin.user_agent;
+        if !Arc::ptr_eq(item, first) && (!repeats || elsewhere) {
             return Ok(None);
         }
         let Some(row) = rows.get(&item.session_id) else { return Ok(Some(Err(NotRefreshed::Unknown))) };

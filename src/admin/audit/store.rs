@@ -125,6 +125,7 @@ impl EventCategory {
             Self::Security => &[
                 "refresh_token_replayed",
                 "refresh_token_reissued",
+                "refresh_token_repeated",
                 "email_lost",
                 "staff_refused",
                 "provider_event",

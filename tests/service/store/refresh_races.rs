@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
-use crate::support::app::App;
-use crate::support::race::rounds;
+use crate::support::app::{Answer, App};
+use crate::support::race::{at_once, rounds};
 use crate::support::token::{claims, with};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,6 +94,63 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
             app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
             1
         );
+    }
+}
+
+/// Refreshes as a client at that address with that user agent.
+async fn refresh_as(app: &App, token: &str, address: &str, agent: &str) -> Answer {
+    let request = reqwest::Client::new().post(format!("{}/api/v1/auth/refresh", app.url));
+    let request = request.header("X-Forwarded-For", address).header("User-Agent", agent);
+    let body = json!({ "refresh_token": token }).to_string();
+    App::answer(request.header("Content-Type", "application/json").body(body).send().await.unwrap()).await
+}
+
+const OWNER: (&str, &str) = ("192.0.2.1", "App/1 (Android 17)");
+const THIEF: (&str, &str) = ("198.51.100.7", "curl/8");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_from_elsewhere_is_recorded_once_and_one_of_a_phone_that_moves_is_not() {
+    let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
+    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    for rotation in 1..=2 {
+        let next = refresh_as(&app, &token, OWNER.0, OWNER.1).await.refresh_token();
+        let row =
+            "SELECT concat_ws(' ', token_hash, parent_hash, rotated_at, expires_at, ended_at) FROM sessions";
+        let before: String = app.database.value(row).await;
+        for (address, agent, recorded) in [
+            (OWNER.0, OWNER.1, rotation - 1),
+            (THIEF.0, OWNER.1, rotation - 1),
+            (OWNER.0, THIEF.1, rotation - 1),
+            (THIEF.0, THIEF.1, rotation),
+            (THIEF.0, THIEF.1, rotation),
+            (OWNER.0, OWNER.1, rotation),
+        ] {
+            assert_eq!(refresh_as(&app, &token, address, agent).await.refresh_token(), next);
+            let events: Vec<(String, String, Uuid)> = app.database.all(
+                "SELECT host(e.ip), e.user_agent, u.id FROM events e JOIN users u ON u.id = e.user_id JOIN sessions s ON s.id = e.session_id
+                 WHERE e.kind = 'refresh_token_repeated' AND e.reason = 'another_client'").await;
+            assert_eq!(events.len(), recorded, "{address} {agent}");
+            assert!(events.iter().all(|event| (event.0.as_str(), event.1.as_str()) == THIEF), "{events:?}");
+            assert_eq!(app.database.value::<String>(row).await, before);
+        }
+        token = next;
+    }
+    assert_eq!(refresh_as(&app, &token, OWNER.0, OWNER.1).await.status, 200, "the session goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
+    let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
+    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    for round in 1..=rounds() {
+        let (owner, thief) =
+            at_once(refresh_as(&app, &token, OWNER.0, OWNER.1), refresh_as(&app, &token, THIEF.0, THIEF.1))
+                .await;
+        assert_eq!(owner.refresh_token(), thief.refresh_token());
+        let recorded =
+            app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_repeated'").await;
+        assert_eq!(recorded, i64::try_from(round).unwrap(), "round {round}");
+        token = owner.refresh_token();
     }
 }
 

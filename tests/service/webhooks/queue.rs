@@ -203,6 +203,7 @@ async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_q
         ("sign_in_refused", Some("user_disabled")),
         ("link_refused", Some("identity_already_linked")),
         ("refresh_token_reissued", None),
+        ("refresh_token_repeated", Some("another_client")),
         ("users_merged", Some("to_another")),
         ("identity_moved", Some("to_another")),
         ("user_viewed", None),
