@@ -10,6 +10,7 @@ use super::sign_in::flow::Admin;
 use crate::admin::guard::Staff;
 use crate::domain::staff::Role;
 use crate::web::http::templates::html;
+use crate::web::problem::Problem;
 
 /// The content of a page, which its template knows as `page`.
 pub(super) trait View: Serialize {
@@ -73,6 +74,10 @@ impl<'r> Responder<'r, 'static> for Page {
         response.set_header(Header::new("X-Frame-Options", "DENY"));
         response.set_header(Header::new("Referrer-Policy", "same-origin"));
         response.set_header(Header::new("Cache-Control", "no-store"));
+        if matches!(self.status.code, 429 | 503) {
+            let problem = Problem::unexplained(self.status.code).keep(request);
+            response.set_header(Header::new("Retry-After", problem.retry_after.unwrap_or(60).to_string()));
+        }
         if admin.is_some_and(Admin::is_https) {
             response.set_header(Header::new("Strict-Transport-Security", "max-age=31536000"));
         }

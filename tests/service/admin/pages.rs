@@ -1,7 +1,9 @@
 //! What is asked of every page, and that it is asked of every page.
 
 use rocket::http::Method;
+use vestibule::domain::staff::Role;
 
+use super::desk_with;
 use crate::support::app::Answer;
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
@@ -24,6 +26,18 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
             assert_is_private(name, &answer);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_the_database_keeps_waiting_says_when_to_come_again() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let mut lock = desk.app.database.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE staff_sessions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let answer = browser.get("/admin/users").await;
+    assert_eq!((answer.status.as_u16(), answer.header("Retry-After")), (503, Some("1")), "{}", answer.text);
+    assert_is_private("503", &answer);
+    lock.rollback().await.unwrap();
+    assert_eq!(browser.get("/admin/users").await.status, 200);
 }
 
 fn assert_is_private(name: &str, answer: &Answer) {

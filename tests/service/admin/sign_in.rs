@@ -410,7 +410,8 @@ async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
     for setting in ["client_secret", "authorization_url", "token_url"] {
         assert!(page.contains(&format!("providers.second.{setting}")), "{setting}: {page}");
     }
-    assert_eq!(stranger.post("/admin/sign-in", &[]).await.status.as_u16(), 503);
+    let answer = stranger.post("/admin/sign-in", &[]).await;
+    assert_eq!((answer.status.as_u16(), answer.header("Retry-After")), (503, Some("60")));
     let metrics = stranger.get("/metrics").await.text;
     assert!(metrics.contains("vestibule_problems_total{error=\"service_unavailable\"} 0\n"), "{metrics}");
     assert!(metrics.contains("vestibule_problems_total{error=\"provider_disabled\"} 1\n"), "{metrics}");
