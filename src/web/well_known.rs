@@ -75,13 +75,15 @@ fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem>
 
 /// The metadata of the authorization server (RFC 8414 §2).
 ///
-/// `response_types_supported` is missing, because there is no authorization endpoint and §3.2 forbids empty members.
-/// Clients are public, so they do not authenticate.
+/// `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
+/// response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
+/// not authenticate.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,
     jwks_uri: String,
     token_endpoint: String,
+    response_types_supported: [&'static str; 1],
     token_endpoint_auth_methods_supported: [&'static str; 1],
     grant_types_supported: [&'static str; 1],
     revocation_endpoint: String,
@@ -97,6 +99,7 @@ impl Metadata {
             issuer: public_url.to_owned(),
             jwks_uri: format!("{public_url}/.well-known/jwks.json"),
             token_endpoint: format!("{public_url}/api/v1/auth/token"),
+            response_types_supported: ["none"],
             token_endpoint_auth_methods_supported: ["none"],
             grant_types_supported: ["refresh_token"],
             revocation_endpoint: format!("{public_url}/api/v1/auth/revoke"),

@@ -1000,13 +1000,15 @@ export interface components {
         /**
          * @description The metadata of the authorization server (RFC 8414 §2).
          *
-         *     `response_types_supported` is missing, because there is no authorization endpoint and §3.2 forbids empty members.
-         *     Clients are public, so they do not authenticate.
+         *     `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
+         *     response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
+         *     not authenticate.
          */
         Metadata: {
             grant_types_supported: string[];
             issuer: string;
             jwks_uri: string;
+            response_types_supported: string[];
             revocation_endpoint: string;
             revocation_endpoint_auth_methods_supported: string[];
             service_documentation: string;

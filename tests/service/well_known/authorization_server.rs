@@ -18,6 +18,7 @@ async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
             "issuer": ISSUER,
             "jwks_uri": format!("{ISSUER}/.well-known/jwks.json"),
             "token_endpoint": format!("{ISSUER}/api/v1/auth/token"),
+            "response_types_supported": ["none"],
             "token_endpoint_auth_methods_supported": ["none"],
             "grant_types_supported": ["refresh_token"],
             "revocation_endpoint": format!("{ISSUER}/api/v1/auth/revoke"),
