@@ -1,6 +1,15 @@
-//! The networks that a request on somebody's behalf may reach.
+//! The networks that a request on somebody's behalf may reach, and those that requests come from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// Returns the network of a client's address: enough to find the source of a flood, and no single person.
+#[must_use]
+pub fn around(address: IpAddr) -> Option<IpNet> {
+    let prefix = if address.is_ipv4() { 24 } else { 48 };
+    IpNet::new(address, prefix).ok().map(|network| network.trunc())
+}
 
 /// The IP addresses that a webhook may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

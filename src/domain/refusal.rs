@@ -44,6 +44,8 @@ pub struct Refusal {
     pub detail: &'static str,
     /// The received value and the remedy, for the log alone.
     pub log: Option<String>,
+    /// True if the provider had vouched for the token. Anybody can invent one that it has not.
+    pub vouched: bool,
 }
 
 /// Returns the beginning of an untrusted text in a form that is safe in a log.
@@ -56,12 +58,18 @@ impl Refusal {
     /// Creates a refusal.
     #[must_use]
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
-        Self { reason, detail, log: None }
+        Self { reason, detail, log: None, vouched: false }
     }
 
     /// Adds a text for the log.
     #[must_use]
     pub fn logged(self, log: String) -> Self {
         Self { log: Some(log), ..self }
+    }
+
+    /// Returns the same refusal of a token that the provider had vouched for.
+    #[must_use]
+    pub fn vouched(self) -> Self {
+        Self { vouched: true, ..self }
     }
 }

@@ -181,7 +181,7 @@ impl Provider {
             token.refuse_early(provider.token_format, &expected)?;
             tokeninfo::check_length(provider, token)?;
             let answer = self.ask(token, &expected).await?;
-            let claims = VerifiedClaims::validate(&answer, &expected)?;
+            let claims = VerifiedClaims::validate(&answer, &expected).map_err(Refusal::vouched)?;
             if claims.email.is_none() {
                 self.warn_without_email();
             }
@@ -195,7 +195,7 @@ impl Error {
     /// Replaces field names by the settings' full names, which an operator knows.
     fn named(self, provider: &config::Provider) -> Self {
         match self {
-            Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log }) => {
+            Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log, vouched }) => {
                 // If introspection is used for tokens that are not JWTs, the audience may be a service that
                 // takes access tokens. It must not be added.
                 let setting = provider.setting("additional_client_ids");
@@ -204,16 +204,16 @@ impl Error {
                     _ => format!("; if the client id is yours, add it to {setting}"),
                 };
                 let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
-                Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log })
+                Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log, vouched })
             }
-            Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log }) => {
+            Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log, vouched }) => {
                 let setting = match provider.issuers {
                     Issuers::Listed(_) => provider.setting("issuers"),
                     Issuers::Tenants(_) => provider.setting("tenants"),
                 };
                 let remedy = format!("if the issuer is yours, correct {setting}");
                 let log = log.map(|received| format!("{detail}; received {received}; {remedy}"));
-                Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log })
+                Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log, vouched })
             }
             Self::Unavailable(unavailable) => {
                 let check = unavailable.check.iter().map(|field| provider.setting(field).into()).collect();

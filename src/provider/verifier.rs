@@ -24,6 +24,7 @@ use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
+use crate::domain::refusal::Refusal;
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);
@@ -101,7 +102,11 @@ impl Provider {
                 Verify::Jwks => self.signature(token, expected).await.map(Claims::Own),
                 Verify::Both => {
                     let signed = self.signature(token, expected).await?;
-                    self.confirmed(token, Some(signed), expected).await
+                    // The signature vouches for it, whatever the endpoint says.
+                    self.confirmed(token, Some(signed), expected).await.map_err(|error| match error {
+                        Error::Refused(refusal) => refusal.vouched().into(),
+                        unavailable @ Error::Unavailable(_) => unavailable,
+                    })
                 }
             }
         };
@@ -123,7 +128,8 @@ impl Provider {
         let answer = self.endpoint(token, expected.now).await?;
         let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
         if matches!(self.settings.protocol, Protocol::Introspection(_)) {
-            let claims = introspection::confirmed(own, &answer, expected.dialect)?;
+            let claims = introspection::confirmed(own, &answer, expected.dialect)
+                .map_err(Refusal::vouched)?;
             return Ok(Claims::Asserted(Arc::new(claims)));
         }
         cross_check(own, &answer)?;

@@ -1,13 +1,18 @@
 //! Recording of refused sign-ins. A task writes them from a bounded queue, so that a flood of bad tokens neither fills
-//! the memory nor delays callers with good ones.
+//! the memory nor delays callers with good ones. Anybody can invent tokens, so of those that no provider vouched for only a
+//! few in a minute become events, which are kept for a year; the others are counted.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::domain::network;
 use crate::store::deadline::in_time;
 use crate::store::events::{RefusedSignIn, record_refusals};
 
@@ -15,13 +20,48 @@ use crate::store::events::{RefusedSignIn, record_refusals};
 const CAPACITY: usize = 1024;
 /// Maximum number of refusals in one statement.
 const BATCH: usize = 64;
+/// The time for which a budget is.
+const MINUTE: Duration = Duration::from_mins(1);
+/// Maximum number of events in a minute about tokens of one provider that it has not vouched for.
+const UNVOUCHED: u32 = 60;
+/// Maximum number of them from one network, so that a single source leaves room for people.
+const OF_NETWORK: u32 = 20;
 
 /// The sender to the queue.
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedSignIn>,
     unrecorded: Arc<AtomicU64>,
+    budget: Mutex<Budget>,
     writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The events of a minute about tokens that no provider vouched for, by provider and network.
+#[derive(Debug)]
+struct Budget {
+    began: Instant,
+    spent: HashMap<String, HashMap<Option<IpNet>, u32>>,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self { began: Instant::now(), spent: HashMap::new() }
+    }
+
+    /// Returns true if another refusal may become an event, which then is counted. What is refused takes no memory.
+    fn spend(&mut self, refusal: &RefusedSignIn) -> bool {
+        if self.began.elapsed() >= MINUTE {
+            *self = Self::new();
+        }
+        let networks = self.spent.entry(refusal.provider.clone()).or_default();
+        if networks.values().sum::<u32>() >= UNVOUCHED {
+            return false;
+        }
+        let of_network = networks.entry(refusal.origin.ip.and_then(network::around)).or_default();
+        let within = *of_network < OF_NETWORK;
+        *of_network += u32::from(within);
+        within
+    }
 }
 
 impl Refusals {
@@ -31,10 +71,10 @@ impl Refusals {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Arc::new(AtomicU64::new(0));
         let writer = tokio::spawn(write(pool, waiting, unrecorded.clone()));
-        Self { queue, unrecorded, writer: Mutex::new(Some(writer)) }
+        Self { queue, unrecorded, budget: Mutex::new(Budget::new()), writer: Mutex::new(Some(writer)) }
     }
 
-    /// Returns the counter of refusals that were not recorded, since the queue was full or the database failed.
+    /// Returns the counter of refusals that were not recorded, since there were too many or the database failed.
     #[must_use]
     pub fn unrecorded(&self) -> Arc<AtomicU64> {
         self.unrecorded.clone()
@@ -45,9 +85,11 @@ impl Refusals {
         self.writer.lock().ok()?.take()
     }
 
-    /// Queues a refusal, or counts it as unrecorded if the queue is full.
-    pub fn record(&self, refusal: RefusedSignIn) {
-        if self.queue.try_send(refusal).is_err() {
+    /// Queues a refusal, or counts it as unrecorded if the queue is full, or the budget for tokens that the provider has not
+    /// vouched for is used up.
+    pub fn record(&self, refusal: RefusedSignIn, vouched: bool) {
+        let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        if !vouched && !budget().spend(&refusal) || self.queue.try_send(refusal).is_err() {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
         }
     }

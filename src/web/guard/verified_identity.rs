@@ -19,7 +19,7 @@ use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::domain::text::printable;
-use crate::provider::{Provider, Providers};
+use crate::provider::{self, Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
 use crate::service::refusals::Refusals;
@@ -168,17 +168,19 @@ pub(super) async fn vouch(
     request
         .local_cache(|| Some(ProviderCall { provider: settings.name.clone(), from, took: from.elapsed() }));
     verdict.map_err(|error| {
+        let vouched = matches!(&error, provider::Error::Refused(refusal) if refusal.vouched);
         let problem = Problem::from(error).about(&settings.name);
         let claimed =
             |name| id_token.unverified()?.claimed(name).map(|text| printable(text, MAX_CLAIMED_TEXT));
-        refusals.record(RefusedSignIn {
+        let refused = RefusedSignIn {
             reason: problem.kind.entry().error,
             provider: settings.name.clone(),
             claimed_email: claimed("email").map(|email: String| email.to_ascii_lowercase()),
             claimed_issuer: claimed("iss"),
             claimed_audience: claimed("aud"),
             origin: ClientOrigin::of(request).0,
-        });
+        };
+        refusals.record(refused, vouched);
         problem
     })
 }

@@ -1,17 +1,16 @@
 //! One log line for each request, and the id that connects the line, the answer and the event.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ipnet::IpNet;
 use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::Header;
 use rocket::{Data, Request, Response};
 use uuid::Uuid;
 
 use super::rate_limit::RateLimits;
+use crate::domain::network;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
 use crate::web::metrics::{Metrics, SignIn};
@@ -94,13 +93,6 @@ impl RequestLog {
     }
 }
 
-/// Returns the network of an address that has sent too many requests: enough to find the source of a flood, and no
-/// single person.
-fn network(address: IpAddr) -> Option<IpNet> {
-    let prefix = if address.is_ipv4() { 24 } else { 48 };
-    IpNet::new(address, prefix).ok().map(|network| network.trunc())
-}
-
 #[rocket::async_trait]
 impl Fairing for RequestLog {
     fn info(&self) -> Info {
@@ -157,7 +149,7 @@ impl Fairing for RequestLog {
             if request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log()) {
                 return;
             }
-            network = client_address::of(request).and_then(self::network).map(tracing::field::display);
+            network = client_address::of(request).and_then(network::around).map(tracing::field::display);
         }
         // A failure that the caller may have caused is not a warning.
         if status < 500 || problem.by_token {

@@ -89,7 +89,7 @@ pub(super) struct Unrecorded(pub Arc<AtomicU64>);
 
 impl Collector for Unrecorded {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Refused sign-ins that could not be recorded";
+        let help = "Refused sign-ins that were not recorded as events";
         encoder
             .encode_descriptor("unrecorded_refusals", help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, u64>(&self.0.load(Ordering::Relaxed), None)

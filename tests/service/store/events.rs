@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
-use crate::support::token::{claims, encode, now, with};
+use crate::support::token::{claims, encode, now, opaque, with};
 
 type Event = (String, Option<String>, Option<String>, Option<String>, Option<String>, String, Option<Value>);
 
@@ -64,12 +64,45 @@ async fn no_event_holds_a_token() {
 async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() {
     const REFUSALS: i64 = 200;
     let mut app = App::start().await;
-    let token = encode(r#"{"alg":"none"}"#, "{}");
+    let token = app.token(&with(claims("ada", "ada@example.com"), &json!({ "aud": "another-app" })));
     for _ in 0..REFUSALS {
-        assert_eq!(app.post("idp", &json!({ "id_token": token })).await.error(), "invalid_token");
+        assert_eq!(app.post("idp", &json!({ "id_token": token })).await.error(), "audience_mismatch");
     }
     app.stop().await;
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, REFUSALS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invented_tokens_fill_no_audit_and_hide_no_refusal_of_a_verified_one() {
+    let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
+    let client = reqwest::Client::new();
+    let post = async |token: &str, address: &str| {
+        let request =
+            client.post(format!("{}/api/v1/auth/oauth/idp", app.url)).header("X-Forwarded-For", address);
+        let request = request.header("Content-Type", "application/json");
+        let body = json!({ "id_token": token }).to_string();
+        App::answer(request.body(body).send().await.unwrap()).await.error()
+    };
+    // Nobody signed the one, and the provider rejects the other.
+    let invented = [encode(r#"{"alg":"none"}"#, &claims("ada", "ada@example.com").to_string()), opaque()];
+    let networks = ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8:1::1", "2001:db8:2::1"];
+    for address in networks {
+        for number in 0..30 {
+            assert_eq!(post(&invented[number % 2], address).await, "invalid_token");
+        }
+    }
+    let genuine = app.token(&with(claims("ada", "ada@example.com"), &json!({ "aud": "another-app" })));
+    for _ in 0..70 {
+        assert_eq!(post(&genuine, networks[0]).await, "audience_mismatch");
+    }
+    let recorded = "SELECT reason, count(*), count(DISTINCT ip) FROM events GROUP BY reason ORDER BY reason";
+    eventually("all that is to be recorded is", async || {
+        let rows: Vec<(String, i64, i64)> = app.database.all(recorded).await;
+        (rows == [("audience_mismatch".into(), 70, 1), ("invalid_token".into(), 60, 3)]).then_some(())
+    })
+    .await;
+    let metrics = app.send(Method::GET, "/metrics", None, "").await.text;
+    assert!(metrics.contains("vestibule_unrecorded_refusals_total 90\n"), "{metrics}");
 }
 
 /// What happened to a user, in order: the kinds, and the details but ids of other users.
