@@ -2,21 +2,41 @@
 //! commands.
 
 pub mod database;
+pub mod lines;
 pub(crate) mod progress;
 #[cfg(feature = "otlp")]
 pub mod traces;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::panic;
 
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use self::lines::Pending;
 use crate::config::{LogFormat, LogLevel};
 
-/// Starts logging. A second call changes nothing.
+/// Starts logging for a command, which waits for the reader of its lines. A second call changes nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
+    log_to(io::stderr, format, level);
+}
+
+/// Starts logging for the service, which does not wait. The process ends after the result is dropped.
+///
+/// # Errors
+/// The operating system refuses the thread that writes.
+pub fn start_serving(format: LogFormat, level: LogLevel) -> io::Result<Pending> {
+    let pending = lines::start()?;
+    log_to(|| lines::Writer, format, level);
+    Ok(pending)
+}
+
+fn log_to<W>(writer: W, format: LogFormat, level: LogLevel)
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -34,12 +54,12 @@ pub fn start(format: LogFormat, level: LogLevel) {
         .with_target("sqlx_postgres::options", LevelFilter::OFF);
     // Rocket's macros log under our own modules, for example each failed guard.
     let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
     // It would complain on standard error of standard error, and panic.
     let lines = lines.log_internal_errors(false);
     let lines = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).with_filter(ours).boxed(),
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_filter(ours).boxed(),
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(ours).boxed(),
     };
     if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
         panic::set_hook(Box::new(|panic| {

@@ -14,14 +14,21 @@ use crate::{app, telemetry};
 pub(super) fn run() -> ExitCode {
     let figment = config::figment();
     let format = LogFormat::of(&figment);
-    telemetry::start(format, LogLevel::of(&figment));
+    let log = match telemetry::start_serving(format, LogLevel::of(&figment)) {
+        Ok(log) => log,
+        Err(error) => return ended(Err(error.into())),
+    };
     match serve(figment) {
         // A program that reads the log reads its last line, too.
         Err(error) if format == LogFormat::Json && tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
-        done => ended(done.map(|()| ExitCode::SUCCESS)),
+        done => {
+            // The reason for a failure is the last line.
+            drop(log);
+            ended(done.map(|()| ExitCode::SUCCESS))
+        }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::service::refusals::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::store::users::Outcome;
 use crate::telemetry::database::Times;
+use crate::telemetry::lines;
 use crate::webhooks::Webhooks;
 
 /// The upper bounds of the request histograms, in seconds.
@@ -126,6 +127,11 @@ impl Metrics {
         registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
         registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
         registry.register("rate_limited", "Requests refused by a rate limit", limited.clone());
+        registry.register(
+            "log_lines_dropped",
+            "Lines of the log that were not written, since whoever reads it was too slow or gone",
+            lines::dropped(),
+        );
         registry.register_with_unit(
             "database_wait",
             "Time until a database connection was acquired",

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::Client;
@@ -81,20 +81,41 @@ impl Process {
         Self::run(program, free_port(), database, tokeninfo, settings)
     }
 
+    /// The same with a pipe to read its log from.
+    pub fn start_piped(
+        port: u16,
+        database: &str,
+        tokeninfo: &str,
+        settings: &[(&str, &str)],
+    ) -> (Self, ChildStderr) {
+        let program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
+        let mut process = Self::run_to(Stdio::piped(), program, port, database, tokeninfo, settings);
+        let log = process.child.stderr.take().unwrap();
+        (process, log)
+    }
+
     /// The number that the system knows it by.
     #[allow(dead_code, reason = "only the whole tests watch it")]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    fn run(
+    fn run(program: Command, port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
+        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{}.log", Uuid::now_v7()));
+        let file = File::create(&log).unwrap().into();
+        let mut process = Self::run_to(file, program, port, database, tokeninfo, settings);
+        process.log = log;
+        process
+    }
+
+    fn run_to(
+        log: Stdio,
         mut program: Command,
         port: u16,
         database: &str,
         tokeninfo: &str,
         settings: &[(&str, &str)],
     ) -> Self {
-        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{}.log", Uuid::now_v7()));
         let child = program
             .env_clear()
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
@@ -103,11 +124,11 @@ impl Process {
             .env("ROCKET_PORT", port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
+            .stderr(log)
             .spawn()
             .unwrap();
         let client = Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { child, url: format!("http://127.0.0.1:{port}"), client, log }
+        Self { child, url: format!("http://127.0.0.1:{port}"), client, log: PathBuf::new() }
     }
 
     /// What it answers to a GET, once it does so with this status.
@@ -120,9 +141,17 @@ impl Process {
         .await
     }
 
-    /// What it has written to its log.
+    /// What it has written to its log so far. The line of an answer may come after it.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Its log, once these words are in it so many times.
+    pub async fn tells(&self, words: &str, times: usize) -> String {
+        eventually(&format!("the log tells {words:?}"), async || {
+            Some(self.log()).filter(|log| log.matches(words).count() >= times)
+        })
+        .await
     }
 
     /// Asks it to stop.

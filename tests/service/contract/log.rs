@@ -1,11 +1,19 @@
 //! What the log tells an operator of a provider: that it is not set up as it should be, or that it is not to blame.
 
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
-use crate::support::process::{Process, free_port};
+use crate::support::process::{Process, eventually, free_port, run};
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::race::rounds;
 use crate::support::token::{CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +40,7 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
         let answer = request.send().await.unwrap();
         assert!(answer.status().is_success(), "{} {}", answer.text().await.unwrap(), service.log());
     }
-    let log = service.log();
+    let log = service.tells("\"outcome\"", 3).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("id_token has no `email`")).collect();
     let [line] = lines[..] else { panic!("{log}") };
     assert!(line.contains("keycloak") && line.contains("WARN"), "{line}");
@@ -62,7 +70,7 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
         |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
     assert!(metrics.contains(&format!("{} 2\n", counted("no_verdict"))), "{metrics}");
     assert!(metrics.contains(&format!("{} 0\n", counted("provider_unavailable"))), "{metrics}");
-    let log = service.log();
+    let log = service.tells("\"outcome\"", 3).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
@@ -90,22 +98,26 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
-    for (error, told) in [
+    for (number, (error, told)) in [
         ("invalid_scope", "idp: the provider answers with an error: invalid_scope"),
         ("%3Csvg%3E", "idp: the provider answers with an error: no known reason"),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let state = begun(&mut browser).await;
         let answer =
             format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
         let another = Browser::new(&service.url).get(&answer).await;
         assert_eq!(another.status.as_u16(), 400);
+        service.tells("/admin/sign-in/callback", 2 * number + 1).await;
         assert!(!service.log().contains(told), "anybody can make up a link: {}", service.log());
         let page = browser.get(&answer).await;
         assert_eq!(page.status.as_u16(), 400, "{}", page.text);
         for never in ["invalid_scope", "svg>", "invented"] {
             assert!(!page.text.contains(never), "{}", page.text);
         }
-        assert!(service.log().contains(told), "{}", service.log());
+        service.tells(told, 1).await;
     }
     assert!(!service.log().contains("invented") && !service.log().contains("svg"), "{}", service.log());
 }
@@ -132,7 +144,7 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
         assert!(page.text.contains(words) && page.text.contains("Request ID: "), "{}", page.text);
         assert!(!page.text.contains("IDP_"), "{}", page.text);
     }
-    let log = service.log();
+    let log = service.tells("idp: no usable response", 3).await;
     let told = |cause: &str| -> Vec<&str> { log.lines().filter(|line| line.contains(cause)).collect() };
     let wrong_secret =
         "client_authentication (the provider's error is invalid_client); check `IDP_CLIENT_ID`";
@@ -157,6 +169,8 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
     service.answers("/readyz", 200).await;
     let lines = || service.log().lines().filter(|line| line.contains("\"request\"")).count();
+    service.answers("/nowhere", 404).await;
+    service.tells("not_found", 1).await;
     let before = lines();
     for _ in 0..200 {
         for path in ["/livez", "/readyz", "/metrics"] {
@@ -174,7 +188,7 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     for _ in 0..20 {
         service.answers("/readyz", 200).await;
     }
-    let log = service.log();
+    let log = service.tells("\"request\"", before + 2).await;
     let told: Vec<_> = log.lines().filter(|line| line.contains("\"request\"")).skip(before).collect();
     let [failed, over] = told[..] else { panic!("{log}") };
     assert!(failed.contains("WARN") && failed.contains("migrations: missing"), "{failed}");
@@ -201,9 +215,12 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
         let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
         let request = request.header("Content-Type", "application/json").body(body.to_string());
         assert_eq!(request.send().await.unwrap().status().as_u16(), 503);
-        let log = service.log();
-        let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
-        assert_eq!(found, expected, "{level}: {log}");
+        eventually(&format!("the log has the lines of {level}"), async || {
+            let log = service.log();
+            let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
+            (found == expected).then_some(())
+        })
+        .await;
     }
 }
 
@@ -221,7 +238,7 @@ async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
             let answer = request.body("{}").send().await.unwrap();
             assert_eq!(answer.status() == 429, limited);
         }
-        let log = service.log();
+        let log = service.tells(network, 1).await;
         let line = log.lines().rfind(|line| line.contains("rate_limited")).unwrap_or_else(|| panic!("{log}"));
         assert!(line.contains(&format!("\"network\":\"{network}\"")), "{line}");
         assert!(!log.contains(address), "{log}");
@@ -240,7 +257,7 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
     let answer =
         request.header("Content-Type", "application/json").body(body.to_string()).send().await.unwrap();
     assert!(!answer.text().await.unwrap().contains("elsewhere"));
-    let log = service.log();
+    let log = service.tells("issuer_mismatch", 1).await;
     let line: Value =
         serde_json::from_str(log.lines().rfind(|line| line.contains("issuer_mismatch")).expect(&log))
             .unwrap();
@@ -249,4 +266,79 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
         assert!(cause.contains(words), "{line}");
     }
     assert_eq!((&line["provider"], &line["outcome"]), (&json!("idp"), &json!("issuer_mismatch")));
+}
+
+/// Asks for a path a thousand times on one connection, and reads the answers, which have that status.
+async fn ask(service: &Process, path: &str, status: u16) {
+    let mut stream = TcpStream::connect(service.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let ask = |more: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: vestibule\r\nAuthorization: Bearer e30.e30.e30\r\n{more}\r\n")
+    };
+    let all = ask("").repeat(999) + &ask("Connection: close\r\n");
+    let (mut answers, mut requests) = stream.split();
+    let mut text = String::new();
+    let both = async { tokio::join!(requests.write_all(all.as_bytes()), answers.read_to_string(&mut text)) };
+    timeout(Duration::from_mins(1), both).await.expect("all are answered").1.unwrap();
+    assert_eq!(text.matches(&format!("HTTP/1.1 {status} ")).count(), 1000, "{text:.200}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_were_not_written() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    // Then each probe has a line.
+    let settings = [("ROCKET_LOG_LEVEL", "debug")];
+    let (mut service, pipe) =
+        Process::start_piped(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let dropped = async || -> u64 {
+        let metrics = service.answers("/metrics", 200).await;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("vestibule_log_lines_dropped_total "));
+        line.map_or(0, |number| number.parse().unwrap())
+    };
+    let mut asked = 0;
+    while dropped().await == 0 {
+        ask(&service, "/livez", 200).await;
+        asked += 1000;
+        assert!(asked < 100_000, "the lines wait somewhere");
+    }
+    let (caught_up, told) = oneshot::channel();
+    let read = std::thread::spawn(move || {
+        let (mut caught_up, mut lines) = (Some(caught_up), Vec::new());
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let line: Value = serde_json::from_str(&line).expect(&line);
+            if line["lines"].is_u64() {
+                caught_up.take().map(|caught_up| caught_up.send(()));
+            }
+            lines.push(line);
+        }
+        lines
+    });
+    timeout(Duration::from_mins(1), told).await.expect("it is told").unwrap();
+    let dropped = dropped().await;
+    service.terminate();
+    assert!(service.ended().await.success());
+    let lines = read.join().unwrap();
+    let mut told = 0;
+    for line in &lines {
+        let Some(number) = line["lines"].as_u64() else { continue };
+        told += number;
+        let words = format!("{number} lines were not written: whoever reads the log is too slow");
+        assert_eq!(line["message"], words);
+    }
+    let written = lines.iter().filter(|line| line["route"] == "/livez").count() as u64;
+    assert!(
+        told == dropped && written < asked && written + told >= asked,
+        "{asked} {written} {told} {dropped}"
+    );
+    let stopped = lines.iter().filter(|line| line["message"].as_str().unwrap().starts_with("shutdown"));
+    assert_eq!(stopped.count(), 1, "its last lines are there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_process_loses_no_line() {
+    for _ in 0..rounds() {
+        let ended = run(&[("ROCKET_PROFILE", "release")], &[]).await;
+        let log = String::from_utf8(ended.stderr).unwrap();
+        assert!(log.lines().last().is_some_and(|line| line.contains("configuration: ")), "{log:?}");
+    }
 }
