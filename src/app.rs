@@ -42,6 +42,7 @@ use crate::telemetry;
 #[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
 use crate::web::database::{Db, PostgresPool};
+use crate::web::guard::json_body::Budget;
 use crate::web::http::drain::Drain;
 use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::rate_limit_fields::RateLimitFields;
@@ -305,6 +306,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(config.events)
         .manage(config.proxies)
         .manage(RateLimits::open(&config.rate_limit))
+        .manage(Budget::default())
         .manage(providers)
         .manage(webhooks)
         .manage(provider_tokens)

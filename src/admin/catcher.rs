@@ -48,7 +48,7 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
         return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
     }
     let (title, text) = match status.code {
-        400 | 422 => (
+        400 | 413 | 422 => (
             "That did not work",
             "The form is incomplete or out of date. Go back, reload the page and try again.",
         ),

@@ -12,6 +12,7 @@ use crate::admin::sign_in::store::StaffRow;
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::staff::{Access, Role};
 use crate::web::database::Db;
+use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
 use crate::web::problem::Problem;
 
@@ -194,11 +195,9 @@ async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status
     if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
         return Err(Status::Forbidden);
     }
-    let body = data.open(16.kibibytes()).into_string().await.map_err(|_| Status::BadRequest)?;
-    if !body.is_complete() {
-        return Err(Status::BadRequest);
-    }
-    let fields: Vec<_> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    let body = json_body::whole(request, data, 16.kibibytes()).await;
+    let body = body.map_err(|problem| problem.keep(request).status())?;
+    let fields: Vec<_> = form_urlencoded::parse(&body).into_owned().collect();
     let form = StaffForm(fields);
     let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
     // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.

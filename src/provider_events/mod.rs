@@ -21,7 +21,7 @@ use crate::provider::Provider;
 use crate::store::error::retrying;
 
 /// The longest message, in bytes.
-pub const MAX_LENGTH: usize = 64 * 1024;
+pub const MAX_LENGTH: usize = 256 << 10;
 
 /// The rules by which a provider sends its messages and wants them answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,7 +44,8 @@ pub struct Problem {
     pub merged_into: Option<Uuid>,
     /// The cause, for the log only.
     pub log: Option<String>,
-    /// True if the token itself may have caused the error, so that it does not count as a failure of the provider.
+    /// True if the caller may have caused the error, by the token for one, so that it does not count as a failure of the
+    /// provider.
     pub by_token: bool,
     /// The reason of a refused refresh, for the metrics.
     pub not_refreshed: Option<NotRefreshed>,

@@ -7,6 +7,7 @@ use std::process::Command;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use rustix::process::geteuid;
+use serde_json::Value;
 
 use crate::deploy::haproxy::HaProxy;
 use crate::deploy::nginx::Nginx;
@@ -77,6 +78,42 @@ async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_th
     if let Some(proxy) = Nginx::start_with(&folder, &both, &changes).await {
         let client = || proxy.certificate.client(proxy.address);
         paths_are_for_whom_they_are(client, &proxy.url(), &instances[0].url()).await;
+    }
+}
+
+/// Posts as many bytes as a route takes, and one more.
+async fn bodies_are_as_long_as_the_service_reads(client: &Client, proxy: &str) {
+    for (path, most) in [("/api/v1/auth/refresh", 64 << 10), ("/api/v1/providers/idp/events", 256 << 10)] {
+        for (length, too_large) in [(most, false), (most + 1, true)] {
+            // Whoever still sends when the proxy hangs up may not read its answer.
+            let answer = eventually("an answer", async || {
+                let request = client.post(format!("{proxy}{path}")).body(" ".repeat(length));
+                request.header("Content-Type", "application/json").send().await.ok()
+            })
+            .await;
+            let (status, body) = (answer.status().as_u16(), answer.text().await.unwrap());
+            assert_eq!(status == 413, too_large, "{path}, {length}: {status} {body}");
+            let problem: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(problem["error"] == "payload_too_large", too_large, "{problem}");
+            assert_eq!(problem["request_id"].as_str().map(str::is_empty), Some(false), "{problem}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("large"), Database::create().await);
+    let provider = Provider::start().await;
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
+    let both = [&instances[0], &instances[1]];
+    if let Some(proxy) = HaProxy::start(&folder, &both) {
+        proxy.sees(2).await;
+        bodies_are_as_long_as_the_service_reads(&proxy.client().build().unwrap(), &proxy.url()).await;
+    }
+    if let Some(proxy) = Nginx::start(&folder, &both).await {
+        let client = proxy.certificate.client(proxy.address).build().unwrap();
+        bodies_are_as_long_as_the_service_reads(&client, &proxy.url()).await;
     }
 }
 

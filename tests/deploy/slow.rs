@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -99,5 +99,39 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     assert!(p99 < Duration::from_secs(1), "{p99:?}");
     for answer in given_up {
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+}
+
+/// Bodies that stop ten bytes before their end, from each of two addresses as many as a minute's refreshes.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("stalled"), Database::create().await);
+    let provider = Provider::start().await;
+    let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
+    let instance = instance.with("ROCKET_RATE_LIMIT", "{enabled=true}").started().await;
+    let token = token::opaque();
+    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let client = reqwest::Client::new();
+    let before = instance.peak();
+    for (length, from) in [(1_048_010, 2), (65_510, 4)] {
+        let mut stalled = Vec::new();
+        for number in 0..1180_u16 {
+            let socket = TcpSocket::new_v4().unwrap();
+            let from = from + u8::from(number % 2 == 1);
+            socket.bind(([127, 0, 0, from], 0).into()).unwrap();
+            let mut stream = socket.connect(([127, 0, 0, 1], instance.port).into()).await.unwrap();
+            let head = format!(
+                "POST /api/v1/auth/refresh HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\n\
+                 Content-Length: {length}\r\n\r\n{{"
+            );
+            // Most are refused before they have sent all.
+            let _ = stream.write_all((head + &" ".repeat(length - 11)).as_bytes()).await;
+            stalled.push(stream);
+        }
+        phone::sign_in(&client, &instance.url(), &token).await.expect("a healthy client signs in");
+        let peak = instance.peak();
+        println!("{length}: {} MiB before, {} MiB at most", before >> 20, peak >> 20);
+        assert!(peak <= 128 << 20 && peak - before <= 64 << 20, "{before}, {peak}");
     }
 }

@@ -1,5 +1,6 @@
 //! The program, as an operator starts it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -92,6 +93,14 @@ impl Vestibule {
             (answer.status() == StatusCode::OK).then_some(())
         })
         .await;
+    }
+
+    /// The most memory that it has had so far, in bytes.
+    pub fn peak(&self) -> usize {
+        let status = format!("/proc/{}/status", self.running.as_ref().unwrap().id());
+        let status = fs::read_to_string(status).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"));
+        peak.unwrap().trim().parse::<usize>().unwrap() << 10
     }
 
     pub fn tell_to_stop(&self) {

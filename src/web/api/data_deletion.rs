@@ -46,12 +46,15 @@ struct DeletionReceipt {
     confirmation_code: String,
 }
 
+/// A form, which is small.
+type SignedRequest = Message<{ 64 << 10 }>;
+
 /// The errors of a request.
 enum DeletionErrors {}
 
 impl ErrorResponses for DeletionErrors {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        Message::kinds().chain([ErrorCode::InvalidRequest])
+        SignedRequest::kinds().chain([ErrorCode::InvalidRequest])
     }
 }
 
@@ -79,7 +82,7 @@ impl ErrorResponses for DeletionErrors {
 async fn request(
     _limit: RateLimited<SignIn>,
     name: &str,
-    message: Result<Message, Problem>,
+    message: Result<SignedRequest, Problem>,
     db: &Db,
     providers: &State<Providers>,
     issuer: &State<Issuer>,

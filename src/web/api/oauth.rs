@@ -100,7 +100,7 @@ impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let name = match problem.kind {
             ErrorCode::InvalidRefreshToken => Some(OAuthErrorName::InvalidGrant),
-            ErrorCode::InvalidRequest | ErrorCode::PayloadTooLarge | ErrorCode::UnsupportedMediaType => {
+            ErrorCode::InvalidRequest | ErrorCode::UnsupportedMediaType => {
                 Some(OAuthErrorName::InvalidRequest)
             }
             _ => None,
@@ -139,7 +139,7 @@ impl<'r> Responder<'r, 'static> for Failure {
 }
 
 /// The errors that are answered as problems.
-type Elsewhere = (RateLimited<Refresh>, Db);
+type Elsewhere = (RateLimited<Refresh>, FormBody, Db);
 
 /// Refresh, for OAuth clients
 ///

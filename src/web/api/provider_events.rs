@@ -32,31 +32,34 @@ pub(super) struct ApiDoc;
 
 /// The body of any media type, and its media type in lower case without parameters.
 ///
-/// - **Succeeds** when the body is not longer than a message may be.
+/// - **Succeeds** when the body has at most `MOST` bytes.
 /// - **Fails** otherwise, with a [`Problem`].
 /// - **Forwards** never.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct Message<const MOST: usize> {
     pub media_type: String,
     pub body: Vec<u8>,
 }
 
 #[rocket::async_trait]
-impl<'r> FromData<'r> for Message {
+impl<'r, const MOST: usize> FromData<'r> for Message<MOST> {
     type Error = Problem;
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
         let media_type =
             request.content_type().map(|it| format!("{}/{}", it.top(), it.sub()).to_ascii_lowercase());
-        match json_body::whole(request, data, MAX_LENGTH.bytes()).await {
+        match json_body::whole(request, data, MOST.bytes()).await {
             Ok(body) => Outcome::Success(Self { media_type: media_type.unwrap_or_default(), body }),
             Err(problem) => Outcome::Error((problem.status(), problem)),
         }
     }
 }
 
+/// What providers send as events.
+type Events = Message<MAX_LENGTH>;
+
 /// The errors of every callback. A message that is at fault is answered as its sender expects.
-impl ErrorResponses for Message {
+impl<const MOST: usize> ErrorResponses for Message<MOST> {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
         [
             ErrorCode::ProviderNotFound,
@@ -64,6 +67,7 @@ impl ErrorResponses for Message {
             ErrorCode::PayloadTooLarge,
             ErrorCode::UnsupportedMediaType,
             ErrorCode::ProviderUnavailable,
+            ErrorCode::ServiceUnavailable,
         ]
         .into_iter()
     }
@@ -144,14 +148,14 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
         (status = 200, description = "The same, for providers that expect this status."),
         (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
          headers(("Content-Language" = String, description = "`en`")), example = json!(examples::event_error())),
-        Problems<(RateLimited<SignIn>, Message, Db)>,
+        Problems<(RateLimited<SignIn>, Events, Db)>,
     ),
 )]
 #[post("/providers/<name>/events", data = "<message>")]
 async fn receive(
     _limit: RateLimited<SignIn>,
     name: &str,
-    message: Result<Message, Problem>,
+    message: Result<Events, Problem>,
     db: &Db,
     providers: &State<Providers>,
     origin: ClientOrigin,

@@ -7,6 +7,7 @@ use rocket::request::Request;
 use url::form_urlencoded;
 
 use super::json_body;
+use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// The fields of a form without duplicates. A blank field counts as absent.
@@ -22,6 +23,13 @@ impl FormBody {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+}
+
+/// The errors for which OAuth has no name.
+impl ErrorResponses for FormBody {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::PayloadTooLarge, ErrorCode::ServiceUnavailable].into_iter()
     }
 }
 

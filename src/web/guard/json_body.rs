@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome};
+use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome, ToByteUnit};
 use rocket::request::Request;
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::outcome;
@@ -18,10 +20,40 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of a member that an answer repeats, in bytes. A token is longer.
 const MAX_NAME: usize = 32;
 
-/// Reads a JSON body, up to Rocket's `limits.json` (1 MiB by default).
+/// The length in bytes up to which a body counts as small. Those of apps are, so that nobody's large ones keep them out.
+const SMALL: usize = 16 << 10;
+
+/// The memory for the bodies that are arriving, in bytes, of all requests together. A body takes its declared length of it
+/// before it is read.
+#[derive(Debug)]
+pub struct Budget {
+    small: Semaphore,
+    large: Semaphore,
+}
+
+impl Default for Budget {
+    /// With the buffers of its connection, a body takes some three times its length.
+    fn default() -> Self {
+        Self { small: Semaphore::new(16 << 20), large: Semaphore::new(8 << 20) }
+    }
+}
+
+impl Budget {
+    fn take(&self, length: usize) -> Result<SemaphorePermit<'_>, Problem> {
+        let part = if length <= SMALL { &self.small } else { &self.large };
+        part.try_acquire_many(u32::try_from(length).unwrap_or(u32::MAX)).map_err(|_| Problem {
+            retry_after: Some(1),
+            by_token: true,
+            ..Problem::new(ErrorCode::ServiceUnavailable, "too many bodies are arriving at once")
+        })
+    }
+}
+
+/// Reads a JSON body, up to Rocket's `limits.json` (here 64 KiB by default).
 ///
 /// # Errors
-/// The body has another media type or an encoding, is too large or too slow, or is not one JSON object.
+/// The body has another media type or an encoding, is too large or too slow, or is not one JSON object. Or the [`Budget`] is
+/// used up.
 pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Problem> {
     parse(&bytes(request, data).await?)
 }
@@ -103,22 +135,54 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
 /// Reads a body of any media type up to a limit.
 ///
 /// # Errors
-/// The body has an encoding, is too large, or is too slow.
+/// The body has an encoding, is too large, or is too slow. Or the [`Budget`] is used up.
 pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
         return Err(Problem::new(ErrorCode::UnsupportedMediaType, "the body must not be compressed"));
     }
-    let body = timeout(BODY_TIMEOUT, data.open(limit).into_bytes())
-        .await
-        .map_err(|_| malformed("the body did not arrive in time"))?
-        .map_err(|_| malformed("the body could not be read"))?;
-    if !body.is_complete() {
-        return Err(Problem::new(
-            ErrorCode::PayloadTooLarge,
-            "the body is larger than any valid request body",
-        ));
+    let budget: &Budget = request.rocket().state().ok_or_else(Problem::internal)?;
+    let limit = usize::try_from(limit.as_u64()).unwrap_or(usize::MAX);
+    let declared = request.headers().get_one("Content-Length").and_then(|length| length.parse().ok());
+    let arrived = timeout(BODY_TIMEOUT, arriving(budget, data, declared, limit)).await;
+    arrived.unwrap_or_else(|_| Err(malformed("the body did not arrive in time")))
+}
+
+/// Reads a body into as much memory as it has bytes. Rocket's own buffer doubles, and beside it the old half may stay.
+async fn arriving(
+    budget: &Budget,
+    data: Data<'_>,
+    declared: Option<usize>,
+    limit: usize,
+) -> Result<Vec<u8>, Problem> {
+    let too_large = || Problem::new(ErrorCode::PayloadTooLarge, "the body is larger than any valid one");
+    let unreadable = |_| malformed("the body could not be read");
+    if declared.is_some_and(|declared| declared > limit) {
+        return Err(too_large());
     }
-    Ok(body.into_inner())
+    // One that comes in chunks is small until it is not.
+    let expected = declared.unwrap_or(SMALL).min(limit);
+    let mut place = budget.take(expected)?;
+    let mut stream = data.open(limit.saturating_add(1).bytes());
+    let mut body = Vec::with_capacity(expected);
+    loop {
+        if body.len() < body.capacity() {
+            if stream.read_buf(&mut body).await.map_err(unreadable)? == 0 {
+                return Ok(body);
+            }
+            continue;
+        }
+        let mut next = [0];
+        if stream.read(&mut next).await.map_err(unreadable)? == 0 {
+            return Ok(body);
+        }
+        if body.len() >= limit {
+            return Err(too_large());
+        }
+        drop(place);
+        place = budget.take(limit)?;
+        body.reserve_exact(limit - body.len());
+        body.extend(next);
+    }
 }
 
 /// A JSON body.
@@ -131,7 +195,13 @@ pub struct JsonBody(pub Object);
 
 impl ErrorResponses for JsonBody {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::InvalidRequest, ErrorCode::PayloadTooLarge, ErrorCode::UnsupportedMediaType].into_iter()
+        [
+            ErrorCode::InvalidRequest,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+            ErrorCode::ServiceUnavailable,
+        ]
+        .into_iter()
     }
 }
 

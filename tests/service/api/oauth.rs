@@ -84,7 +84,7 @@ async fn what_is_wrong_with_a_standard_request_is_said_in_the_standards_words() 
             json!({ "grant_type": "refresh_token", "refresh_token": token, "token": token }).to_string();
         assert_error(&app.send(Method::POST, path, Some("application/json"), json).await, "invalid_request");
         let large = format!("token={}", "x".repeat(32 << 10));
-        assert_error(&app.send(Method::POST, path, Some(FORM), large).await, "invalid_request");
+        assert_problem(&app.send(Method::POST, path, Some(FORM), large).await, 413, "payload_too_large");
         assert_problem(&app.send(Method::GET, path, None, "").await, 405, "method_not_allowed");
     }
     assert_eq!(refresh(&app, &token).await.status, 200, "none of it hurt the session");

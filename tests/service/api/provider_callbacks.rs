@@ -22,7 +22,7 @@ const APP_SECRET: &str = "the app secret of the tests";
 const FORM: &str = "application/x-www-form-urlencoded";
 const DELETION: &str = "/api/v1/providers/facebook/data-deletion";
 /// More than any message.
-const TOO_LARGE: usize = 64 * 1024 + 1;
+const TOO_LARGE: usize = 256 * 1024 + 1;
 
 /// A service with Apple and Facebook, and their published keys.
 async fn house() -> (App, Provider) {
@@ -349,7 +349,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
         let answer = send(&app, DELETION, &request).await;
         assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{what}");
     }
-    assert_eq!(send(&app, DELETION, &"a".repeat(TOO_LARGE)).await.status, 413);
+    assert_eq!(send(&app, DELETION, &"a".repeat(64 * 1024 + 1)).await.status, 413);
     assert_eq!(state(&app, "218471").await.0, 1);
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
 

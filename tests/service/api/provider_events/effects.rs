@@ -136,7 +136,7 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
         ] {
             assert_refused(&house.send(&token).await, err);
         }
-        let oversized = house.send(&with("filler", json!("x".repeat(64 * 1024)))).await;
+        let oversized = house.send(&with("filler", json!("x".repeat(256 * 1024)))).await;
         assert_eq!((oversized.status.as_u16(), oversized.error().as_str()), (413, "payload_too_large"));
         let after = (house.state(&subject).await, house.recorded().await.len(), house.known().await);
         assert_eq!(after, before, "{what}");

@@ -55,7 +55,7 @@ async fn an_id_token_that_is_blank_long_or_not_visible_ascii_is_malformed() {
         format!("{sound}\0"),
         format!("{sound}é"),
         "a".repeat(20_000),
-        ".".repeat(1_000_000),
+        ".".repeat(60_000),
         encode("{}", &" ".repeat(8192)),
     ] {
         assert_malformed(&app, json!({ "id_token": token }).to_string()).await;
@@ -137,7 +137,7 @@ async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_nested_without_end_is_malformed_and_harms_nothing() {
     let app = App::start().await;
-    let depth = 100_000;
+    let depth = 10_000;
     for open in ["[", "{\"a\":", "[{\"a\":"] {
         assert_malformed(&app, open.repeat(depth)).await;
         let token = opaque();
@@ -162,7 +162,7 @@ async fn a_member_of_the_wrong_type_or_size_is_malformed() {
                 json!({ "platform": true }),
                 json!({ "platform": {} }),
                 json!({ "name": "n".repeat(101) }),
-                json!({ "platform": "n".repeat(100_000) }),
+                json!({ "platform": "n".repeat(60_000) }),
             ],
         ),
     ] {

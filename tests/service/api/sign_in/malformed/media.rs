@@ -3,13 +3,14 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{PATH, assert_malformed, assert_refused};
+use super::{PATH, assert_malformed, assert_refused, head};
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
+use crate::support::process::eventually;
 use crate::support::raw::Raw;
 use crate::support::token::{claims, opaque};
 
-const MIB: usize = 1024 * 1024;
+const LIMIT: usize = 64 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_not_declared_as_json_is_not_read() {
@@ -58,22 +59,58 @@ async fn a_body_beyond_the_limit_is_too_large() {
     let app = App::start().await;
     let object = r#"{"id_token":"x"}"#;
     let padded = |size: usize| " ".repeat(size - object.len()) + object;
-    assert_refused(&app, Some("application/json"), padded(MIB + 1), 413, "payload_too_large").await;
+    assert_refused(&app, Some("application/json"), padded(LIMIT + 1), 413, "payload_too_large").await;
     // At the limit it is read, and found to hold no token.
-    assert_malformed(&app, padded(MIB)).await;
+    assert_malformed(&app, padded(LIMIT)).await;
+    let mut raw = Raw::connect(&app).await;
+    raw.send(format!("{}Content-Length: 1048576\r\n\r\n{}", head(), " ".repeat(100))).await;
+    assert_problem(&raw.answer().await.expect("an answer that waits for no more"), 413, "payload_too_large");
+    raw.closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
+    let app = App::start().await;
+    let large = || async {
+        let mut raw = Raw::connect(&app).await;
+        raw.send(format!("{}Content-Length: 65510\r\n\r\n{}", head(), " ".repeat(65_500))).await;
+        raw
+    };
+    // Eight megabytes are 128 of them.
+    let mut stalled = Vec::new();
+    for _ in 0..140 {
+        stalled.push(large().await);
+    }
+    let chunks = async |size: usize| {
+        let body = " ".repeat(size) + r#"{"id_token":"x"}"#;
+        let mut raw = Raw::connect(&app).await;
+        let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        raw.send(format!("{}Transfer-Encoding: chunked\r\n\r\n{chunk}", head())).await;
+        raw.answer().await.expect("an answer")
+    };
+    let refused = eventually("the budget is used up", async || {
+        Some(chunks(20_000).await).filter(|answer| answer.status == 503)
+    })
+    .await;
+    assert_problem(&refused, 503, "service_unavailable");
+    assert_eq!(refused.header("Retry-After"), Some("1"));
+    let mut raw = large().await;
+    assert_eq!(raw.answer().await.expect("an answer").status, 503, "by its declared length");
+    raw.closed().await;
+    assert_eq!(chunks(1_000).await.status, 400);
+    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+
+    drop(stalled);
+    eventually("there is room again", async || (chunks(60_000).await.status == 400).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endless_body_is_refused_at_the_limit_and_the_connection_closed() {
     let app = App::start().await;
     let mut raw = Raw::connect(&app).await;
-    raw.send(format!(
-        "POST {PATH} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n\
-         Transfer-Encoding: chunked\r\n\r\n40000000\r\n",
-    ))
-    .await;
+    raw.send(format!("{}Transfer-Encoding: chunked\r\n\r\n40000000\r\n", head())).await;
     // Of the gigabyte announced no more than this is sent, so the answer does not wait for it.
-    raw.send(" ".repeat(MIB + 1)).await;
+    raw.send(" ".repeat(LIMIT + 1)).await;
     assert_problem(&raw.answer().await.expect("an answer"), 413, "payload_too_large");
     raw.closed().await;
     assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");

@@ -15,6 +15,11 @@ use crate::support::problem::assert_problem;
 
 const PATH: &str = "/api/v1/auth/oauth/idp";
 
+/// The start of a sign-in: what follows is the headers that tell where its body ends.
+fn head() -> String {
+    format!("POST {PATH} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n")
+}
+
 /// The body is refused so; nobody was asked and no row was written.
 async fn assert_refused(
     app: &App,

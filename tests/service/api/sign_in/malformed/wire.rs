@@ -4,16 +4,11 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::PATH;
+use super::head;
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
 use crate::support::raw::Raw;
 use crate::support::token::claims;
-
-/// The start of a sign-in: what follows is the headers that tell where its body ends.
-fn head() -> String {
-    format!("POST {PATH} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n")
-}
 
 /// The service refuses such a request head, hangs up, and serves the next one.
 async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
