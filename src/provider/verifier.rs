@@ -128,8 +128,8 @@ impl Provider {
         let answer = self.endpoint(token, expected.now).await?;
         let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
         if matches!(self.settings.protocol, Protocol::Introspection(_)) {
-            let claims = introspection::confirmed(own, &answer, expected.dialect)
-                .map_err(Refusal::vouched)?;
+            let claims =
+                introspection::confirmed(own, &answer, expected.dialect).map_err(Refusal::vouched)?;
             return Ok(Claims::Asserted(Arc::new(claims)));
         }
         cross_check(own, &answer)?;

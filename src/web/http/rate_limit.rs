@@ -12,7 +12,6 @@ use std::array;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
@@ -31,8 +30,6 @@ const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
 const NAMES_PER_MINUTE: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(10);
-/// The number of refusals between two sweeps that get their own log line.
-const LOGGED: u32 = 100;
 
 /// The limits, each counted separately, by their names in `RateLimit-Policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
@@ -118,8 +115,6 @@ pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>)
 struct Limiters<C: Clock + Clone> {
     /// One limiter for each [`Policy`], in its order.
     by_policy: [Limiter<C>; Policy::VARIANTS.len()],
-    /// The number of refusals since the last sweep.
-    refused: AtomicU32,
 }
 
 type Buckets<C> = RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMiddleware>;
@@ -179,34 +174,20 @@ impl<C: Clock + Clone> RateLimits<C> {
                 field: format!("\"{policy}\";q={per_minute};w=60"),
             }
         };
-        let limiters = || Limiters {
-            by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])),
-            refused: AtomicU32::new(0),
-        };
+        let limiters = || Limiters { by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])) };
         Self(settings.enabled.then(|| Arc::new(limiters())))
     }
 
     /// Counts a request. Returns `None` if the limits are switched off.
     #[must_use]
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
-        let limiters = self.0.as_ref()?;
-        let standing = limiters.by_policy[policy as usize].count(key);
-        if !standing.admitted {
-            limiters.refused.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(standing)
+        Some(self.0.as_ref()?.by_policy[policy as usize].count(key))
     }
 
     /// Returns the policy's item of `RateLimit-Policy`, or `None` if the limits are switched off.
     #[must_use]
     pub fn field(&self, policy: Policy) -> Option<&str> {
         Some(&self.0.as_ref()?.by_policy[policy as usize].field)
-    }
-
-    /// Returns `true` if another refusal may have its own log line. A flood of requests must not flood the log.
-    #[must_use]
-    pub fn may_log(&self) -> bool {
-        self.0.as_ref().is_none_or(|limiters| limiters.refused.load(Ordering::Relaxed) <= LOGGED)
     }
 
     /// Drops the keys whose buckets are full.
@@ -231,10 +212,6 @@ impl<C: Clock + Clone> Limiters<C> {
                 buckets.retain_recent();
                 buckets.shrink_to_fit();
             }
-        }
-        let unlogged = self.refused.swap(0, Ordering::Relaxed).saturating_sub(LOGGED);
-        if unlogged > 0 {
-            tracing::warn!(unlogged, "rate-limited requests not logged individually");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! One log line for each request, and the id that connects the line, the answer and the event.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::Header;
-use rocket::{Data, Request, Response};
+use rocket::{Data, Orbit, Request, Response, Rocket};
+use tokio::time::interval;
 use uuid::Uuid;
 
-use super::rate_limit::RateLimits;
 use crate::domain::network;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
@@ -20,6 +21,10 @@ use crate::web::problem::{ErrorCode, Problem};
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// The time between two lines of a probe that keeps failing for one cause.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// The lines of one kind that anybody can cause, in each of these times. A flood of requests must not flood the log.
+const LINES: u64 = 100;
+const ROUND: Duration = Duration::from_secs(10);
 
 /// The longest id that is accepted from a proxy.
 const MAX_ID: usize = 64;
@@ -72,9 +77,12 @@ fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
 /// Gives every request its id, counts it and writes its log line.
 ///
 /// The line names the route and not the path, so that a token in the path or query stays out of the log. Probes have a
-/// line when they begin to fail, fail for another cause or succeed again, and twice a minute while they fail.
+/// line when they begin to fail, fail for another cause or succeed again, and twice a minute while they fail. Of the redirects,
+/// and of the refusals for each error, the first [`LINES`] in each [`ROUND`] have a line, and the others are counted in one.
 #[derive(Debug, Default)]
 pub struct RequestLog {
+    /// The redirects and refusals of this round.
+    caused: Arc<Caused>,
     /// The causes of the probes that fail, by their routes, and the times of their latest lines.
     failing: Mutex<BTreeMap<&'static str, (String, Instant)>>,
 }
@@ -93,10 +101,50 @@ impl RequestLog {
     }
 }
 
+/// The numbers of requests by their kind: an error, or `redirect`.
+#[derive(Debug, Default)]
+struct Caused(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Caused {
+    /// Counts a request. Returns `true` if it has a line.
+    fn has_line(&self, kind: &'static str) -> bool {
+        let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = numbers.entry(kind).or_default();
+        *number += 1;
+        *number <= LINES
+    }
+
+    /// Ends the round.
+    fn tell(&self) {
+        let numbers = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (kind, number) in numbers.into_iter().filter(|(_, number)| *number > LINES) {
+            tracing::warn!(kind, unlogged = number - LINES, "requests without a line of their own");
+        }
+    }
+}
+
+impl Drop for Caused {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
 #[rocket::async_trait]
 impl Fairing for RequestLog {
     fn info(&self) -> Info {
-        Info { name: "request log", kind: Kind::Request | Kind::Response }
+        Info { name: "request log", kind: Kind::Liftoff | Kind::Request | Kind::Response }
+    }
+
+    async fn on_liftoff(&self, _: &Rocket<Orbit>) {
+        let caused = Arc::downgrade(&self.caused);
+        tokio::spawn(async move {
+            let mut rounds = interval(ROUND);
+            loop {
+                rounds.tick().await;
+                let Some(caused) = caused.upgrade() else { return };
+                caused.tell();
+            }
+        });
     }
 
     async fn on_request(&self, request: &mut Request<'_>, _: &mut Data<'_>) {
@@ -135,6 +183,9 @@ impl Fairing for RequestLog {
             };
         }
         let Some(problem) = problem else {
+            if status >= 300 && !self.caused.has_line("redirect") {
+                return;
+            }
             if self.tells(&route, None) {
                 line!(info);
             } else {
@@ -144,16 +195,14 @@ impl Fairing for RequestLog {
         };
         let error = problem.kind.entry().error;
         let cause = problem.log.as_deref().unwrap_or(&problem.detail);
-        let mut network = None;
-        if problem.kind == ErrorCode::RateLimited {
-            if request.rocket().state().is_some_and(|limits: &RateLimits| !limits.may_log()) {
-                return;
-            }
-            network = client_address::of(request).and_then(network::around).map(tracing::field::display);
-        }
         // A failure that the caller may have caused is not a warning.
         if status < 500 || problem.by_token {
-            line!(info, error, cause, network);
+            if self.caused.has_line(error) {
+                let limited = problem.kind == ErrorCode::RateLimited;
+                let network = client_address::of(request).filter(|_| limited).and_then(network::around);
+                let network = network.map(tracing::field::display);
+                line!(info, error, cause, network);
+            }
         } else if self.tells(&route, Some(cause)) {
             line!(warn, error, cause);
         } else {

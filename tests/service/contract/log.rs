@@ -342,3 +342,29 @@ async fn the_end_of_the_process_loses_no_line() {
         assert!(log.lines().last().is_some_and(|line| line.contains("configuration: ")), "{log:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_gets_few_lines_in_the_log() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let settings = [("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=10}"), ("ROCKET_DRAIN", "0")];
+    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    ask(&service, "/nowhere", 404).await;
+    ask(&service, "/api/v1/me", 401).await;
+    ask(&service, "/admin", 303).await;
+    ask(&service, "/.well-known/jwks.json", 200).await;
+    service.terminate();
+    assert!(service.ended().await.success());
+    let log = service.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    for (kind, status) in [("not_found", 404), ("invalid_access_token", 401), ("redirect", 303)] {
+        let written = lines.iter().filter(|line| line["status"] == status).count() as u64;
+        let told = lines.iter().filter(|line| line["kind"] == kind);
+        let unlogged: u64 = told.filter_map(|line| line["unlogged"].as_u64()).sum();
+        assert_eq!(written + unlogged, 1000, "{kind}: each has a line or is counted in one");
+        // There is another hundred in each ten seconds.
+        assert!((100..=500).contains(&written), "{kind}: {written}");
+    }
+    let served = lines.iter().filter(|line| line["route"] == "/.well-known/jwks.json").count();
+    assert_eq!(served, 1000, "what is served is told");
+}

@@ -248,18 +248,6 @@ fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
     assert_eq!(limits.keys(), 0);
 }
 
-#[test]
-fn a_flood_gets_few_lines_in_the_log() {
-    let limits = RateLimits::with_clock(&settings(1), &FakeRelativeClock::default());
-    let refuse = || limits.count(Policy::SignIn, address("192.0.2.1"));
-    refuse();
-    let lines = (0..10_000).filter(|_| !refuse().unwrap().admitted && limits.may_log()).count();
-    assert_eq!(lines, 100);
-    limits.sweep();
-    refuse();
-    assert!(limits.may_log());
-}
-
 /// A route that takes the guard and asks for a session, too, as a bearer's guard would.
 #[get("/<_>")]
 fn route(_limit: RateLimited<Refresh>, _session: Session) -> &'static str {
