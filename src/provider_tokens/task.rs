@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use uuid::Uuid;
 
 use super::readings::{Exchange, Readings, Revocation};
 use super::safe::{Contents, Safe};
@@ -51,6 +52,24 @@ enum Failure {
         "it was issued to the client {client}, and the credentials in the settings are another's: {setting} has to be that client"
     )]
     Client { client: String, setting: String },
+}
+
+/// A token that the provider issued and only this process has. If it is dropped with a reason, the token is lost.
+struct Unstored<'t> {
+    task: &'t Task,
+    id: Uuid,
+    lost: Option<String>,
+}
+
+impl Drop for Unstored<'_> {
+    fn drop(&mut self) {
+        let Self { task, id, lost } = self;
+        if let Some(error) = lost {
+            let provider = task.name();
+            tracing::error!(provider, %id, error, "a provider's token was lost, and cannot be revoked later");
+            task.readings.exchange(provider, Exchange::Lost);
+        }
+    }
 }
 
 impl Task {
@@ -115,19 +134,17 @@ impl Task {
         let (provider, id) = (self.name(), row.id);
         match self.redeem(row).await {
             Ok(token) => {
+                let lost = Some("the service stopped before it was stored".to_owned());
+                let mut unstored = Unstored { task: self, id, lost };
                 let contents = Contents::Token { token: token.token.expose().clone() };
                 let stored = match self.safe.seal(id, &contents) {
                     Ok(sealed) => self.store(row, &sealed, token.access).await,
                     Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
                 };
-                let outcome = match stored {
-                    Ok(()) => Exchange::Stored,
-                    Err(error) => {
-                        tracing::error!(provider, %id, %error, "a provider's token was lost, and cannot be revoked later");
-                        Exchange::Lost
-                    }
-                };
-                self.readings.exchange(provider, outcome);
+                unstored.lost = stored.err().map(|error| error.to_string());
+                if unstored.lost.is_none() {
+                    self.readings.exchange(provider, Exchange::Stored);
+                }
                 Ok(())
             }
             Err(Failure::Provider(provider::Error::Refused(refusal))) => {

@@ -135,6 +135,35 @@ async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lost() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let providers = environment(&provider.url());
+    let settings = [("ROCKET_PROVIDERS", providers.as_str()), ("ROCKET_DRAIN", "0")];
+    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let client = reqwest::Client::new();
+    let sign_in = async |subject: &str| {
+        let body = posted(&provider, subject).to_string();
+        let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
+        request.header("Content-Type", "application/json").send().await.unwrap().error_for_status().unwrap()
+    };
+    // The keys are fetched, so that the next call is the exchange.
+    sign_in("grace").await;
+    until(&database.pool, &["kept"]).await;
+    let gate = provider.hold();
+    sign_in("ada").await;
+    gate.arrived(1).await;
+    let mut lock = database.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE provider_tokens").execute(&mut *lock).await.unwrap();
+    gate.release();
+    eventually("the token is issued", async || (provider.apple_tokens().len() == 2).then_some(())).await;
+    service.terminate();
+    assert!(service.ended().await.success());
+    let lost = service.log().matches("a provider's token was lost, and cannot be revoked later").count();
+    assert_eq!(lost, 1, "{}", service.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
     let app = with_apple().await;
     // The keys are fetched, so that the next call is the exchange.
