@@ -28,7 +28,7 @@ decision AS MATERIALIZED (
                -- A token from before its user's deletion.
                WHEN taken.id IS NULL AND EXISTS (
                    SELECT FROM deleted_identities g
-                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $16::timestamptz
+                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $15::timestamptz
                ) THEN 'outdated'
                WHEN taken.id IS NULL THEN 'linked'
                WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
