@@ -1,4 +1,5 @@
-//! What the log tells an operator of a provider: that it is not set up as it should be, or that it is not to blame.
+//! What the log tells an operator, of a provider that is not set up as it should be or not to blame for one, and that neither
+//! a flood nor a reader who stalls makes it a danger.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;

@@ -214,7 +214,7 @@ fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState
     if to.email.is_none() {
         effects.change(format!(
             "At the next sign-in with it, {gains} gets its e-mail address, if the provider has verified the address and \
-             no other user has it."
+             no other user has proven it."
         ));
     }
     let last = from.identities.len() == 1;
