@@ -37,7 +37,9 @@ pub(super) fn user(disabled: bool) -> UserState {
         provider: NASTY.into(),
         subject: NASTY.into(),
         email: Some("ada@example.com".into()),
+        email_verified: true,
         suspended: true,
+        hijacked: true,
         tokens_from: None,
         sessions: 2,
     };
@@ -59,6 +61,7 @@ pub(super) fn user_without_data() -> UserState {
         id: Uuid::max(),
         email: None,
         email_verified: false,
+        email_vouched: false,
         name: None,
         own_name: false,
         picture: None,

@@ -196,6 +196,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/users/{id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["releaseUserIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/admin/users/{id}/sessions": {
         parameters: {
             query?: never;
@@ -895,9 +911,25 @@ export interface components {
             /**
              * Format: date-time
              * @description The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-             *     deleted; `null` if it may sign in.
+             *     deleted, or because a hijacker may have linked it; `null` if it may sign in.
              */
             suspended_at: string | null;
+            /** @description The provider's reason for that, or `held` if a hijacker may have linked it. */
+            suspended_reason: string | null;
+        };
+        /** @description A change to an identity of the user. */
+        IdentityRequest: {
+            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
+            dry_run?: boolean;
+            /**
+             * Format: uuid
+             * @description The id of the user's identity.
+             */
+            identity: string;
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
+            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            seen?: string;
         };
         /** @description A public key as a JSON Web Key (RFC 7517 §4, RFC 7518 §6.2.1). */
         Jwk: {
@@ -1354,20 +1386,6 @@ export interface components {
          * @enum {string}
          */
         TokenType: "Bearer";
-        /** @description The end of the link between an identity and the user. */
-        UnlinkRequest: {
-            /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
-            dry_run?: boolean;
-            /**
-             * Format: uuid
-             * @description The id of the user's identity.
-             */
-            identity: string;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
-            reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
-            seen?: string;
-        };
         /** @description A change of the user's own data. */
         UpdateMeRequest: {
             /**
@@ -1832,6 +1850,32 @@ export interface operations {
             };
         };
     };
+    releaseUserIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's `id`. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IdentityRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
     listUserSessions: {
         parameters: {
             query?: never;
@@ -1866,7 +1910,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["UnlinkRequest"];
+                "application/json": components["schemas"]["IdentityRequest"];
             };
         };
         responses: {
