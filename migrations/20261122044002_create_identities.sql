@@ -16,10 +16,15 @@ CREATE TABLE identities (
     -- Since when it is this user's, and the identity whose session linked it, or merged its user into this one.
     joined_at      timestamptz NOT NULL DEFAULT now(),
     joined_by      uuid,
-    -- Since when it must not sign in, because its provider reported the account hijacked, disabled or deleted, and the
-    -- provider's reason; or `held`, if a hijacker may have linked it.
-    suspended_at     timestamptz,
-    suspended_reason text,
+    -- Since when its provider has reported the account hijacked, disabled or deleted, and the provider's reason.
+    reported_at      timestamptz,
+    reported_reason  text,
+    -- Since when it is held, because a hijacker may have linked it.
+    held_at          timestamptz,
+    -- Since when it must not sign in, and why: the provider's reason, or `held`.
+    suspended_at     timestamptz GENERATED ALWAYS AS (coalesce(reported_at, held_at)) STORED,
+    suspended_reason text        GENERATED ALWAYS AS
+        (CASE WHEN reported_at IS NOT NULL THEN reported_reason WHEN held_at IS NOT NULL THEN 'held' END) STORED,
     -- The time of the latest report that suspended it or lifted that. Older reports change neither.
     suspension_as_of timestamptz,
     -- Tokens that were issued earlier do not count: the provider has ended the account's sessions since.
@@ -28,7 +33,7 @@ CREATE TABLE identities (
     CONSTRAINT identities_subject_present CHECK (subject <> '')
 );
 -- For the warning to staff.
-CREATE INDEX identities_held_idx ON identities (user_id) WHERE suspended_reason = 'held';
+CREATE INDEX identities_held_idx ON identities (user_id) WHERE held_at IS NOT NULL;
 CREATE INDEX identities_user_id_idx ON identities (user_id);
 -- For the list of a provider's users by age. Without it, finding the users of a provider that was disabled years ago
 -- means reading all newer users.

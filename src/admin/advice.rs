@@ -120,11 +120,11 @@ impl Advice {
             ),
             Reason::IdentitySuspended => (
                 "Identity suspended",
-                "The provider has reported this account hijacked, disabled or deleted. Which of them, and since when, is among the linked identities of the user.",
-                "Your account is suspended at its provider. Recover it there, or sign in another way.",
+                "The provider has reported this account hijacked, disabled or deleted, or it is held, because a hijacker may have linked it. Which of them, and since when, is among the linked identities of the user.",
+                "Your account is suspended. Recover it at its provider, or sign in another way.",
                 Some((
                     ADMIN,
-                    "the user, if the account is lost. An admin can merge them with the user of another account.",
+                    "the user, if the account is lost or held. An admin can merge them with the user of another account, or release it.",
                 )),
             ),
             Reason::UserNotFound => (

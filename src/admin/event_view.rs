@@ -177,6 +177,9 @@ pub(super) fn what(event: &EventRow) -> &str {
     let by_key = event.actor.as_deref().is_some_and(KeyName::is_actor);
     let by_provider = event.actor.as_deref().is_some_and(Actor::is_provider);
     match event.kind.as_str() {
+        "user_created" if by_staff && reason == Some("email_proven") => {
+            "Created before the first sign-in, with an e-mail address that another user had not verified"
+        }
         "user_created" if reason == Some("email_proven") => {
             "Signed in for the first time, and took over an e-mail address that another user had not verified"
         }

@@ -226,8 +226,10 @@ pub(super) struct PersonPage {
     last_seen_on: Option<String>,
     sign_ins: Option<SignIns>,
     identities: Vec<Identity>,
-    /// True if one of them is suspended.
+    /// True if one of them is suspended by its provider.
     is_suspended: bool,
+    /// True if one of them is held.
+    is_held: bool,
     /// True if all of them are.
     is_locked_out: bool,
     sessions: Vec<Session>,
@@ -254,6 +256,7 @@ impl View for PersonPage {
             sign_ins: None,
             identities: Vec::new(),
             is_suspended: false,
+            is_held: false,
             is_locked_out: false,
             sessions: Vec::new(),
             alike: Vec::new(),
@@ -303,6 +306,7 @@ impl View for PersonPage {
             }),
             identities: vec![identity(Some(samples::NASTY)), identity(None)],
             is_suspended: true,
+            is_held: true,
             is_locked_out: !disabled,
             sessions: vec![session(Some(samples::NASTY)), session(None)],
             alike: vec![alike(Some("2026-07-01")), alike(None)],
@@ -335,13 +339,15 @@ async fn show(
     let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
     let history = EventView::of_history(events, complete);
     let is_suspended = |identity: &IdentityRow| identity.suspended_at.is_some();
+    let is_held = |identity: &IdentityRow| identity.suspended_reason.as_deref() == Some("held");
     let view = PersonPage {
         last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         own_name: found.own_name,
         person: found.user.into(),
         claims: found.claims,
         sign_ins,
-        is_suspended: identities.iter().any(is_suspended),
+        is_suspended: identities.iter().any(|identity| is_suspended(identity) && !is_held(identity)),
+        is_held: identities.iter().any(is_held),
         is_locked_out: !identities.is_empty() && identities.iter().all(is_suspended),
         identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),

@@ -39,6 +39,7 @@ pub(super) fn user(disabled: bool) -> UserState {
         email: Some("ada@example.com".into()),
         email_verified: true,
         suspended: true,
+        held: true,
         hijacked: true,
         tokens_from: None,
         sessions: 2,

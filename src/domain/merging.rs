@@ -50,7 +50,9 @@ pub struct LinkedIdentity {
     pub email_verified: bool,
     /// True if its provider has reported the account hijacked, disabled or deleted, or a hijacker may have linked it.
     pub suspended: bool,
-    /// True if that was not for the account's deletion: somebody else may have it.
+    /// True if a hijacker may have linked it.
+    pub held: bool,
+    /// True if it is suspended, and not for the account's deletion: somebody else may have it.
     #[serde(skip)]
     pub hijacked: bool,
     /// The time before which its tokens must not have been issued.

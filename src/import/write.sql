@@ -105,8 +105,8 @@ bereft AS (
     RETURNING u.id, o.user_id AS to_id
 ),
 recorded_losses AS (
-    INSERT INTO events (kind, reason, user_id, detail)
-    SELECT 'email_lost', 'email_proven', id, jsonb_build_object('to', to_id) FROM bereft
+    INSERT INTO events (kind, reason, user_id, actor, detail)
+    SELECT 'email_lost', 'email_proven', id, $17, jsonb_build_object('to', to_id) FROM bereft
     ORDER BY uuid_hash(id)
 ),
 created AS (

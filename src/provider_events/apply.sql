@@ -36,7 +36,7 @@ named AS MATERIALIZED (
     FROM input t
 ),
 found AS MATERIALIZED (
-    SELECT i.id AS identity_id, i.subject, i.suspended_at IS NOT NULL AS was_suspended,
+    SELECT i.id AS identity_id, i.subject, i.reported_at IS NOT NULL AS was_suspended, i.held_at IS NOT NULL AS held,
            coalesce(i.suspension_as_of <= $3::timestamptz, true) AS is_latest,
            u.id AS user_id, u.updated_at,
            u.email_verified AND u.email = lower(i.email COLLATE "C") AS has_address
@@ -59,7 +59,7 @@ fresh AS (
 ),
 -- What the message says of each account.
 told AS MATERIALIZED (
-    SELECT t.subject, f.identity_id, f.user_id, f.was_suspended,
+    SELECT t.subject, f.identity_id, f.user_id, f.was_suspended, f.held,
            coalesce(bool_or(t.suspends), false) AS suspends, coalesce(bool_or(NOT t.suspends), false) AS lifts,
            -- True if it decides on the identity's suspension.
            bool_or(t.suspends IS NOT NULL) AND coalesce(f.is_latest, false) AS decides,
@@ -70,15 +70,13 @@ told AS MATERIALIZED (
            (array_agg(CASE WHEN 'account_purged' IN (t.kind, t.cause) OR 'account_deleted' IN (t.kind, t.cause) THEN t.kind
                            ELSE coalesce(t.cause, t.kind) END ORDER BY t.number) FILTER (WHERE t.suspends))[1] AS why
     FROM fresh CROSS JOIN named t LEFT JOIN found f ON f.subject = t.subject
-    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended, f.is_latest, f.has_address
+    GROUP BY t.subject, f.identity_id, f.user_id, f.was_suspended, f.held, f.is_latest, f.has_address
 ),
 changed AS (
     UPDATE identities i
-    -- No report about an identity that is held releases it: a hijacker could bring about one.
-    SET suspended_at = CASE WHEN NOT m.decides OR i.suspended_reason = 'held' THEN i.suspended_at
-                            WHEN m.suspends THEN coalesce(i.suspended_at, $3::timestamptz) END,
-        suspended_reason = CASE WHEN m.decides AND i.suspended_reason IS DISTINCT FROM 'held' THEN m.why
-                                ELSE i.suspended_reason END,
+    SET reported_at = CASE WHEN NOT m.decides THEN i.reported_at
+                           WHEN m.suspends THEN coalesce(i.reported_at, $3::timestamptz) END,
+        reported_reason = CASE WHEN m.decides THEN m.why ELSE i.reported_reason END,
         suspension_as_of = CASE WHEN m.decides THEN $3::timestamptz ELSE i.suspension_as_of END,
         tokens_from = CASE WHEN m.ends THEN greatest(i.tokens_from, $3::timestamptz) ELSE i.tokens_from END,
         email_verified = i.email_verified AND NOT m.recycles
@@ -103,7 +101,7 @@ tainted AS (
     FROM tainted t JOIN identities i ON i.user_id = t.user_id AND i.joined_by = t.id AND i.joined_at >= t.since
 ),
 held AS (
-    UPDATE identities i SET suspended_at = $3::timestamptz, suspended_reason = 'held'
+    UPDATE identities i SET held_at = $3::timestamptz
     FROM (
         SELECT id, hijacked_id FROM tainted
         UNION
@@ -115,7 +113,7 @@ held AS (
         SELECT o.id, h.id FROM hijacked h JOIN identities o ON o.user_id = h.user_id AND o.joined_at > h.joined_at
         WHERE o.joined_by IS NULL AND o.joined_at >= h.since AND lower(o.email COLLATE "C") = h.email
     ) AS t
-    WHERE i.id = t.id AND i.suspended_at IS NULL AND i.id NOT IN (SELECT identity_id FROM found)
+    WHERE i.id = t.id AND i.held_at IS NULL AND i.id NOT IN (SELECT identity_id FROM found)
     RETURNING i.id, t.hijacked_id
 ),
 -- Staff do not go on with a preview of the user as it was, and a sign-in that would link the user notices the suspension.
@@ -174,7 +172,7 @@ recorded AS (
                'cause', t.cause,
                'identity_id', m.identity_id,
                'member', (SELECT s.email FROM member s WHERE s.subject = t.subject LIMIT 1),
-               'suspended', CASE WHEN t.suspends IS NOT NULL AND m.decides THEN m.suspends END,
+               'suspended', CASE WHEN t.suspends IS NOT NULL AND m.decides THEN m.suspends OR m.held END,
                'held', CASE WHEN t.number = m.number AND EXISTS (SELECT FROM held WHERE hijacked_id = m.identity_id)
                             THEN (SELECT jsonb_agg(id) FROM held WHERE hijacked_id = m.identity_id) END,
                'sessions', CASE WHEN t.number = m.number AND m.identity_id IS NOT NULL THEN

@@ -61,7 +61,7 @@ pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Optio
 /// See [`Error`].
 pub async fn held(pool: &PgPool) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(
-        r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE suspended_reason = 'held'"#
+        r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE held_at IS NOT NULL"#
     );
     Ok(count.fetch_one(pool).await?)
 }

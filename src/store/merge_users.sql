@@ -46,10 +46,12 @@ taken AS (
 ),
 moved AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
-                            joined_by, suspended_at, suspended_reason, suspension_as_of, tokens_from)
+                            joined_by, reported_at, reported_reason, held_at, suspension_as_of, tokens_from)
     SELECT new.id, d.into_id, t.provider, t.subject, t.email, t.email_verified, t.name, t.picture, t.created_at,
-           (SELECT id FROM asking), t.suspended_at, t.suspended_reason, t.suspension_as_of, t.tokens_from
+           -- Who was let in by another that moves stays known (`apply.sql`).
+           coalesce(host.id, (SELECT id FROM asking)), t.reported_at, t.reported_reason, t.held_at, t.suspension_as_of, t.tokens_from
     FROM decision d CROSS JOIN taken t JOIN unnest($5::uuid[], $6::uuid[]) AS new (old_id, id) ON new.old_id = t.id
+    LEFT JOIN unnest($5::uuid[], $6::uuid[]) AS host (old_id, id) ON host.old_id = t.joined_by
 ),
 -- Before the other takes the address, which must be free by then.
 gone AS (

@@ -42,6 +42,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 email: row.identity_email,
                 email_verified: row.identity_email_verified,
                 suspended: row.suspended,
+                held: row.held,
                 hijacked: row.hijacked,
                 tokens_from: row.tokens_from,
                 sessions: row.sessions,

@@ -5,7 +5,7 @@ SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.p
        u.claims::text AS claims,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        coalesce(i.email_verified, false) AS "identity_email_verified!",
-       i.suspended_at IS NOT NULL AS "suspended!",
+       i.suspended_at IS NOT NULL AS "suspended!", i.held_at IS NOT NULL AS "held!",
        i.suspended_at IS NOT NULL AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
            AS "hijacked!",
        i.tokens_from AS "tokens_from?",

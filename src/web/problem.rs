@@ -276,10 +276,10 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a token from before an event that ended the account's sessions.
+    /// Returns the problem of a token from before an event that ended the account's sessions, or the user's deletion.
     #[must_use]
     pub fn outdated() -> Self {
-        let detail = "the provider has ended the account's sessions since it issued the token";
+        let detail = "since the token was issued, the provider has ended the account's sessions, or the user was deleted";
         Self::new(ErrorCode::Refused(Reason::TokenExpired), detail)
     }
 

@@ -413,7 +413,13 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     } else if change.other().is_some_and(|other| !exists(other)) {
         Problem::new(ErrorCode::Refused(Reason::UserNotFound), "there is no user with the id in the body")
     } else {
-        Problem::new(ErrorCode::NotFound, "the user has no identity with this id")
+        Problem::new(
+            ErrorCode::NotFound,
+            match change {
+                Change::Release { .. } => "the user has no held identity with this id",
+                _ => "the user has no identity with this id",
+            },
+        )
     })
 }
 

@@ -40,11 +40,13 @@ added AS (
     SELECT a.id, c.id, a.provider, a.subject, a.email, a.email_verified, $4, $5 FROM arriving a, created c
 ),
 recorded AS (
-    INSERT INTO events (id, kind, user_id, actor, ip, user_agent, request_id)
-    SELECT $12, 'user_created', c.id, $13, $14::inet, $15, $16 FROM created c
+    INSERT INTO events (id, kind, reason, user_id, actor, ip, user_agent, request_id, detail)
+    SELECT $12, 'user_created', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, c.id, $13, $14::inet, $15, $16,
+           CASE WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id) END
+    FROM created c LEFT JOIN bereft b ON true
 ),
 recorded_loss AS (
-    INSERT INTO events (kind, reason, user_id, request_id, detail)
-    SELECT 'email_lost', 'email_proven', b.id, $16, jsonb_build_object('to', $1::uuid) FROM bereft b
+    INSERT INTO events (kind, reason, user_id, actor, request_id, detail)
+    SELECT 'email_lost', 'email_proven', b.id, $13, $16, jsonb_build_object('to', $1::uuid) FROM bereft b
 )
 SELECT outcome AS "outcome!" FROM verdict

@@ -213,6 +213,8 @@ enum UserStatus {
     Active,
     Disabled,
     Unverified,
+    /// With an identity that a hijacker may have linked.
+    Held,
 }
 
 /// An order of users.
@@ -266,7 +268,11 @@ fn wanted(uri: &Origin<'_>) -> Result<(Wanted, usize), Problem> {
     let rule = "must be a day such as 2026-01-31";
     let filters = Filters {
         provider,
-        status: asked.parse("status", |name| name.parse().ok(), "must be active, disabled or unverified")?,
+        status: asked.parse(
+            "status",
+            |name| name.parse().ok(),
+            "must be active, disabled, unverified or held",
+        )?,
         created: Times {
             from: asked.parse("created_from", |text| begin_of(date(text)?, None), rule)?,
             to: asked.parse("created_to", |text| end_of(date(text)?, None), rule)?,

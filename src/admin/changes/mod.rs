@@ -114,7 +114,8 @@ impl<User, Identity> Change<User, Identity> {
 }
 
 impl Change {
-    /// Returns the change with its users, or `None` if one of them or the identity does not exist.
+    /// Returns the change with its users, or `None` if one of them or the identity does not exist, or is not held where it
+    /// has to be.
     async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
         let ids: Vec<_> = self.other().into_iter().chain([self.user()]).copied().collect();
         let mut users = retrying!(merging::users(pool, &ids))?;
@@ -135,7 +136,8 @@ impl Change {
                 user.identity(identity).cloned().map(|identity| Loaded::Unlink { identity, user })
             }),
             Self::Release { identity, user } => take(user).and_then(|user| {
-                user.identity(identity).cloned().map(|identity| Loaded::Release { identity, user })
+                let held = user.identity(identity).filter(|identity| identity.held).cloned();
+                held.map(|identity| Loaded::Release { identity, user })
             }),
         })
     }

@@ -21,13 +21,13 @@ taken AS (
     WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
           AND ($14::text IS NULL OR EXISTS (SELECT FROM permitted))
     RETURNING provider, subject, email, email_verified, name, picture, created_at,
-              suspended_at, suspended_reason, suspension_as_of, tokens_from
+              reported_at, reported_reason, held_at, suspension_as_of, tokens_from
 ),
 moved AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at,
-                            suspended_at, suspended_reason, suspension_as_of, tokens_from)
+                            reported_at, reported_reason, held_at, suspension_as_of, tokens_from)
     SELECT $6, $4, provider, subject, email, email_verified, name, picture, created_at,
-           suspended_at, suspended_reason, suspension_as_of, tokens_from FROM taken
+           reported_at, reported_reason, held_at, suspension_as_of, tokens_from FROM taken
     RETURNING id, provider, email, email_verified
 ),
 -- What the first user loses by it, `withdraw_proof()` takes back.

@@ -1,4 +1,5 @@
--- Releases an identity that is held because a hijacker may have linked it (`apply.sql`), so that it may sign in again.
+-- Releases an identity that is held because a hijacker may have linked it (`apply.sql`), so that it may sign in again, unless its
+-- provider has reported it, too.
 --
 --   $1 identity  $2 user  $3 actor  $4 reason  $5 ip  $6 user agent  $7 request id
 --   $8 the role that the actor needs
@@ -9,8 +10,8 @@ owner AS MATERIALIZED (
     SELECT id FROM users WHERE id = $2 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) FOR NO KEY UPDATE
 ),
 released AS (
-    UPDATE identities i SET suspended_at = NULL, suspended_reason = NULL, suspension_as_of = now()
-    FROM owner o WHERE i.id = $1 AND i.user_id = o.id AND i.suspended_reason = 'held'
+    UPDATE identities i SET held_at = NULL
+    FROM owner o WHERE i.id = $1 AND i.user_id = o.id AND i.held_at IS NOT NULL
     RETURNING i.provider, i.user_id
 ),
 touched AS (

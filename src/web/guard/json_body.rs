@@ -58,12 +58,15 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
     parse(&bytes(request, data).await?)
 }
 
-/// Like [`read`], but the body is optional.
+/// Like [`read`], but the body is optional. One without a media type is not ignored: what it asks for would be lost.
 ///
 /// # Errors
 /// See [`read`].
 pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option<Object>, Problem> {
-    if request.content_type().is_none() {
+    let headers = request.headers();
+    let has_body = headers.contains("Transfer-Encoding")
+        || headers.get_one("Content-Length").is_some_and(|length| length != "0");
+    if request.content_type().is_none() && !has_body {
         return Ok(None);
     }
     let body = bytes(request, data).await?;

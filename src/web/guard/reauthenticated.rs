@@ -204,9 +204,14 @@ impl<'r> FromData<'r> for OtherAccount<'r> {
             let body = json_body::read(request, data).await?;
             only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
             let proof = Proof::parse(request, &body, "")?;
-            let dry_run = json_body::flag(&body, "dry_run")?.unwrap_or_default();
+            let dry_run = json_body::flag(&body, "dry_run")?;
+            // What cannot be undone is not done where it is not clear whether it was asked for.
+            if dry_run.is_none() && body.has("dry_run") {
+                return Err(Problem::new(ErrorCode::InvalidRequest, "`dry_run` must be true or false"));
+            }
             reauthenticate(request, &signed_in, &body).await?;
             let claims = proof.vouch(request).await?;
+            let dry_run = dry_run.unwrap_or_default();
             Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
         };
         outcome(verified.await, request)

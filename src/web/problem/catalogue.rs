@@ -247,8 +247,8 @@ impl ErrorCode {
                 403,
                 "identity_suspended",
                 "The identity is suspended",
-                "The identity provider has reported that this account was hijacked, disabled or deleted, so nobody can sign in with it here.",
-                "Show a message that this account is suspended at its provider. The user recovers it there, and the provider then reports it enabled; or they sign in with another linked identity.",
+                "The identity provider has reported that this account was hijacked, disabled or deleted, or another account of the user was reported hijacked after it had linked this one: so nobody can sign in with it here.",
+                "Show a message that this account is suspended. The user recovers it at its provider, which then reports it enabled, or signs in with another linked identity, or asks support.",
             ),
             Self::Refused(Reason::UserNotFound) => (
                 404,

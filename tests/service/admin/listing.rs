@@ -71,8 +71,8 @@ impl Person {
         for provider in &self.providers {
             run!(
                 pool,
-                "INSERT INTO identities (id, user_id, provider, subject, suspended_reason)
-                 VALUES ($1, $2, $3, $1::text, CASE WHEN $4 THEN 'held' END)",
+                "INSERT INTO identities (id, user_id, provider, subject, held_at)
+                 VALUES ($1, $2, $3, $1::text, CASE WHEN $4 THEN now() END)",
                 Uuid::now_v7(),
                 self.id,
                 provider,

@@ -236,7 +236,8 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     let disabled = app.sign_in_at("second", &at("second", "disabled", &json!({}))).await;
     assert_eq!(by_staff(&app, Change::Disable { user: user(&disabled) }).await, Outcome::Done);
     app.sign_in_at("second", &at("second", "hijacked", &json!({}))).await;
-    let suspend = "UPDATE identities SET suspended_at = now(), suspended_reason = 'hijacking' WHERE subject = 'hijacked'";
+    let suspend =
+        "UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'hijacked'";
     sqlx::query(suspend).execute(&app.database.pool).await.unwrap();
     let before = everything(&app).await;
     let token = |claims: Value| json!({ "provider": "second", "id_token": app.token(&claims) });

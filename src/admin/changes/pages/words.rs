@@ -138,6 +138,12 @@ fn delete(effects: &mut Effects, user: &UserState) {
          keeps this deletion, with your e-mail address and your reason.",
     );
     effects.warn("You cannot undo this.");
+    if user.is_hijacked() {
+        effects.warn(
+            "A provider has reported an account of this user hijacked or disabled, which is forgotten with the user: \
+             whoever has the account can come back as a new user. To prevent that, disable this user instead.",
+        );
+    }
     if user.disabled_at.is_some() {
         effects.warn(format!(
             "{who} is disabled now. After the deletion, the same person can come back as a new user."
@@ -151,8 +157,8 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         let identity = identity(linked);
         if linked.suspended {
             effects.change(format!(
-                "{identity} becomes one of {stays}. Its provider reported the account hijacked, disabled or deleted, so \
-                 nobody can sign in with it before the provider reports it enabled."
+                "{identity} becomes one of {stays}, and stays suspended. {}",
+                suspension(linked)
             ));
         } else {
             effects.change(format!("{identity} signs in as {stays} from now on."));
@@ -208,6 +214,9 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
 fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState, to: &UserState) {
     let (loses, gains) = (name(from), name(to));
     effects.change(format!("{} signs in as {gains} from now on, no longer as {loses}.", identity(moved)));
+    if moved.suspended {
+        effects.warn(format!("The identity stays suspended. {}", suspension(moved)));
+    }
     effects.change(effects.ending(moved.sessions, "opened with it"));
     effects.change("The e-mail addresses of both users stay as they are.");
     effects.change_if_unproven(from, moved);
@@ -249,7 +258,7 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
          creates a new user.",
     );
     effects.change(effects.ending(gone.sessions, "opened with it"));
-    if gone.suspended {
+    if gone.suspended && !gone.held {
         effects.warn(
             "The identity is suspended, which is forgotten with it. Whoever has the account now can sign in with it \
              again. To prevent that, disable this user instead.",
@@ -282,6 +291,15 @@ pub(super) fn name(user: &UserState) -> String {
 
 fn identity(identity: &LinkedIdentity) -> String {
     called(&identity.provider, &identity.subject, identity.email.as_deref())
+}
+
+/// Tells what ends the suspension of an identity.
+const fn suspension(identity: &LinkedIdentity) -> &'static str {
+    if identity.held {
+        "Nobody can sign in with it before it is released."
+    } else {
+        "Nobody can sign in with it before its provider reports the account enabled."
+    }
 }
 
 /// Describes an identity.

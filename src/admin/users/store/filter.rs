@@ -27,7 +27,7 @@ impl Status {
             Self::Active => "u.disabled_at IS NULL",
             Self::Disabled => "u.disabled_at IS NOT NULL",
             Self::Unverified => "NOT u.email_verified AND u.email IS NOT NULL",
-            Self::Held => "u.id IN (SELECT user_id FROM identities WHERE suspended_reason = 'held')",
+            Self::Held => "u.id IN (SELECT user_id FROM identities WHERE held_at IS NOT NULL)",
         }
     }
 }

@@ -124,7 +124,7 @@ async fn a_mistake_in_the_query_is_named_and_never_ignored() {
         ("created_to=2026-02-30".into(), "`created_to` must be a day"),
         ("seen_from=".into(), "`seen_from` must be a day"),
         ("seen_to=2026-01-31T00:00:00Z".into(), "`seen_to` must be a day"),
-        ("status=gone".into(), "`status` must be active, disabled or unverified"),
+        ("status=gone".into(), "`status` must be active, disabled, unverified or held"),
         ("sort=id".into(), "`sort` must be newest, oldest, last_seen, email or name"),
         ("q=ada&sort=email".into(), "leave `sort` out"),
         (format!("q={long}"), "`q` must have at most 254 characters"),

@@ -242,7 +242,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     assert_eq!(error(&app.sign_in_at("third", &eve).await), suspended, "the provider's word releases none");
     let user = owner.user_id().parse().unwrap();
     for (change, outcome) in [
-        (Change::Release { identity: identity(&back), user }, Outcome::Changed),
+        (Change::Release { identity: identity(&back), user }, Outcome::NotFound),
         (Change::Release { identity: identity(&hijacker), user }, Outcome::Done),
     ] {
         assert_eq!(by_staff(app, change).await, outcome);
@@ -253,12 +253,38 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it() {
+    for released_first in [true, false] {
+        let house = House::open().await;
+        let app = &house.app;
+        let eve = || at(NAME, "eve", "eve@example.com");
+        let ada = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
+        assert_eq!(link(app, &ada, NAME, &eve()).await.status, 201);
+        let linked = identity(&app.sign_in_at(NAME, &eve()).await);
+        hijacked(&house, "ada").await;
+        hijacked(&house, "eve").await;
+        for releases in [released_first, !released_first] {
+            assert_eq!(error(&app.sign_in_at(NAME, &eve()).await), (403, "identity_suspended".into()));
+            if releases {
+                let release = Change::Release { identity: linked, user: ada.user_id().parse().unwrap() };
+                assert_eq!(by_staff(app, release).await, Outcome::Done);
+            } else {
+                house.tell(&message(&format!("{RISC}/account-enabled"), "eve", &json!({}))).await;
+            }
+        }
+        assert_eq!(app.sign_in_at(NAME, &eve()).await.user_id(), ada.user_id());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains() {
     for (into_his_own, later) in [(false, false), (true, false), (true, true)] {
         let house = House::open().await;
         let app = &house.app;
         let (account, eve) = (at(NAME, "ada", "ada@example.com"), at("third", "eve", "eve@example.com"));
         let (hers, his) = (app.sign_in_at(NAME, &account).await, app.sign_in_at("third", &eve).await);
+        let linked = at("fourth", "eve", "");
+        assert_eq!(link(app, &hers, "fourth", &linked).await.status, 201);
         let merged = if into_his_own {
             merge(app, &his, NAME, &account).await
         } else {
@@ -277,6 +303,10 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
             "{into_his_own} {later}: {}",
             back.text
         );
+        if !later {
+            let refused = (403, "identity_suspended".to_owned());
+            assert_eq!(error(&app.sign_in_at("fourth", &linked).await), refused, "{into_his_own}");
+        }
     }
 }
 

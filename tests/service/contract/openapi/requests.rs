@@ -207,5 +207,13 @@ async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
         }
     }
     assert!(tried > 20, "{tried}");
+    // Nor is one ignored whose type is not named, or a `null` where something cannot be undone.
+    let untyped =
+        app.send(Method::POST, "/api/v1/auth/logout", None, r#"{"refresh_tokn":""}"#.to_owned()).await;
+    assert_problem(&untyped, 415, "unsupported_media_type");
+    let id_token = app.token(&claims("grace", "grace@example.com"));
+    let unclear = json!({ "provider": "idp", "id_token": id_token, "dry_run": null });
+    let unclear = app.as_user(&token, Method::POST, "/api/v1/me/merge", Some(&unclear)).await;
+    assert_problem(&unclear, 400, "invalid_request");
     assert_eq!(app.database.rows().await, before);
 }
