@@ -1537,7 +1537,7 @@ export interface operations {
                 /** @description The `sub` at that provider. */
                 subject?: string;
                 /** @description `active` users may sign in, `disabled` ones may not, and `unverified` ones have an e-mail address that nobody has verified. */
-                status?: "active" | "disabled" | "unverified";
+                status?: "active" | "disabled" | "unverified" | "held";
                 /** @description The first day (UTC) of the user's creation. */
                 created_from?: string;
                 /** @description The last day (UTC) of the user's creation. */
