@@ -26,7 +26,10 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         return skip("schemathesis is not installed: nobody else has tried the API by its description");
     };
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", false))).await;
-    let token = app.token(&claims("subject", "person@example.com"));
+    // One for each user who is deleted, and more.
+    let token =
+        |number| app.token(&claims(&format!("subject-{number}"), &format!("person-{number}@example.com")));
+    let tokens = (0..200).map(token).collect::<Vec<_>>().join(" ");
     let key = app.api_key("admin", KeyRole::Admin).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis");
     let mut command = Command::new(program);
@@ -37,7 +40,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         // One worker: CPython's parser of its own syntax trips over another thread's.
         .args(["--workers", "1", "--max-examples", "20", "--seed", "1", "--no-color", "--warnings", "off"])
         .args(["--generation-database", "none"])
-        .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKEN", &token), ("API_KEY", &key), ("no_proxy", "*")])
+        .envs([("SCHEMATHESIS_HOOKS", "hooks"), ("ID_TOKENS", &tokens), ("API_KEY", &key), ("no_proxy", "*")])
         .env("SIGN_IN", format!("{}/api/v1/auth/oauth/idp", app.url))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONPATH", &folder)

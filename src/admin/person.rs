@@ -123,8 +123,7 @@ impl Suspended {
             Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),
             Some(reason) => format!("the provider reported the account disabled ({})", isolated(reason)),
         };
-        let held = row.suspended_reason.as_deref() == Some("held");
-        Some(Self { since: rfc3339(row.suspended_at?), why, held })
+        Some(Self { since: rfc3339(row.suspended_at?), why, held: row.held })
     }
 }
 
@@ -216,6 +215,7 @@ impl SignIns {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of the template")]
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
@@ -339,15 +339,14 @@ async fn show(
     let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
     let history = EventView::of_history(events, complete);
     let is_suspended = |identity: &IdentityRow| identity.suspended_at.is_some();
-    let is_held = |identity: &IdentityRow| identity.suspended_reason.as_deref() == Some("held");
     let view = PersonPage {
         last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         own_name: found.own_name,
         person: found.user.into(),
         claims: found.claims,
         sign_ins,
-        is_suspended: identities.iter().any(|identity| is_suspended(identity) && !is_held(identity)),
-        is_held: identities.iter().any(is_held),
+        is_suspended: identities.iter().any(|identity| is_suspended(identity) && !identity.held),
+        is_held: identities.iter().any(|identity| identity.held),
         is_locked_out: !identities.is_empty() && identities.iter().all(is_suspended),
         identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
         sessions: sessions.into_iter().map(Session::from).collect(),

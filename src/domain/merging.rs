@@ -36,6 +36,7 @@ pub struct UserState {
 }
 
 /// An identity of a [`UserState`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkedIdentity {
     /// The id of the identity.

@@ -24,8 +24,10 @@ pub struct IdentityRow {
     pub created_at: OffsetDateTime,
     /// Time since which nobody can sign in with it, because its provider said so.
     pub suspended_at: Option<OffsetDateTime>,
-    /// The provider's reason for that.
+    /// The provider's reason for that, or `held`.
     pub suspended_reason: Option<String>,
+    /// True if a hijacker may have linked it.
+    pub held: bool,
 }
 
 /// Returns a user's identities, the oldest first.
@@ -35,8 +37,9 @@ pub struct IdentityRow {
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
     let rows = sqlx::query_as!(
         IdentityRow,
-        "SELECT id, provider, subject, email, created_at, suspended_at, suspended_reason
-         FROM identities WHERE user_id = $1 ORDER BY id",
+        r#"SELECT id, provider, subject, email, created_at, suspended_at, suspended_reason,
+                  held_at IS NOT NULL AS "held!"
+           FROM identities WHERE user_id = $1 ORDER BY id"#,
         user,
     );
     Ok(rows.fetch_all(pool).await?)
@@ -126,6 +129,7 @@ pub async fn link(
         created_at: row.created_at,
         suspended_at: None,
         suspended_reason: None,
+        held: false,
     };
     match row.outcome.as_str() {
         "linked" => Ok(Linked::New(identity)),

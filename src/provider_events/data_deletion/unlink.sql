@@ -19,7 +19,7 @@ unlinked AS (
 ),
 -- As for a user who is deleted.
 remembered AS (
-    INSERT INTO deleted_identities (hash, deleted_at) SELECT identity_hash(provider, subject), clock_timestamp() FROM unlinked
+    INSERT INTO deleted_identities (hash, deleted_at) SELECT identity_hash(provider, subject), date_trunc('second', clock_timestamp()) FROM unlinked
     ON CONFLICT ON CONSTRAINT deleted_identities_pkey DO UPDATE SET deleted_at = excluded.deleted_at
 ),
 kept AS MATERIALIZED (

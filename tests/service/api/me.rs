@@ -415,7 +415,8 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     for by_staff in [false, true] {
         let (ada, also) = (claims("ada", "ada@example.com"), at("second", "ada-2", "ada@home.example"));
-        let [early, also_early] = [&ada, &also].map(|token| with(token.clone(), &json!({ "iat": now() })));
+        let [early, also_early] =
+            [&ada, &also].map(|token| with(token.clone(), &json!({ "iat": now() - 1 })));
         let ada = app.sign_in(&ada).await;
         assert_eq!(ada.outcome(), "created", "{by_staff}");
         assert_eq!(link(&app, &ada.access_token(), "second", &also).await.status, 201);
@@ -434,7 +435,7 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
         }
         assert_eq!(app.database.rows().await, rows, "{by_staff}");
         // The same subject elsewhere is somebody else.
-        let third = with(at("third", "ada", ""), &json!({ "iat": now(), "email": null }));
+        let third = with(at("third", "ada", ""), &json!({ "iat": now() - 1, "email": null }));
         assert!(app.sign_in_at("third", &third).await.status.is_success());
     }
     // Nothing of the person is kept but the hashes, for as long as a token may be old.
@@ -453,7 +454,7 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
 #[tokio::test(flavor = "multi_thread")]
 async fn an_identity_that_only_changes_its_user_is_not_deleted() {
     let app = App::start().await;
-    let early = |name: &str| with(claims(name, &format!("{name}@example.com")), &json!({ "iat": now() }));
+    let early = |name: &str| with(claims(name, &format!("{name}@example.com")), &json!({ "iat": now() - 1 }));
     let [ada, grace, linus] = [early("ada"), early("grace"), early("linus")];
     let mut users = Vec::new();
     for claims in [&ada, &grace, &linus] {

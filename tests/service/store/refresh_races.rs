@@ -216,7 +216,9 @@ async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
         let signing_in = app.clone();
         race.spawn(async move { signing_in.sign_in(&claimed).await });
         for answer in race.join_all().await {
-            assert!(answer.status.is_success(), "round {round}: {}", answer.text);
+            // A deletion in the next second is after the token.
+            let done = answer.status.is_success() || answer.error() == "token_expired";
+            assert!(done, "round {round}: {}", answer.text);
         }
         let [users, identities, sessions] = app.database.rows().await;
         assert!(users <= 1 && users == identities && sessions <= users, "round {round}");

@@ -4,6 +4,7 @@ import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonNamingStrategy
+import kotlinx.serialization.json.JsonObject
 import kotlin.time.Instant
 
 /**
@@ -110,6 +111,7 @@ public data class SignedIn(val outcome: String, val user: User, val identity: Id
  *
  * @property applied True if the accounts were merged; false for a dry run.
  * @property user This user afterwards.
+ * @property claims What the product's backend says of this user in access tokens afterwards.
  * @property identities The identities of the other user, with which this one signs in from then on.
  * @property endedSessions The number of the other user's sessions, all of which end.
  * @property merged The other user, who is no more.
@@ -118,6 +120,7 @@ public data class SignedIn(val outcome: String, val user: User, val identity: Id
 public data class Merge(
     val applied: Boolean,
     val user: User,
+    val claims: JsonObject,
     val identities: List<MovedIdentity>,
     val endedSessions: Long,
     val merged: GoneUser,
@@ -127,9 +130,9 @@ public data class Merge(
 @Serializable
 public data class MovedIdentity(val provider: String, val subject: String, val email: String? = null)
 
-/** A user who was merged into another. Whatever is stored with [userId] belongs to the other one. */
+/** A user who was merged into another. Whatever is stored with [userId] belongs to the other one. Had these [claims]. */
 @Serializable
-public data class GoneUser(val userId: String)
+public data class GoneUser(val userId: String, val claims: JsonObject)
 
 /** The proof that it is the user who asks: a sign-in at one of their providers, just now. */
 @Serializable
