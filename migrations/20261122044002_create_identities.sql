@@ -25,6 +25,10 @@ CREATE TABLE identities (
     suspended_at     timestamptz GENERATED ALWAYS AS (coalesce(reported_at, held_at)) STORED,
     suspended_reason text        GENERATED ALWAYS AS
         (CASE WHEN reported_at IS NOT NULL THEN reported_reason WHEN held_at IS NOT NULL THEN 'held' END) STORED,
+    -- True if it is suspended, and not because the account is gone: somebody else may have it.
+    hijacked         boolean     NOT NULL GENERATED ALWAYS AS
+        (CASE WHEN reported_at IS NULL THEN held_at IS NOT NULL
+              ELSE coalesce(reported_reason, '') NOT IN ('account_purged', 'account_deleted') END) STORED,
     -- The time of the latest report that suspended it or lifted that. Older reports change neither.
     suspension_as_of timestamptz,
     -- Tokens that were issued earlier do not count: the provider has ended the account's sessions since.

@@ -117,7 +117,7 @@ struct Suspended {
 impl Suspended {
     fn of(row: &IdentityRow) -> Option<Self> {
         let why = match row.suspended_reason.as_deref() {
-            Some("held") => "a hijacker of another identity may have linked it".into(),
+            Some("held") if row.held => "a hijacker of another identity may have linked it".into(),
             Some("hijacking") => "the provider reported the account hijacked".into(),
             Some("account_disabled") | None => "the provider reported the account disabled".into(),
             Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),

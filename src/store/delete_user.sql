@@ -18,7 +18,7 @@ live AS MATERIALIZED (
 -- A hijacker would delete the report with the user, and come back as somebody new.
 hijacked AS MATERIALIZED (
     SELECT FROM live JOIN identities i ON i.user_id = $1
-    WHERE i.suspended_at IS NOT NULL AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
+    WHERE i.hijacked
 ),
 deleted AS (
     DELETE FROM users

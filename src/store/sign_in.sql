@@ -87,11 +87,7 @@ decision AS MATERIALIZED (
                -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
                -- A hijacker may read the mailboxes that the account showed, which another provider verifies.
-               WHEN EXISTS (
-                   SELECT FROM identities i
-                   WHERE i.user_id = holder.id AND i.suspended_at IS NOT NULL
-                         AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
-               ) THEN 'link_required'
+               WHEN EXISTS (SELECT FROM identities i WHERE i.user_id = holder.id AND i.hijacked) THEN 'link_required'
                ELSE 'linked'
            END AS outcome,
            same.provider AS same_provider

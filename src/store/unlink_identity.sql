@@ -21,9 +21,7 @@ decision AS MATERIALIZED (
     SELECT CASE
                WHEN NOT EXISTS (SELECT FROM identities WHERE id = $2 AND user_id = $1) THEN 'not_found'
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
-               WHEN EXISTS (SELECT FROM identities WHERE id = $2 AND suspended_at IS NOT NULL
-                            AND coalesce(suspended_reason, '') NOT IN ('account_purged', 'account_deleted', 'held'))
-                   THEN 'suspended'
+               WHEN EXISTS (SELECT FROM identities WHERE id = $2 AND hijacked AND reported_at IS NOT NULL) THEN 'suspended'
                WHEN NOT EXISTS (SELECT FROM identities WHERE id <> $2 AND user_id = $1 AND suspended_at IS NULL)
                    THEN 'last_identity'
                ELSE 'unlinked'

@@ -6,8 +6,7 @@ SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.p
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        coalesce(i.email_verified, false) AS "identity_email_verified!",
        i.suspended_at IS NOT NULL AS "suspended!", i.held_at IS NOT NULL AS "held!",
-       i.suspended_at IS NOT NULL AND coalesce(i.suspended_reason, '') NOT IN ('account_purged', 'account_deleted')
-           AS "hijacked!",
+       coalesce(i.hijacked, false) AS "hijacked!",
        i.tokens_from AS "tokens_from?",
        (SELECT count(*) FROM sessions s
         WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"

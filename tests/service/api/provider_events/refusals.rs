@@ -132,16 +132,19 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
     assert_problem(&unlink(&mine, &mine).await, 409, "last_identity");
 
-    // A reason that reads like the end of the account is not its end.
-    let like_an_end = json!({ "reason": "account_deleted" });
-    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &like_an_end)).await;
-    let mine = app.sign_in(&own).await;
-    assert_problem(&unlink(&mine, &linked).await, 403, "identity_suspended");
+    // A reason that reads like the end of the account is not its end, nor is one that reads like a hold a hold.
+    for reads_like in ["account_deleted", "held"] {
+        let reason = json!({ "reason": reads_like });
+        house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &reason)).await;
+        let mine = app.sign_in(&own).await;
+        assert_problem(&unlink(&mine, &linked).await, 403, "identity_suspended");
+    }
 
     // Nobody can sign in with an account that is gone.
     house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
     let by_its_owner = json!({ "initiating_entity": "user" });
     house.tell(&message(&format!("{RISC}/account-purged"), "ada", &by_its_owner)).await;
+    let mine = app.sign_in(&own).await;
     assert_eq!(unlink(&mine, &linked).await.status, 204);
 }
 
