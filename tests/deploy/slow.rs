@@ -132,6 +132,7 @@ async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
         phone::sign_in(&client, &instance.url(), &token).await.expect("a healthy client signs in");
         let peak = instance.peak();
         println!("{length}: {} MiB before, {} MiB at most", before >> 20, peak >> 20);
-        assert!(peak <= 128 << 20 && peak - before <= 64 << 20, "{before}, {peak}");
+        // The kernel's figure is exact to some pages, so it may even fall.
+        assert!(peak <= 128 << 20 && peak.saturating_sub(before) <= 64 << 20, "{before}, {peak}");
     }
 }
