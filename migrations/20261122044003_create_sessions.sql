@@ -1,5 +1,6 @@
 -- Sessions: one row for each sign-in on a device. A session belongs to the identity it was opened with and through it to
--- the user, so unlinking the identity or deleting the user deletes the session.
+-- the user, so unlinking the identity or deleting the user deletes the session. The event of its sign-in has the same id, and
+-- keeps what the request told: IP address, user agent, request id.
 --
 -- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
 -- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,
@@ -21,8 +22,6 @@ CREATE TABLE sessions (
     token_hash      bytea       NOT NULL CONSTRAINT sessions_token_hash_length CHECK (octet_length(token_hash) = 16),
     parent_hash     bytea       CONSTRAINT sessions_parent_hash_length CHECK (octet_length(parent_hash) = 16),
     client_id       text        NOT NULL,
-    ip              inet,
-    user_agent      text,
     device_name     text,
     device_platform text
 ) WITH (fillfactor = 95);

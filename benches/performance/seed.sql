@@ -13,8 +13,7 @@ INSERT INTO identities (id, user_id, provider, subject, email, email_verified, n
     SELECT pg_temp.id('identity', n), pg_temp.id('user', n), 'idp', 'u' || n, 'u' || n || '@example.test', true,
            'Person u' || n, 'https://example.test/photo/u' || n, pg_temp.made(n), pg_temp.made(n)
     FROM generate_series(0, $users - 1) n;
-INSERT INTO sessions (id, identity_id, family_hash, token_hash, created_at, expires_at, client_id, ip, user_agent)
+INSERT INTO sessions (id, identity_id, family_hash, token_hash, created_at, expires_at, client_id)
     SELECT pg_temp.id('session', n), pg_temp.id('identity', n), decode(md5('family' || n), 'hex'),
-           decode(md5('token' || n), 'hex'), pg_temp.made(n), pg_temp.made(n) + interval '30 days', 'client-1.example',
-           '203.0.113.7', 'an app'
+           decode(md5('token' || n), 'hex'), pg_temp.made(n), pg_temp.made(n) + interval '30 days', 'client-1.example'
     FROM generate_series(0, $users - 1) n;

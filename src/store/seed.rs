@@ -38,7 +38,7 @@ impl Table {
             }
             Self::Sessions => {
                 "COPY sessions (id, identity_id, family_hash, token_hash, parent_hash, created_at, rotated_at,
-                                expires_at, ended_at, client_id, ip, user_agent, device_name, device_platform)
+                                expires_at, ended_at, client_id, device_name, device_platform)
                  FROM STDIN"
             }
             Self::Events => {

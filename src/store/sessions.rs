@@ -317,9 +317,9 @@ pub struct SessionRow {
     pub created_at: OffsetDateTime,
     /// Time of the latest refresh, or of the sign-in.
     pub last_used_at: OffsetDateTime,
-    /// IP address of the sign-in.
+    /// IP address of the sign-in, as long as its event is kept.
     pub ip: Option<IpAddr>,
-    /// `User-Agent` header of the sign-in.
+    /// `User-Agent` header of the sign-in, as long as its event is kept.
     pub user_agent: Option<String>,
     /// Device name that the client gave.
     pub device_name: Option<String>,
@@ -334,10 +334,11 @@ pub struct SessionRow {
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query_as!(
         SessionRow,
-        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, s.ip AS "ip: IpAddr", s.user_agent,
+        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, e.ip AS "ip: IpAddr", e.user_agent,
                   s.device_name, s.device_platform
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
+           LEFT JOIN events e ON e.id = s.id
            WHERE i.user_id = $1 AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
            ORDER BY s.rotated_at DESC, s.id DESC"#,
         user,

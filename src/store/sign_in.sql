@@ -207,10 +207,9 @@ answer AS MATERIALIZED (
     ) AS u ON true
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
-                          device_platform)
-    SELECT t.session_id, a.identity_id, t.family_hash, t.token_hash, t.expires_at, t.client_id, t.ip, t.user_agent,
-           t.device_name, t.device_platform
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
+    SELECT t.session_id, a.identity_id, t.family_hash, t.token_hash, t.expires_at, t.client_id, t.device_name,
+           t.device_platform
     FROM input t JOIN answer a ON a.opens
 ),
 recorded AS (

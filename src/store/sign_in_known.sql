@@ -28,10 +28,9 @@ known AS MATERIALIZED (
           AND (NOT t.proves OR u.email_verified OR lower(t.email COLLATE "C") <> u.email) IS TRUE
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
-                          device_platform)
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
-           ip, user_agent, device_name, device_platform
+           device_name, device_platform
     FROM known
 ),
 recorded AS (

@@ -35,10 +35,9 @@ linked AS (
     SELECT identity_id, user_id, provider, subject, email, proves, name, picture FROM new
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, ip, user_agent, device_name,
-                          device_platform)
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
-           ip, user_agent, device_name, device_platform
+           device_name, device_platform
     FROM new
 ),
 recorded AS (

@@ -237,8 +237,6 @@ fn push_session(
             Some(&expires),
             optional(ended.as_ref()),
             Some(&"made-up"),
-            Some(&ip),
-            Some(&agent),
             Some(&device),
             Some(&platform),
         ],

@@ -100,7 +100,7 @@ async fn an_odd_user_agent_is_no_reason_to_fail_and_is_kept_clean() {
         let answer = send(&app, Method::POST, &headers, &json!({ "id_token": token }).to_string()).await;
         assert_eq!(answer.outcome(), "created", "{agent:?} {}", answer.text);
         let stored: Option<String> =
-            app.database.value("SELECT user_agent FROM sessions ORDER BY created_at DESC LIMIT 1").await;
+            app.database.value("SELECT user_agent FROM events ORDER BY created_at DESC LIMIT 1").await;
         assert_eq!(stored.as_deref(), kept, "{agent:?}");
     }
 }
