@@ -3,10 +3,10 @@
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
 --   $4 hashes of their successors  $5 hashes of those of a reissue now, $6 of one a moment ago
---   $7 event ids  $8 ips  $9 user agents  $10 request ids
---   $11 lifetime of a new token in seconds  $12 maximum lifetime of a session in seconds
---   $13 seconds for which a repeat gets the same successor  $14 seconds for which the parent gets another
---   $15, $16, $17 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
+--   $7 ips  $8 user agents  $9 request ids
+--   $10 lifetime of a new token in seconds  $11 maximum lifetime of a session in seconds
+--   $12 seconds for which a repeat gets the same successor  $13 seconds for which the parent gets another
+--   $14, $15, $16 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
 --
 -- The live token is exchanged for its successor. Its parent is the token whose successor is live; a parent's hash is
 -- stored only if it got a second successor. A parent that is repeated at once gets the same successor, and the row does
@@ -17,10 +17,10 @@
 -- A phone that repeats a refresh may have another address meanwhile, but not another user agent. If both differ, one of
 -- the two may be a thief: the first such repeat after a rotation is recorded, and the row notes that it was.
 WITH input AS (
-    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::uuid[],
-                         $8::inet[], $9::text[], $10::text[], $15::bytea[], $16::bytea[], $17::bytea[])
-        AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, event_id, ip,
-              user_agent, request_id, old_successor_hash, old_reissue_hash, old_reissued_hash)
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::inet[],
+                         $8::text[], $9::text[], $14::bytea[], $15::bytea[], $16::bytea[])
+        AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, ip, user_agent,
+              request_id, old_successor_hash, old_reissue_hash, old_reissued_hash)
 ),
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
@@ -39,18 +39,18 @@ presented AS MATERIALIZED (
 ),
 judged AS (
     SELECT *,
-           least(now() + $11::integer * interval '1 second', created_at + $12::integer * interval '1 second') AS good_until,
+           least(now() + $10::integer * interval '1 second', created_at + $11::integer * interval '1 second') AS good_until,
            CASE
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
                -- It may have been opened at the moment of the report of the provider that ends sessions.
                WHEN ended_at IS NOT NULL OR suspended_at IS NOT NULL OR tokens_from > created_at THEN 'ended'
-               WHEN expires_at <= now() OR created_at <= now() - $12::integer * interval '1 second' THEN 'expired'
+               WHEN expires_at <= now() OR created_at <= now() - $11::integer * interval '1 second' THEN 'expired'
                WHEN presented_hash = token_hash THEN 'rotated'
                WHEN is_parent
                     AND (token_hash IN (reissue_hash, reissued_hash, old_reissue_hash, old_reissued_hash)
-                         OR (token_hash IN (successor_hash, old_successor_hash) AND rotated_at > now() - $13::integer * interval '1 second'))
+                         OR (token_hash IN (successor_hash, old_successor_hash) AND rotated_at > now() - $12::integer * interval '1 second'))
                    THEN 'repeated'
-               WHEN is_parent AND rotated_at > now() - $14::integer * interval '1 second'
+               WHEN is_parent AND rotated_at > now() - $13::integer * interval '1 second'
                    THEN 'reissued'
                ELSE 'replayed'
            END AS outcome
@@ -75,8 +75,8 @@ changed AS (
     WHERE s.id = d.session_id AND (d.outcome IN ('rotated', 'reissued', 'replayed') OR d.elsewhere)
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
-    SELECT event_id, 'refresh_token_' || outcome, CASE WHEN elsewhere THEN 'another_client' END, provider, user_id, session_id,
+    INSERT INTO events (kind, reason, provider, user_id, session_id, ip, user_agent, request_id)
+    SELECT 'refresh_token_' || outcome, CASE WHEN elsewhere THEN 'another_client' END, provider, user_id, session_id,
            ip, user_agent, request_id
     FROM decision WHERE outcome IN ('reissued', 'replayed') OR elsewhere
     -- The order in which the trigger locks users: statements that meet must not wait for each other.

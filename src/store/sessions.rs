@@ -126,7 +126,6 @@ pub async fn refresh(
         &hashes(|item| &item.successor_hashes[0]) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[1]) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[2]) as &[&[u8]],
-        &exchanged.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &exchanged.iter().map(|item| item.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
         &exchanged.iter().map(|item| item.origin.user_agent.as_deref()).collect::<Vec<_>>()
             as &[Option<&str>],
