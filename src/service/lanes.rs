@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use super::refresh_token::{REPEAT, Successors};
 use crate::config;
 use crate::secret::SecretKeys;
-use crate::store::batch::Lanes;
+use crate::store::batch::{Held, Lanes};
 use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed};
 use crate::store::users::{self, SignIn, SignedIn};
 
@@ -15,6 +15,22 @@ use crate::store::users::{self, SignIn, SignedIn};
 const LANES: u32 = 2;
 /// Number of connections that the lanes use.
 pub const CONNECTIONS: u32 = 3 * LANES;
+
+/// Opens lanes that run a statement on a connection.
+macro_rules! lanes {
+    ($pool:expr, |$connection:ident, $items:ident| $statement:expr) => {{
+        let pool = $pool.clone();
+        Lanes::open(LANES, move |kept, $items: Vec<_>| {
+            let pool = pool.clone();
+            async move {
+                let mut held = Held::again(kept, &pool).await?;
+                let $connection = &mut *held;
+                let results = $statement.await?;
+                Ok((held.keep(), results))
+            }
+        })
+    }};
+}
 
 /// The lanes of sign-ins and refreshes.
 #[derive(Debug)]
@@ -41,21 +57,11 @@ impl SharedStatements {
             repeat: REPEAT,
             grace: session.refresh_grace,
         };
-        let (known, new, refresh) = (pool.clone(), pool.clone(), pool.clone());
         let ttl = lifetimes.refresh_token;
         Self {
-            known: Lanes::open(LANES, move |items: Vec<Arc<SignIn>>| {
-                let pool = known.clone();
-                async move { users::sign_in_known(&pool, &items, ttl).await }
-            }),
-            new: Lanes::open(LANES, move |items: Vec<Arc<SignIn>>| {
-                let pool = new.clone();
-                async move { users::sign_in_new(&pool, &items, ttl).await }
-            }),
-            refresh: Lanes::open(LANES, move |items: Vec<Arc<Exchange>>| {
-                let pool = refresh.clone();
-                async move { sessions::refresh(&pool, &items, lifetimes).await }
-            }),
+            known: lanes!(pool, |connection, items| users::sign_in_known(connection, &items, ttl)),
+            new: lanes!(pool, |connection, items| users::sign_in_new(connection, &items, ttl)),
+            refresh: lanes!(pool, |connection, items| sessions::refresh(connection, &items, lifetimes)),
             lifetimes,
             successors: Successors::new(secret_key),
         }

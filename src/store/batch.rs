@@ -4,23 +4,37 @@
 //! statement for them. A lane never waits for more items: a single item runs at once, and under load batches form while
 //! the lanes are busy.
 //!
+//! A lane keeps its connection while items come, because the driver sends a ping and spawns a task whenever one goes back to
+//! the pool: that would double what PostgreSQL has to wake up for.
+//!
 //! A batch either succeeds for all of its items or returns no result for any. Then each caller runs its own item alone,
 //! with the retries, deadlines and errors of the single path, so one bad item never fails another. Only if the lane got no
 //! connection in time, each gets that error: alone it would wait for as long again. `batch-aint-one` does not fit: it
 //! returns one error to the whole batch and does not notice cancelled callers.
 
+use std::mem;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use sqlx::Postgres;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnection, PgPool};
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::timeout;
 
-use super::Error;
-use super::deadline::in_time;
+use super::deadline::{LIMIT, within};
+use super::{Error, doubt};
 
 /// Maximum number of items in one statement.
 const BATCH: usize = 64;
 /// Maximum number of waiting items. At some thousand a second, a later one would wait longer than a request may take.
 const QUEUE: usize = 4096;
+
+/// A lane without work for so long gives back what it keeps.
+const REST: Duration = Duration::from_secs(1);
+/// The longest time for which a lane keeps a connection. The pool then ends one that is too old.
+const TERM: Duration = Duration::from_mins(1);
 
 /// Target of the tracing events from which the metrics of batches are taken.
 pub const BATCHES: &str = "vestibule::batch";
@@ -39,11 +53,13 @@ pub struct Lanes<I, O>(mpsc::Sender<Waiting<I, O>>);
 
 impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// Opens lanes that run `statement`. It gets items and returns as many results in the same order; `None` sends an
-    /// item to the single path. The lanes end when this value is dropped and all waiting items are done.
-    pub fn open<S, F>(count: u32, statement: S) -> Self
+    /// item to the single path. It also gets what it returned with the results before, or the default if that was an error
+    /// or the lane has rested since. The lanes end when this value is dropped and all waiting items are done.
+    pub fn open<K, S, F>(count: u32, statement: S) -> Self
     where
-        S: Fn(Vec<I>) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Result<Vec<Option<O>>, Error>> + Send + 'static,
+        K: Default + Send + 'static,
+        S: Fn(K, Vec<I>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<(K, Vec<Option<O>>), Error>> + Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(receiver));
@@ -67,25 +83,37 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
 }
 
 /// Runs a lane, and replaces it if it panics.
-async fn keep_going<I, O, S, F>(queue: Queue<I, O>, statement: S)
+async fn keep_going<I, O, K, S, F>(queue: Queue<I, O>, statement: S)
 where
     I: Send + 'static,
     O: Send + 'static,
-    S: Fn(Vec<I>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Vec<Option<O>>, Error>> + Send + 'static,
+    K: Default + Send + 'static,
+    S: Fn(K, Vec<I>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<(K, Vec<Option<O>>), Error>> + Send + 'static,
 {
     while tokio::spawn(lane(queue.clone(), statement.clone())).await.is_err() {
         tracing::error!("a batch worker panicked and was replaced");
     }
 }
 
-async fn lane<I, O, S, F>(queue: Queue<I, O>, statement: S)
+async fn lane<I, O, K, S, F>(queue: Queue<I, O>, statement: S)
 where
-    S: Fn(Vec<I>) -> F,
-    F: Future<Output = Result<Vec<Option<O>>, Error>>,
+    K: Default,
+    S: Fn(K, Vec<I>) -> F,
+    F: Future<Output = Result<(K, Vec<Option<O>>), Error>>,
 {
-    let mut batch = Vec::with_capacity(BATCH);
-    while queue.lock().await.recv_many(&mut batch, BATCH).await > 0 {
+    let (mut batch, mut kept) = (Vec::with_capacity(BATCH), K::default());
+    loop {
+        let next = async |batch: &mut Vec<_>| queue.lock().await.recv_many(batch, BATCH).await;
+        let received = if let Ok(received) = timeout(REST, next(&mut batch)).await {
+            received
+        } else {
+            kept = K::default();
+            next(&mut batch).await
+        };
+        if received == 0 {
+            return;
+        }
         // Items of cancelled callers are dropped.
         batch.retain(|waiting| !waiting.answer.is_closed());
         let Some(first) = batch.first() else { continue };
@@ -93,8 +121,10 @@ where
         tracing::trace!(target: BATCHES, batch_size = batch.len(), waited_secs = waited);
         let (items, answers): (Vec<_>, Vec<_>) =
             batch.drain(..).map(|waiting| (waiting.item, waiting.answer)).unzip();
-        match in_time(statement(items)).await {
-            Ok(results) => {
+        let done = within(LIMIT, statement(mem::take(&mut kept), items)).await;
+        match done.unwrap_or_else(|| Err(Error::late())) {
+            Ok((keep, results)) => {
+                kept = keep;
                 for (answer, result) in answers.into_iter().zip(results) {
                     // The caller may have been cancelled meanwhile.
                     let _ = answer.send(Ok(result));
@@ -113,6 +143,57 @@ where
     }
 }
 
+/// A connection of a lane.
+#[derive(Debug)]
+pub struct Held {
+    connection: PoolConnection<Postgres>,
+    /// The time at which the pool gave it.
+    since: Instant,
+    /// The time since which it rests.
+    rests: Instant,
+}
+
+/// What a lane keeps from one statement to the next.
+pub type Kept = Option<Held>;
+
+impl Held {
+    /// Returns the kept connection, or one of the pool.
+    ///
+    /// # Errors
+    /// The pool has none in time.
+    pub async fn again(kept: Kept, pool: &PgPool) -> Result<Self, Error> {
+        if let Some(mut held) = kept.filter(|held| held.since.elapsed() < TERM) {
+            if !doubt::is_due(held.rests.elapsed()) || doubt::is_sound(&mut held).await.unwrap_or(false) {
+                return Ok(held);
+            }
+            held.connection.close_on_drop();
+        }
+        let connection = pool.acquire().await?;
+        let now = Instant::now();
+        Ok(Self { connection, since: now, rests: now })
+    }
+
+    /// Keeps the connection for the next statement.
+    #[must_use]
+    pub fn keep(self) -> Kept {
+        Some(Self { rests: Instant::now(), ..self })
+    }
+}
+
+impl Deref for Held {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -124,7 +205,7 @@ mod tests {
 
     /// Opens one lane that records each batch's size, and waits for a permit before it doubles the numbers.
     fn doubling(gate: Arc<Semaphore>, batches: Arc<std::sync::Mutex<Vec<usize>>>) -> Lanes<usize, usize> {
-        Lanes::open(1, move |items: Vec<usize>| {
+        Lanes::open(1, move |(), items: Vec<usize>| {
             batches.lock().unwrap().push(items.len());
             let gate = gate.clone();
             async move {
@@ -136,7 +217,7 @@ mod tests {
                 if items.contains(&9) {
                     return Err(Error::late());
                 }
-                Ok(items.into_iter().map(|item| (item != 3).then_some(2 * item)).collect())
+                Ok(((), items.into_iter().map(|item| (item != 3).then_some(2 * item)).collect()))
             }
         })
     }
@@ -226,9 +307,9 @@ mod tests {
     async fn what_waits_is_done_before_the_lanes_end() {
         let done = Arc::new(AtomicUsize::new(0));
         let counted = done.clone();
-        let lanes = Lanes::open(2, move |items: Vec<()>| {
+        let lanes = Lanes::open(2, move |(), items: Vec<()>| {
             counted.fetch_add(items.len(), Ordering::SeqCst);
-            async move { Ok(items.into_iter().map(Some).collect()) }
+            async move { Ok(((), items.into_iter().map(Some).collect())) }
         });
         let answers: Vec<_> = (0..1000)
             .map(|_| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -105,7 +105,7 @@ impl NotRefreshed {
 /// # Errors
 /// See [`Error`]. Nothing was written, unless the connection broke: then the tokens may have been exchanged.
 pub async fn refresh(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     items: &[Arc<Exchange>],
     lifetimes: Lifetimes,
 ) -> Result<Vec<Option<Result<Refreshed, NotRefreshed>>>, Error> {
@@ -138,7 +138,7 @@ pub async fn refresh(
         &previous(1) as &[Option<&[u8]>],
         &previous(2) as &[Option<&[u8]>],
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?;
     let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.session_id, row)).collect();
     let verdict = |item: &Arc<Exchange>| {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -140,7 +140,7 @@ macro_rules! in_order {
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn sign_in_known(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     items: &[Arc<SignIn>],
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
@@ -150,7 +150,7 @@ pub async fn sign_in_known(
         ttl,
         &items.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
     );
-    let rows = rows.fetch_all(pool).await?;
+    let rows = rows.fetch_all(connection).await?;
     in_order!(items, rows, Outcome::SignedIn)
 }
 
@@ -159,7 +159,7 @@ pub async fn sign_in_known(
 /// # Errors
 /// Nothing was written; see [`Error`].
 pub async fn sign_in_new(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     items: &[Arc<SignIn>],
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
@@ -182,7 +182,7 @@ pub async fn sign_in_new(
         &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
         &new.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
     );
-    let rows = rows.fetch_all(pool).await?;
+    let rows = rows.fetch_all(connection).await?;
     in_order!(items, rows, Outcome::Created)
 }
 

@@ -22,6 +22,8 @@ struct Counts {
     execute: AtomicUsize,
     /// `Query`: a simple statement, such as `BEGIN`, is run.
     query: AtomicUsize,
+    /// `Sync`: the server answers what was sent before it, or nothing but that it is there.
+    sync: AtomicUsize,
 }
 
 /// A way to the tests' PostgreSQL that counts what passes.
@@ -57,6 +59,7 @@ async fn relay(client: UnixStream, server: UnixStream, counts: Arc<Counts>) {
                 None
             }
             b'Q' => Some(&counts.query),
+            b'S' => Some(&counts.sync),
             _ => None,
         };
         if let Some(count) = count {
@@ -140,6 +143,23 @@ async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     let sign_ins = relay.executed() - before;
     assert!(sign_ins <= PEOPLE / 2, "{sign_ins} statements for {PEOPLE}");
     assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_refreshes_no_connection_goes_back_to_the_pool() {
+    const REFRESHES: usize = 40;
+    let relay = Counted::open().await;
+    let app = behind(&relay).await;
+    let mut token = app.sign_in(&claims("ada", "ada@example.com")).await.refresh_token();
+    let counts = || (relay.executed(), relay.counts.sync.load(Ordering::SeqCst));
+    let (executed, synced) = counts();
+    for _ in 0..REFRESHES {
+        token = app.refresh(&token).await.refresh_token();
+    }
+    let (executed, synced) = (counts().0 - executed, counts().1 - synced);
+    assert_eq!(executed, REFRESHES);
+    // The first statement on each connection is prepared, and a slow machine may let one rest for a second.
+    assert!(synced < REFRESHES + REFRESHES / 2, "{synced} round trips");
 }
 
 async fn behind(relay: &Counted) -> App {
