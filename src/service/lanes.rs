@@ -1,20 +1,22 @@
-//! Batched sign-ins and refreshes: those that arrive together share a statement.
+//! Batched sign-ins, refreshes and look-ups of sessions: those that arrive together share a statement.
 
 use std::sync::Arc;
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::refresh_token::{REPEAT, Successors};
 use crate::config;
 use crate::secret::SecretKeys;
+use crate::store::Error;
 use crate::store::batch::{Held, Lanes};
-use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed};
+use crate::store::sessions::{self, Exchange, Lifetimes, NotRefreshed, Refreshed, SessionUser};
 use crate::store::users::{self, SignIn, SignedIn};
 
 /// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per statement.
 const LANES: u32 = 2;
 /// Number of connections that the lanes use.
-pub const CONNECTIONS: u32 = 3 * LANES;
+pub const CONNECTIONS: u32 = 4 * LANES;
 
 /// Opens lanes that run a statement on a connection.
 macro_rules! lanes {
@@ -32,7 +34,7 @@ macro_rules! lanes {
     }};
 }
 
-/// The lanes of sign-ins and refreshes.
+/// The lanes of sign-ins, refreshes and look-ups of sessions.
 #[derive(Debug)]
 pub struct SharedStatements {
     /// Sign-ins of identities that may be known.
@@ -41,6 +43,8 @@ pub struct SharedStatements {
     pub new: Lanes<Arc<SignIn>, SignedIn>,
     /// Refreshes.
     pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
+    /// Look-ups of sessions with their users.
+    pub signed_in: Lanes<(Uuid, Uuid), Option<SessionUser>>,
     /// The lifetimes that the statements need.
     pub lifetimes: Lifetimes,
     /// The derivation of refresh tokens' successors.
@@ -62,6 +66,10 @@ impl SharedStatements {
             known: lanes!(pool, |connection, items| users::sign_in_known(connection, &items, ttl)),
             new: lanes!(pool, |connection, items| users::sign_in_new(connection, &items, ttl)),
             refresh: lanes!(pool, |connection, items| sessions::refresh(connection, &items, lifetimes)),
+            signed_in: lanes!(pool, |connection, items| async {
+                let found = sessions::signed_in(connection, &items).await?;
+                Ok::<_, Error>(found.into_iter().map(Some).collect())
+            }),
             lifetimes,
             successors: Successors::new(secret_key),
         }

@@ -12,6 +12,7 @@ pub mod prune;
 pub mod refresh;
 pub mod refresh_token;
 pub mod refusals;
+pub mod session;
 pub mod sign_in;
 pub mod sign_out;
 

@@ -1,6 +1,6 @@
 //! Sessions and their refresh tokens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
+use super::identities::IdentityRow;
 use super::users::custom;
 use crate::domain::actor::Origin;
 use crate::domain::custom_claims::CustomClaims;
@@ -179,35 +180,75 @@ pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// Returns the user of a session and the identity that it was opened with, or `None` if the session has ended, the
-/// user is disabled or the identity is suspended. A session may have been opened at the moment at which a report of the
-/// provider ended those of the identity: its time tells, here and wherever a session is asked for.
+/// The user of a session.
+#[derive(Debug, Clone)]
+pub struct SessionUser {
+    /// The user.
+    pub user: User,
+    /// The identity that the session was opened with.
+    pub identity: Uuid,
+    /// The user's identities, the oldest first.
+    pub identities: Vec<IdentityRow>,
+}
+
+/// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
+/// more, or whose user is disabled or whose identity is suspended. A session may have been opened at the moment at which a
+/// report of the provider ended those of the identity: its time tells, here and wherever a session is asked for.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn user_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<Option<(User, Uuid)>, Error> {
-    let row = sqlx::query!(
-        "SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, s.identity_id
-         FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-         WHERE s.id = $1 AND u.id = $2 AND s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL
-               AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)",
-        session,
-        user,
-    );
-    Ok(row.fetch_optional(pool).await?.map(|row| {
-        let user = User {
+pub async fn signed_in(
+    executor: impl PgExecutor<'_>,
+    items: &[(Uuid, Uuid)],
+) -> Result<Vec<Option<SessionUser>>, Error> {
+    let asked: HashSet<_> = items.iter().collect();
+    let rows = sqlx::query!(
+        r#"SELECT t.session_id AS "session_id!", s.identity_id, u.id AS user_id, u.email AS user_email, u.email_verified,
+                  u.name, u.picture, u.created_at AS user_created_at,
+                  own.id, own.provider, own.subject, own.email, own.created_at, own.suspended_at, own.suspended_reason,
+                  own.held_at IS NOT NULL AS "held!"
+           FROM unnest($1::uuid[], $2::uuid[]) AS t (session_id, user_id)
+           JOIN sessions s ON s.id = t.session_id
+           JOIN identities i ON i.id = s.identity_id AND i.user_id = t.user_id
+           JOIN users u ON u.id = t.user_id
+           JOIN identities own ON own.user_id = t.user_id
+           WHERE s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL
+                 AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
+           ORDER BY own.id"#,
+        &asked.iter().map(|(session, _)| *session).collect::<Vec<_>>(),
+        &asked.iter().map(|(_, user)| *user).collect::<Vec<_>>(),
+    )
+    .fetch_all(executor)
+    .await?;
+    let mut found = HashMap::with_capacity(asked.len());
+    for row in rows {
+        let session = found.entry((row.session_id, row.user_id)).or_insert_with(|| SessionUser {
+            user: User {
+                id: row.user_id,
+                email: row.user_email,
+                email_verified: row.email_verified,
+                name: row.name,
+                picture: row.picture,
+                created_at: row.user_created_at,
+            },
+            identity: row.identity_id,
+            identities: Vec::new(),
+        });
+        session.identities.push(IdentityRow {
             id: row.id,
+            provider: row.provider,
+            subject: row.subject,
             email: row.email,
-            email_verified: row.email_verified,
-            name: row.name,
-            picture: row.picture,
             created_at: row.created_at,
-        };
-        (user, row.identity_id)
-    }))
+            suspended_at: row.suspended_at,
+            suspended_reason: row.suspended_reason,
+            held: row.held,
+        });
+    }
+    Ok(items.iter().map(|item| found.get(item).cloned()).collect())
 }
 
-/// Returns the reason why a session of this user, which [`user_of`] no longer finds, is over. A user who is no more left
+/// Returns the reason why a session of this user, which [`signed_in`] no longer finds, is over. A user who is no more left
 /// an event. `None` if there is none.
 ///
 /// # Errors

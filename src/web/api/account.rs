@@ -11,8 +11,7 @@ use crate::domain;
 use crate::domain::claims::display_name;
 use crate::domain::refusal::Reason;
 use crate::service::account::{self, Deleted};
-use crate::store::error::retrying;
-use crate::store::identities;
+use crate::store::identities::IdentityRow;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
@@ -41,11 +40,10 @@ struct Me {
 }
 
 impl Me {
-    /// Reads the identities of the user of a session that was opened with `current`.
-    async fn read(db: &Db, user: domain::user::User, current: Uuid) -> Result<Self, Problem> {
-        let rows = retrying!(identities::of_user(db.pool(), user.id))?;
-        let identities = rows.into_iter().map(|row| Identity::new(row, current)).collect();
-        Ok(Self { user: user.into(), identities })
+    /// Returns the user of a session that was opened with `current`.
+    fn new(user: domain::user::User, identities: Vec<IdentityRow>, current: Uuid) -> Json<Self> {
+        let identities = identities.into_iter().map(|row| Identity::new(row, current)).collect();
+        Json(Status::Ok, Self { user: user.into(), identities })
     }
 }
 
@@ -76,8 +74,8 @@ struct UpdateMeRequest {
     ),
 )]
 #[get("/me")]
-async fn me(signed_in: SignedIn, db: &Db) -> Result<Json<Me>, Problem> {
-    Ok(Json(Status::Ok, Me::read(db, signed_in.user, signed_in.identity).await?))
+fn me(signed_in: SignedIn) -> Json<Me> {
+    Me::new(signed_in.user, signed_in.identities, signed_in.identity)
 }
 
 /// Set the name to be shown
@@ -111,7 +109,7 @@ async fn update_me(
     let name = verified_identity::name(&body.0)?.and_then(display_name);
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
-        Some(user) => Ok(Json(Status::Ok, Me::read(db, user, signed_in.identity).await?)),
+        Some(user) => Ok(Me::new(user, signed_in.identities, signed_in.identity)),
         None => Err(bearer::over(db, signed_in.token).await),
     }
 }

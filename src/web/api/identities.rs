@@ -9,8 +9,6 @@ use uuid::Uuid;
 use super::view::{Identity, Json};
 use crate::domain::refusal::Reason;
 use crate::service::account::{self, Linked, Unlinked};
-use crate::store::error::retrying;
-use crate::store::identities;
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::RemovalRequest;
@@ -68,10 +66,10 @@ struct Identities {
     ),
 )]
 #[get("/me/identities")]
-async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Identities>, Problem> {
-    let identities = retrying!(identities::of_user(db.pool(), signed_in.user.id))?;
-    let identities = identities.into_iter().map(|row| Identity::new(row, signed_in.identity)).collect();
-    Ok(Json(Status::Ok, Identities { identities }))
+fn list(signed_in: SignedIn) -> Json<Identities> {
+    let SignedIn { identities, identity, .. } = signed_in;
+    let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
+    Json(Status::Ok, Identities { identities })
 }
 
 /// Link another identity

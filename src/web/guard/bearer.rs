@@ -9,11 +9,12 @@ use super::rate_limited::{admit_name, admit_session};
 use crate::clock;
 use crate::domain::session::EndReason;
 use crate::domain::user::User;
-use crate::service::Issuer;
 use crate::service::access_token::AccessToken;
+use crate::service::{self, Issuer, SharedStatements};
 use crate::store::error::{Error, retrying};
+use crate::store::identities::IdentityRow;
 use crate::store::merging::merged_into;
-use crate::store::sessions::{user_of, why_over};
+use crate::store::sessions::{SessionUser, why_over};
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -88,6 +89,8 @@ pub struct SignedIn {
     pub user: User,
     /// The identity that the session was opened with.
     pub identity: Uuid,
+    /// The user's identities, the oldest first.
+    pub identities: Vec<IdentityRow>,
 }
 
 /// A request of a user with a live session who changes the name to be shown.
@@ -126,8 +129,11 @@ impl SignedIn {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
         let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-        match retrying!(user_of(db.pool(), token.session, token.user))? {
-            Some((user, identity)) => Ok(Self { token, user, identity }),
+        let shared: &SharedStatements = request.rocket().state().ok_or_else(Problem::internal)?;
+        match service::session::user(db.pool(), shared, token).await? {
+            Some(SessionUser { user, identity, identities }) => {
+                Ok(Self { token, user, identity, identities })
+            }
             None => Err(over(db, token).await),
         }
     }
@@ -160,7 +166,9 @@ impl Sentinel for Bearer {
 
 impl Sentinel for SignedIn {
     fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Bearer::abort(rocket) || rocket.state::<Db>().is_none()
+        Bearer::abort(rocket)
+            || rocket.state::<Db>().is_none()
+            || rocket.state::<SharedStatements>().is_none()
     }
 }
 

@@ -104,6 +104,12 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
     app.refresh(&token).await;
     app.refresh(&token).await;
     assert_eq!(relay.executed() - before, 2, "one each");
+    let token = app.sign_in(&sign_ins[5]).await.access_token();
+    for path in ["/api/v1/me", "/api/v1/me/identities"] {
+        let before = relay.executed();
+        assert_eq!(app.get(&token, path).await.status, 200);
+        assert_eq!(relay.executed() - before, 1, "{path}");
+    }
     let opened = app.sign_in(&sign_ins[5]).await;
     app.as_user(&opened.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
     for (what, statements) in [("refused refresh", 1), ("session that is over", 2)] {

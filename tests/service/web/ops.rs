@@ -62,7 +62,7 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_provider_call_duration_seconds_count{provider=\"idp\"} 2",
         "vestibule_provider_breaker_open{provider=\"second\"} 0.0",
         "vestibule_database_connections_max{pool=\"requests\"} 16",
-        "vestibule_database_connections_max{pool=\"shared\"} 6",
+        "vestibule_database_connections_max{pool=\"shared\"} 8",
         "vestibule_signing_key_reload_failures 0",
         "vestibule_unrecorded_refusals_total 0",
         "# EOF",

@@ -1,0 +1,29 @@
+//! The user of a session.
+
+use std::slice;
+
+use sqlx::PgPool;
+
+use super::access_token::AccessToken;
+use super::lanes::SharedStatements;
+use crate::store::Error;
+use crate::store::error::retrying;
+use crate::store::sessions::{self, SessionUser};
+
+/// Finds the user of the session that an access token names. Returns `None` if the session has ended, the user is disabled or
+/// the identity is suspended.
+///
+/// # Errors
+/// The database failed.
+pub async fn user(
+    pool: &PgPool,
+    shared: &SharedStatements,
+    token: AccessToken,
+) -> Result<Option<SessionUser>, Error> {
+    let item = (token.session, token.user);
+    if let Some(found) = shared.signed_in.submit(item).await? {
+        return Ok(found);
+    }
+    let mut alone = retrying!(sessions::signed_in(pool, slice::from_ref(&item)))?;
+    Ok(alone.pop().flatten())
+}
