@@ -1,6 +1,11 @@
 //! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256. Anyone with the public key can verify them (see
 //! [`crate::keys::ring`]). They contain no e-mail address.
 
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
@@ -14,6 +19,9 @@ use crate::secret::Secret;
 
 /// Tolerated difference between the clocks of two instances, in seconds.
 const LEEWAY: i64 = 5;
+
+/// The number of verified tokens that are remembered at least, once there were so many; at most it is twice as high.
+const REMEMBERED: usize = 8192;
 
 /// The claims that a verified access token makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +44,38 @@ pub struct Issuer {
     name: String,
     /// Lifetime of a token, in seconds.
     pub ttl: u32,
+    verified: Mutex<Verified>,
+}
+
+/// Tokens that were verified, so that a signature is verified once and not with each request. When `newer` is full, it
+/// replaces `older`.
+#[derive(Debug, Default)]
+struct Verified {
+    newer: HashMap<TokenHash, Remembered>,
+    older: HashMap<TokenHash, Remembered>,
+}
+
+/// The SHA-256 of a token.
+type TokenHash = [u8; 32];
+
+#[derive(Debug, Clone)]
+struct Remembered {
+    token: AccessToken,
+    exp: i64,
+    kid: String,
+}
+
+impl Verified {
+    fn find(&self, hash: &TokenHash) -> Option<&Remembered> {
+        self.newer.get(hash).or_else(|| self.older.get(hash))
+    }
+
+    fn remember(&mut self, hash: TokenHash, token: Remembered) {
+        if self.newer.len() == REMEMBERED {
+            self.older = mem::take(&mut self.newer);
+        }
+        self.newer.insert(hash, token);
+    }
 }
 
 /// The claims (RFC 9068 §2.2), the session that the token belongs to, and the user's custom claims, none of which has the
@@ -57,8 +97,8 @@ struct Claims<'a> {
 impl Issuer {
     /// Returns an issuer of that name (`iss` and `aud`), whose tokens live `ttl` seconds.
     #[must_use]
-    pub const fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
-        Self { keys, name, ttl }
+    pub fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
+        Self { keys, name, ttl, verified: Mutex::default() }
     }
 
     /// Returns the name, which is the service's public URL.
@@ -104,11 +144,30 @@ impl Issuer {
     }
 
     /// Verifies a token as any other service would (RFC 9068 §4). The token chooses neither algorithm nor key: its
-    /// `kid` only selects one of our keys.
+    /// `kid` only selects one of our keys. A token that was verified before is compared by its hash; it still has to be
+    /// current, and its key published.
     ///
     /// # Errors
     /// See [`InvalidAccessToken`].
     pub async fn verify(&self, token: &str, now: i64) -> Result<AccessToken, InvalidAccessToken> {
+        let hash = digest(&SHA256, token.as_bytes()).as_ref().try_into().map_err(|_| InvalidAccessToken)?;
+        let known = self.verified().find(&hash).filter(|known| is_current(known.exp, now)).cloned();
+        if let Some(known) = known
+            && self.keys.find(&known.kid, now).is_some()
+        {
+            return Ok(known.token);
+        }
+        let verified = self.verify_all(token, now).await?;
+        let token = verified.token;
+        self.verified().remember(hash, verified);
+        Ok(token)
+    }
+
+    fn verified(&self) -> MutexGuard<'_, Verified> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn verify_all(&self, token: &str, now: i64) -> Result<Remembered, InvalidAccessToken> {
         let (message, signature) = token.rsplit_once('.').ok_or(InvalidAccessToken)?;
         let (header, claims) = message.split_once('.').ok_or(InvalidAccessToken)?;
         let header: Header = decode(header)?;
@@ -121,11 +180,16 @@ impl Issuer {
         let claims: Received = decode(claims)?;
         let sound = claims.iss == self.name
             && claims.aud == self.name
-            && now < claims.exp.saturating_add(LEEWAY)
+            && is_current(claims.exp, now)
             && claims.iat <= now.saturating_add(LEEWAY)
             && claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(LEEWAY));
-        sound.then_some(AccessToken { user: claims.sub, session: claims.sid }).ok_or(InvalidAccessToken)
+        let token = AccessToken { user: claims.sub, session: claims.sid };
+        sound.then_some(Remembered { token, exp: claims.exp, kid: header.kid }).ok_or(InvalidAccessToken)
     }
+}
+
+const fn is_current(exp: i64, now: i64) -> bool {
+    now < exp.saturating_add(LEEWAY)
 }
 
 /// The header of our tokens. Any other member, such as `crit`, `jwk`, `jku` or `x5u`, makes a token invalid.
@@ -151,4 +215,26 @@ struct Received {
 fn decode<T: DeserializeOwned>(part: &str) -> Result<T, InvalidAccessToken> {
     let json = URL_SAFE_NO_PAD.decode(part).map_err(|_| InvalidAccessToken)?;
     serde_json::from_slice(&json).map_err(|_| InvalidAccessToken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_tokens_are_remembered_and_at_most_twice_as_many_in_all() {
+        let mut verified = Verified::default();
+        let hash = |number: usize| {
+            let mut hash = TokenHash::default();
+            hash[..8].copy_from_slice(&number.to_be_bytes());
+            hash
+        };
+        let token = AccessToken { user: Uuid::nil(), session: Uuid::nil() };
+        for number in 0..5 * REMEMBERED / 2 {
+            verified.remember(hash(number), Remembered { token, exp: 0, kid: String::new() });
+            assert!(verified.find(&hash(number.saturating_sub(REMEMBERED - 1))).is_some(), "{number}");
+        }
+        assert!(verified.newer.len() + verified.older.len() <= 2 * REMEMBERED);
+        assert!(verified.find(&hash(0)).is_none());
+    }
 }

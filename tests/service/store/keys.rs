@@ -197,6 +197,7 @@ async fn a_retired_key_is_refused_and_its_successor_known_to_all_at_once() {
     let one = App::start().await;
     let other = second_instance(&one).await;
     let old = access_token(&one).await;
+    assert!(accepts(&one, &old).await && accepts(&other, &old).await);
     other.keys.rotation().rotate().await.unwrap();
     one.keys.rotation().replace_all(false).await.unwrap();
     one.keys.reload().await.unwrap();
