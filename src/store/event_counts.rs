@@ -20,15 +20,16 @@ pub struct CountRow {
     pub count: i64,
 }
 
-/// Counts the next complete hour that is not counted yet; see `event_counts.sql`. Returns `false` if there is none.
+/// Counts the next `step` events that are old enough; see `event_counts.sql`. Returns `false` if there is none, or another
+/// instance is counting.
 ///
 /// # Errors
 /// Nothing was counted; see [`Error`].
-pub async fn count(pool: &PgPool) -> Result<bool, Error> {
-    Ok(sqlx::query_file!("src/store/event_counts.sql").execute(pool).await?.rows_affected() > 0)
+pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
+    Ok(sqlx::query_file!("src/store/event_counts.sql", step).execute(pool).await?.rows_affected() > 0)
 }
 
-/// Returns the counts since a time: the stored hours, and the events after the last of them.
+/// Returns the counts since a time: the stored ones, and those of the events after the last that they include.
 ///
 /// # Errors
 /// See [`Error`].
@@ -38,10 +39,9 @@ pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>,
         r#"SELECT hour AS "hour!", kind AS "kind!", reason AS "reason!", provider AS "provider!", count AS "count!"
            FROM event_counts WHERE hour >= $1
            UNION ALL
-           SELECT date_trunc('hour', created_at, 'UTC'), kind, coalesce(reason, ''), coalesce(provider, ''), count(*)
+           SELECT date_bin('1 hour', created_at, 'epoch'), kind, coalesce(reason, ''), coalesce(provider, ''), count(*)
            FROM events
-           WHERE id >= (SELECT (lpad(to_hex((extract(epoch FROM until) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
-                        FROM event_counts_until)
+           WHERE id > (SELECT place FROM places WHERE walk = 'events')
                  AND created_at >= $1
                  AND kind IN ('signed_in', 'user_created', 'identity_linked', 'sign_in_refused')
            GROUP BY 1, 2, 3, 4"#,

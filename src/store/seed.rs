@@ -145,13 +145,13 @@ async fn create_index(pool: PgPool, (name, definition): (String, String)) -> Res
     Ok(transaction.commit().await?)
 }
 
-/// Lets the service count the events of the last month, for the overview: it counts each hour once, and these are new.
+/// Lets the service count all events again, for the overview: it counts each once, and these are behind its place.
 ///
 /// # Errors
 /// Nothing was changed; see [`Error`].
 pub async fn count_again(pool: &PgPool) -> Result<(), Error> {
     let again = "DELETE FROM event_counts;
-                 UPDATE event_counts_until SET until = least(until, date_trunc('hour', now(), 'UTC') - interval '31 days')";
+                 UPDATE places SET place = '00000000-0000-0000-0000-000000000000' WHERE walk = 'events'";
     Ok(pool.execute(again).await.map(drop)?)
 }
 

@@ -7,6 +7,7 @@ use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -198,6 +199,17 @@ impl Database {
              FOR EACH STATEMENT EXECUTE FUNCTION limit_changes()"
         );
         self.pool.execute(AssertSqlSafe(limit)).await.unwrap();
+    }
+
+    /// The database at that time, on one connection: whatever asks it for `now()` is told so.
+    pub async fn at(&self, now: &str) -> PgPool {
+        let clock = "CREATE SCHEMA IF NOT EXISTS moment;
+                     CREATE OR REPLACE FUNCTION moment.now() RETURNS timestamptz LANGUAGE sql STABLE
+                     AS $$ SELECT current_setting('moment.now')::timestamptz $$";
+        self.pool.execute(clock).await.unwrap();
+        let options = PgConnectOptions::from_str(&self.url).unwrap();
+        let options = options.options([("search_path", "moment,pg_catalog,public"), ("moment.now", now)]);
+        PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
     }
 
     /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.

@@ -1,21 +1,11 @@
 //! Each event is counted once, whatever the clock of the instance that wrote it.
 
-use std::str::FromStr;
-
-use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Executor, PgPool};
 use time::OffsetDateTime;
 use vestibule::service::event_counts::catch_up;
 use vestibule::store::event_counts::{count, since};
 
 use crate::support::cluster::Database;
-
-/// The database at that time: whatever asks it for `now()` is told so.
-async fn at(database: &Database, now: &str) -> PgPool {
-    let options = PgConnectOptions::from_str(&database.url).unwrap();
-    let options = options.options([("search_path", "moment,pg_catalog,public"), ("moment.now", now)]);
-    PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
-}
 
 /// A sign-in that is written at one time by an instance whose clock shows another.
 async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
@@ -40,24 +30,16 @@ async fn shown(pool: &PgPool) -> [i64; 2] {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once() {
     let database = Database::create().await;
-    for sql in [
-        "CREATE SCHEMA moment",
-        "CREATE FUNCTION moment.now() RETURNS timestamptz LANGUAGE sql STABLE
-         AS $$ SELECT current_setting('moment.now')::timestamptz $$",
-        "UPDATE event_counts_until SET until = '2026-03-01 18:00Z'",
-    ] {
-        sqlx::query(sql).execute(&database.pool).await.unwrap();
-    }
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 19:55Z").await;
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 20:05Z").await;
-    let early = at(&database, "2026-03-01T20:05:59Z").await;
+    let early = database.at("2026-03-01T20:05:59Z").await;
     catch_up(&early).await.unwrap();
     assert_eq!(shown(&early).await, [2, 0]);
 
     sign_in(&database, "2026-03-01 20:06Z", "2026-03-01 19:56Z").await;
-    let [hour_later, two_later] =
-        [at(&database, "2026-03-01T21:06Z").await, at(&database, "2026-03-01T22:06Z").await];
-    for pool in [early, hour_later, two_later] {
+    let [later, still_later] =
+        [database.at("2026-03-01T20:10Z").await, database.at("2026-03-01T20:16Z").await];
+    for pool in [early, later, still_later] {
         assert_eq!(shown(&pool).await, [2, 1]);
         catch_up(&pool).await.unwrap();
         assert_eq!(shown(&pool).await, [2, 1]);
@@ -65,12 +47,35 @@ async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once(
     assert_eq!(database.count("SELECT sum(count)::bigint FROM event_counts").await, 3, "by now, all are");
 }
 
+/// Events of an hour ago.
+const EVENTS: &str = "INSERT INTO events (id, kind, provider)
+                      SELECT first_id(now() - interval '1 hour' + n * interval '1 second'), 'signed_in', 'idp'
+                      FROM generate_series(1, 1000) AS n";
+const COUNTED: &str = "SELECT coalesce(sum(count), 0)::bigint FROM event_counts";
+
 #[tokio::test(flavor = "multi_thread")]
-async fn one_statement_counts_one_hour_however_many_are_not_counted() {
+async fn one_statement_counts_no_more_than_its_step_however_many_events_wait() {
     let database = Database::create().await;
-    let behind = "UPDATE event_counts_until SET until = until - interval '3 hours'";
-    sqlx::query(behind).execute(&database.pool).await.unwrap();
-    assert!(count(&database.pool).await.unwrap());
-    let still_behind = "SELECT count(*) FROM event_counts_until WHERE until <= now() - interval '2 hours'";
-    assert_eq!(database.count(still_behind).await, 1);
+    database.run(EVENTS).await;
+    for counted in [400, 800, 1000] {
+        assert!(count(&database.pool, 400).await.unwrap());
+        assert_eq!(database.count(COUNTED).await, counted);
+    }
+    assert!(!count(&database.pool, 400).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_that_count_at_once_count_each_event_once_and_wait_for_nobody() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    database.run(EVENTS).await;
+    let mut other = pool.begin().await.unwrap();
+    other.execute("SELECT FROM places WHERE walk = 'events' FOR UPDATE").await.unwrap();
+    assert!(!count(pool, 400).await.unwrap());
+    assert_eq!(database.count(COUNTED).await, 0);
+    other.rollback().await.unwrap();
+    let counting = || async { while count(pool, 7).await.unwrap() {} };
+    tokio::join!(counting(), counting(), counting());
+    catch_up(pool).await.unwrap();
+    assert_eq!(database.count(COUNTED).await, 1000);
 }
