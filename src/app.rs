@@ -204,7 +204,12 @@ pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
 }
 
 const fn limits(events: config::Events, session: &config::Session) -> Limits {
-    Limits { event_days: events.retention_days, sessions_per_identity: session.max_per_identity }
+    Limits {
+        event_days: events.retention_days,
+        sessions_per_identity: session.max_per_identity,
+        refresh_token_ttl: session.refresh_token_ttl,
+        absolute_ttl: session.absolute_ttl,
+    }
 }
 
 /// The rest of the start, which needs the database.

@@ -19,7 +19,8 @@ pub struct Session {
     pub absolute_ttl: u32,
     /// Seconds for which a refresh can be repeated if its response was lost; a day by default.
     pub refresh_grace: u32,
-    /// The sessions that one identity may have; 100 by default. Pruning ends the oldest ones beyond that.
+    /// The sessions that one identity may have; 100 by default. Pruning ends those beyond that, the least recently
+    /// used first.
     pub max_per_identity: u32,
     /// Seconds after its start in which a session may link and unlink identities and delete its user without another
     /// `id_token`; ten minutes by default.

@@ -9,15 +9,16 @@ use uuid::Uuid;
 use super::erasure;
 use crate::provider_tokens::store as provider_tokens;
 use crate::store::deadline::in_time;
+use crate::store::prune::Look;
 use crate::store::{Error, partitions, prune};
 use crate::webhooks::store as webhooks;
 
-/// Rows that one statement deletes.
+/// Rows that one statement deletes, and of sessions those that it reads.
 const BATCH: i64 = 1000;
-/// Rows that one statement reads.
-const STEP: i64 = 10_000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
+/// Seconds from the end of a session to a look at it: a week, and a day by which clocks may differ.
+const AFTERWARDS: u32 = 8 * 86_400;
 
 /// Retention limits.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,18 @@ pub struct Limits {
     pub event_days: u32,
     /// Maximum number of sessions of an identity.
     pub sessions_per_identity: u32,
+    /// Lifetime of an unused refresh token in seconds.
+    pub refresh_token_ttl: u32,
+    /// Maximum lifetime of a session in seconds.
+    pub absolute_ttl: u32,
+}
+
+impl Limits {
+    /// The times at which a session is looked at, with its age in seconds, the last one first.
+    const fn looks(self) -> [(Look, u32); 3] {
+        let unused = self.refresh_token_ttl + AFTERWARDS;
+        [(Look::Oldest, self.absolute_ttl + AFTERWARDS), (Look::Used, 2 * unused), (Look::Unused, unused)]
+    }
 }
 
 /// The numbers of rows that a round has changed.
@@ -58,17 +71,14 @@ pub struct Pruned {
 /// # Errors
 /// See [`Error`]; what was deleted before stays deleted.
 pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
-    let Limits { event_days, sessions_per_identity } = limits;
+    let Limits { event_days, sessions_per_identity, .. } = limits;
     let kept = in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await;
     if let Err(error) = kept {
         tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
     }
     Ok(Pruned {
-        sessions: walk(Uuid::nil(), |after| prune::sessions(pool, after, STEP)).await?,
-        surplus_sessions: walk(Uuid::nil(), |after| {
-            prune::surplus_sessions(pool, after, sessions_per_identity, STEP)
-        })
-        .await?,
+        sessions: expired_sessions(pool, limits).await?,
+        surplus_sessions: steps(|| prune::surplus_sessions(pool, sessions_per_identity, BATCH)).await?,
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
         staff_sign_ins: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::staff_sign_ins(pool, from, BATCH))
             .await?,
@@ -84,6 +94,18 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         .await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
+}
+
+/// Deletes sessions that expired a week ago and are looked at now, and returns their number.
+///
+/// # Errors
+/// See [`Error`]; what was deleted before stays deleted.
+pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
+    let mut deleted = 0;
+    for (look, age) in limits.looks() {
+        deleted += steps(|| prune::sessions(pool, look, age, BATCH)).await?;
+    }
+    Ok(deleted)
 }
 
 /// Deletes batch after batch until one is empty. Returns the number of rows.
@@ -111,7 +133,20 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
     }
 }
 
-/// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows.
+/// Takes step after step of a walk whose place is in the database. Returns the number of rows deleted.
+async fn steps<S: Future<Output = Result<prune::Step, Error>>>(step: impl Fn() -> S) -> Result<usize, Error> {
+    let mut rows = 0;
+    loop {
+        let (deleted, more) = in_time(step()).await?;
+        rows += deleted;
+        if !more {
+            return Ok(rows);
+        }
+    }
+}
+
+/// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each
+/// session is read by one of them.
 pub async fn keep_pruning(pool: PgPool, limits: Limits) {
     loop {
         tokio::time::sleep(PAUSE).await;

@@ -1,5 +1,6 @@
 //! Deletion of expired rows, in batches small enough to hold no lock for long. A batch begins where the one before ended: what
-//! that deleted stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
+//! that deleted stays in the index for as long as anybody's snapshot, such as that of a dump, is older. Of sessions, the
+//! most frequent rows that are deleted one by one, the place is in the database (`places`).
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -9,77 +10,116 @@ use super::Error;
 
 /// The number of rows that were deleted, and the time of the last of them.
 pub type Batch = (usize, Option<OffsetDateTime>);
+/// The number of rows that were deleted, and whether there may be more: not at the end of a walk, nor if another instance is
+/// taking a step of it.
+pub type Step = (usize, bool);
 
-/// Deletes those of the next `step` sessions after `after` that expired a week ago. Returns their number, and the last
-/// session read. In that week, a refused refresh can say that the session expired. It walks the primary key: each refresh
-/// would have to write an index on the expiry time.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn sessions(pool: &PgPool, after: Uuid, step: i64) -> Result<(usize, Option<Uuid>), Error> {
-    let row = sqlx::query!(
-        r#"WITH step AS MATERIALIZED (
-               SELECT id, expires_at FROM sessions WHERE id > $1 ORDER BY id LIMIT $2
-           ),
-           deleted AS (
-               DELETE FROM sessions
-               WHERE id IN (SELECT id FROM step WHERE expires_at <= now() - interval '7 days')
-                     AND expires_at <= now() - interval '7 days'
-               RETURNING id
-           )
-           SELECT (SELECT count(*) FROM deleted) AS "deleted!", (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last"#,
-        after,
-        step,
-    )
-    .fetch_one(pool)
-    .await?;
-    Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
+/// A time in the life of a session at which pruning looks at it. It is read at these times only, since most that are looked
+/// at in between are in use: a walk over all sessions reads many for each that it deletes, and an index on their expiry
+/// would have to be written by each refresh.
+#[derive(Debug, Clone, Copy)]
+pub enum Look {
+    /// When it has expired a week ago, unless it was used after its first day.
+    Unused,
+    /// When it is twice as old.
+    Used,
+    /// When it has expired a week ago, however much it was used. No later look follows, so this one waits for a session that
+    /// is still there: one from before a change of the settings.
+    Oldest,
 }
 
-/// Deletes the sessions beyond `limit` of identities, ended and expired ones first, then the oldest. It reads `step` sessions of
-/// the identities after `after`. Returns the number deleted, and the last identity that was read completely.
+/// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were opened `age` seconds ago,
+/// and deletes those that expired a week ago. In that week, a refused refresh can say that the session expired.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn surplus_sessions(
-    pool: &PgPool,
-    after: Uuid,
-    limit: u32,
-    step: i64,
-) -> Result<(usize, Option<Uuid>), Error> {
-    // The next step begins with an identity that this one cuts off, unless a single one fills the step.
-    let row = sqlx::query!(
-        r#"WITH step AS MATERIALIZED (
-               SELECT identity_id, count(*) AS sessions
-               FROM (SELECT identity_id FROM sessions WHERE identity_id > $1 ORDER BY identity_id LIMIT $2) AS next
-               GROUP BY identity_id
+pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<Step, Error> {
+    let (walk, waits) = match look {
+        Look::Unused => ("unused_sessions", false),
+        Look::Used => ("used_sessions", false),
+        Look::Oldest => ("oldest_sessions", true),
+    };
+    // By its address, no row is read twice.
+    let done = sqlx::query!(
+        r#"WITH place AS MATERIALIZED (
+               SELECT place FROM places WHERE walk = $1 FOR UPDATE SKIP LOCKED
            ),
-           whole AS MATERIALIZED (
-               SELECT identity_id, sessions FROM step
-               WHERE (SELECT sum(sessions) FROM step) < $2
-                     OR (SELECT count(*) FROM step) = 1
-                     OR identity_id < (SELECT identity_id FROM step ORDER BY identity_id DESC LIMIT 1)
+           step AS MATERIALIZED (
+               SELECT s.* FROM place p CROSS JOIN LATERAL (
+                   SELECT id, ctid AS address, expires_at <= now() - interval '7 days' AS expired FROM sessions
+                   WHERE id > p.place AND id < first_id(now() - make_interval(secs => $2))
+                   ORDER BY id LIMIT $3
+               ) AS s
            ),
            deleted AS (
                DELETE FROM sessions
-               WHERE id IN (
-                   SELECT surplus.id FROM whole w CROSS JOIN LATERAL (
-                       SELECT s.id FROM sessions s WHERE s.identity_id = w.identity_id
-                       ORDER BY s.ended_at IS NOT NULL OR s.expires_at <= now(), s.id DESC OFFSET $3
-                   ) AS surplus
-                   WHERE w.sessions > $3
-               )
+               WHERE ctid = ANY (ARRAY(SELECT address FROM step WHERE expired)) AND expires_at <= now() - interval '7 days'
                RETURNING id
+           ),
+           moved AS (
+               UPDATE places SET place = last.id
+               FROM (
+                   SELECT id FROM step
+                   WHERE NOT $4 OR id < coalesce((SELECT id FROM step WHERE NOT expired ORDER BY id LIMIT 1),
+                                                 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+                   ORDER BY id DESC LIMIT 1
+               ) AS last
+               WHERE walk = $1
+               RETURNING walk
            )
-           SELECT (SELECT count(*) FROM deleted) AS "deleted!",
-                  (SELECT identity_id FROM whole ORDER BY identity_id DESC LIMIT 1) AS last"#,
-        after,
+           SELECT (SELECT count(*) FROM deleted) AS "deleted!", EXISTS (SELECT FROM moved) AS "more!""#,
+        walk,
+        f64::from(age),
         step,
+        waits,
+    );
+    let done = done.fetch_one(pool).await?;
+    Ok((usize::try_from(done.deleted).unwrap_or(usize::MAX), done.more))
+}
+
+/// Takes the next step of a walk: reads at most `step` new sessions, and deletes those of their identities beyond `limit`,
+/// ended and expired ones first, then those that were not used for the longest time. It deletes at most `step`; if that is
+/// too few, the next one reads the same sessions. A session that is committed behind the place is not read: the next one of
+/// its identity will do.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<Step, Error> {
+    let done = sqlx::query!(
+        r#"WITH place AS MATERIALIZED (
+               SELECT place FROM places WHERE walk = 'new_sessions' FOR UPDATE SKIP LOCKED
+           ),
+           step AS MATERIALIZED (
+               SELECT s.* FROM place p CROSS JOIN LATERAL (
+                   SELECT id, identity_id FROM sessions WHERE id > p.place AND id < first_id(now()) ORDER BY id LIMIT $2
+               ) AS s
+           ),
+           many AS MATERIALIZED (
+               SELECT identity_id FROM (SELECT DISTINCT identity_id FROM step) AS i
+               WHERE EXISTS (SELECT FROM sessions s WHERE s.identity_id = i.identity_id OFFSET $1)
+           ),
+           deleted AS (
+               DELETE FROM sessions
+               WHERE ctid = ANY (ARRAY(
+                   SELECT surplus.address FROM many m CROSS JOIN LATERAL (
+                       SELECT s.ctid AS address FROM sessions s WHERE s.identity_id = m.identity_id
+                       ORDER BY s.ended_at IS NOT NULL OR s.expires_at <= now(), s.rotated_at DESC, s.id DESC
+                       OFFSET $1
+                   ) AS surplus
+                   LIMIT $2
+               ))
+               RETURNING id
+           ),
+           moved AS (
+               UPDATE places SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last
+               WHERE walk = 'new_sessions' AND (SELECT count(*) FROM deleted) < $2
+           )
+           SELECT (SELECT count(*) FROM deleted) AS "deleted!", EXISTS (SELECT FROM step) AS "more!""#,
         i64::from(limit),
-    )
-    .fetch_one(pool)
-    .await?;
-    Ok((usize::try_from(row.deleted).unwrap_or(usize::MAX), row.last))
+        step,
+    );
+    let done = done.fetch_one(pool).await?;
+    Ok((usize::try_from(done.deleted).unwrap_or(usize::MAX), done.more))
 }
 
 /// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and returns their number.

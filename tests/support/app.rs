@@ -15,10 +15,19 @@ use vestibule::config::{self, Config};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::keys::KeyRing;
+use vestibule::service::prune::Limits;
 
 use super::cluster::Database;
 use super::provider::Provider;
 use super::token;
+
+/// What pruning keeps by default.
+pub const LIMITS: Limits = Limits {
+    event_days: 400,
+    sessions_per_identity: 100,
+    refresh_token_ttl: 30 * 86_400,
+    absolute_ttl: 365 * 86_400,
+};
 
 /// Names of the providers: the default one, and those beside it.
 pub const PROVIDERS: [&str; 4] = ["idp", "second", "third", "fourth"];

@@ -212,6 +212,13 @@ impl Database {
         PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
     }
 
+    /// The database in so many hours.
+    pub async fn in_hours(&self, hours: i32) -> PgPool {
+        let then = "SELECT to_char(now() AT TIME ZONE 'UTC' + $1 * interval '1 hour', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
+        let then: String = value!(&self.pool, then, hours);
+        self.at(&then).await
+    }
+
     /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
     pub async fn within_an_hour(&self) {
         let ending = "SELECT count(*) WHERE extract(minute FROM now()) = 59";

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome, apply};
 use vestibule::domain::actor::{Actor, By, Origin};
-use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::service::prune::{Pruned, prune};
 
-use crate::support::app::{Answer, App};
+use crate::support::app::{Answer, App, LIMITS};
 use crate::support::token::{at, claims, now, with};
 
 fn names(answer: &Answer) -> (u16, String) {
@@ -441,11 +441,10 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
     // Nothing of the person is kept but the hashes, for as long as a token may be old.
     let kept = "SELECT count(*) FROM deleted_identities WHERE length(hash) = 32";
     assert_eq!(app.database.count(kept).await, 2);
-    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
     for (hours, deleted_identities) in [(24, 0), (1, 2)] {
         let age = "UPDATE deleted_identities SET deleted_at = deleted_at - $1 * interval '1 hour'";
         sqlx::query(age).bind(f64::from(hours)).execute(pool).await.unwrap();
-        assert_eq!(prune(pool, limits).await.unwrap(), Pruned { deleted_identities, ..Pruned::default() });
+        assert_eq!(prune(pool, LIMITS).await.unwrap(), Pruned { deleted_identities, ..Pruned::default() });
     }
     assert_eq!(app.database.count(kept).await, 0);
     assert_eq!(app.sign_in(&claims("ada", "ada@example.com")).await.outcome(), "created");

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::domain::actor::{Actor, By, Origin};
-use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::service::prune::{Pruned, prune};
 
-use crate::support::app::{Answer, App};
+use crate::support::app::{Answer, App, LIMITS};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::{claims, now, with};
@@ -576,8 +576,7 @@ async fn a_code_is_known_for_ninety_days() {
     let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";
     sqlx::query(aged).execute(&app.database.pool).await.unwrap();
-    let pruned =
-        prune(&app.database.pool, Limits { event_days: 400, sessions_per_identity: 100 }).await.unwrap();
+    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
 }

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use vestibule::domain::staff::Role;
-use vestibule::service::prune::{Limits, prune};
+use vestibule::service::prune::prune;
 
 use super::{APP, WEB, apple, posted, settings, sign_in, states, until, with_apple};
-use crate::support::app::App;
+use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
@@ -90,8 +90,7 @@ async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
              VALUES (gen_random_uuid(), 'apple', 'ada', 'app', $1, '', now() - $2 * interval '1 day',
                      CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)", state, days, if stays { "stays" } else { "goes" });
     }
-    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
-    assert_eq!(prune(pool, limits).await.unwrap().provider_tokens, 2);
+    assert_eq!(prune(pool, LIMITS).await.unwrap().provider_tokens, 2);
     assert_eq!(states(pool).await.len(), 3);
     assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE failure = 'stays'").await, 3);
 }

@@ -13,8 +13,7 @@ use vestibule::store::erasure;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::users::{self, DeletedBy, Deletion, Traces};
 
-use super::prune::LIMITS;
-use crate::support::app::App;
+use crate::support::app::{App, LIMITS};
 use crate::support::token::{claims, with};
 
 const ADA: &str = "ada@example.com";

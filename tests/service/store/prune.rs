@@ -1,77 +1,178 @@
 //! What has served its time goes; what has not stays.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
-use sqlx::Executor;
+use rocket::futures::future::join_all;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Executor};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 use vestibule::app::migrate;
-use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::service::prune::{Limits, Pruned, expired_sessions, prune};
 use vestibule::store::{Error, partitions};
 
-use crate::support::app::{App, figment};
+use crate::support::app::{App, LIMITS, figment};
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::token::claims;
 
-pub const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
+/// A user with an identity.
+const ADA: &str = "INSERT INTO users (id) VALUES ('00000000-0000-7000-8000-000000000001');
+     INSERT INTO identities (id, user_id, provider, subject) SELECT id, id, 'idp', 'ada' FROM users";
+
+/// Opens a session of the only identity for each row of `sql`: its id, and when it expires.
+async fn open(pool: &PgPool, sql: &str) {
+    let sql = format!(
+        "INSERT INTO sessions (id, expires_at, identity_id, family_hash, token_hash, client_id)
+         SELECT s.id, s.expires_at, i.id, '0123456789abcdef', '0123456789abcdef', 'client' FROM identities i, ({sql}) AS s"
+    );
+    pool.execute(AssertSqlSafe(sql)).await.unwrap();
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
     let app = App::start().await;
+    let pool = &app.database.pool;
     let live = app.sign_in(&claims("live", "live@example.com")).await;
     let next = app.refresh(&live.refresh_token()).await;
-    app.sign_in(&claims("dead", "dead@example.com")).await;
-    let statements = [
-        // More sessions than one step looks at, the live one between them, and more than one batch of old events.
-        "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
-         SELECT gen_random_uuid(), (SELECT id FROM identities WHERE subject = 'dead'), uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()),
-                now() - interval '7 days 1 second', 'client'
-         FROM generate_series(1, 12000)",
-        "INSERT INTO events (id, kind, created_at)
+    // More sessions than one step looks at, a live one between them.
+    open(
+        pool,
+        "SELECT first_id(now() - interval '50 days' + n * interval '1 second') AS id,
+         now() - interval '7 days 1 second' + CASE n WHEN 1200 THEN interval '8 days' ELSE '0' END AS expires_at
+         FROM generate_series(1, 2501) AS n",
+    )
+    .await;
+    // More than one batch.
+    let old = "INSERT INTO events (id, kind, created_at)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', now() - interval '401 days'
-         FROM generate_series(1, 2500) AS n",
-    ];
-    for sql in statements {
-        sqlx::query(sql).execute(&app.database.pool).await.unwrap();
-    }
+         FROM generate_series(1, 2500) AS n";
+    app.database.run(old).await;
     let events = app.database.count("SELECT count(*) FROM events").await;
-    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(pruned, Pruned { sessions: 12_000, events: 2500, ..Pruned::default() });
-    assert_eq!(app.database.rows().await, [2, 2, 2], "users and identities stay, and the live sessions");
+    let limits = Limits { sessions_per_identity: 10_000, ..LIMITS };
+    let pruned = prune(pool, limits).await.unwrap();
+    assert_eq!(pruned, Pruned { sessions: 2500, events: 2500, ..Pruned::default() });
+    assert_eq!(app.database.rows().await, [1, 1, 2], "users and identities stay, and the live sessions");
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, events - 2500);
-    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
+    assert_eq!(prune(pool, limits).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&next.refresh_token()).await.status.as_u16(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_expired_stays_for_a_week_to_say_so_and_takes_no_live_ones_place() {
+async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
     let app = App::start().await;
     let person = claims("ada", "ada@example.com");
     let (live, expired) = (app.sign_in(&person).await, app.sign_in(&person).await);
     let age = "UPDATE sessions SET expires_at = now() - interval '6 days 23 hours'
                WHERE id = (SELECT id FROM sessions ORDER BY id DESC LIMIT 1)";
-    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    app.database.run(age).await;
     assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&expired.refresh_token()).await.json()["reason"], "session_expired");
-    let limits = Limits { sessions_per_identity: 1, ..LIMITS };
+    app.sign_in(&person).await;
+    let limits = Limits { sessions_per_identity: 2, ..LIMITS };
     let pruned = prune(&app.database.pool, limits).await.unwrap();
     assert_eq!(pruned, Pruned { surplus_sessions: 1, ..Pruned::default() });
-    assert_eq!(app.refresh(&live.refresh_token()).await.status, 200, "though it is the older one");
+    assert_eq!(app.refresh(&live.refresh_token()).await.status, 200, "though it is the oldest one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_newest_sessions_of_an_identity_stay_wherever_a_step_ends() {
+async fn a_session_is_read_three_times_at_most_and_goes_when_it_must_have_expired_and_not_within_a_week() {
+    let database = Database::create().await;
+    database.pool.execute(ADA).await.unwrap();
+    // One that was used for the last time on each day of a year.
+    open(
+        &database.pool,
+        "SELECT first_id(now() - n * interval '1 second') AS id,
+         now() + least(n + 30, 365) * interval '1 day' AS expires_at
+         FROM generate_series(0, 364) AS n",
+    )
+    .await;
+    let (pool, mut deleted, mut read) = (database.in_hours(0).await, 0, 0);
+    // PostgreSQL counts what a transaction reads.
+    pool.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await.unwrap();
+    for day in (0..=375).step_by(5) {
+        let clock =
+            "SELECT set_config('moment.now', (transaction_timestamp() + $1 * interval '1 day')::text, true)";
+        run!(&pool, clock, day);
+        let fetched = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'sessions'";
+        let before: i64 = value!(&pool, fetched);
+        deleted += expired_sessions(&pool, LIMITS).await.unwrap();
+        let after: i64 = value!(&pool, fetched);
+        read += after - before;
+        let kept: i64 =
+            value!(&pool, "SELECT count(*) FROM sessions WHERE expires_at > now() - interval '7 days'");
+        let used = (0..365).filter(|n| (n + 30).min(365) + 7 > day).count();
+        assert_eq!(usize::try_from(kept).unwrap(), used, "{day}");
+    }
+    assert_eq!(deleted, 365);
+    assert!((deleted..=3 * deleted).contains(&usize::try_from(read).unwrap()), "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_that_prune_at_once_read_each_session_once_and_wait_for_nobody() {
+    let database = Database::create().await;
+    database.pool.execute(ADA).await.unwrap();
+    open(
+        &database.pool,
+        "SELECT first_id(now() - interval '50 days' + n * interval '1 second') AS id,
+         now() - interval '8 days' AS expires_at
+         FROM generate_series(1, 12000) AS n",
+    )
+    .await;
+    // As in a table that is large enough.
+    let options = PgConnectOptions::from_str(&database.url)
+        .unwrap()
+        .options([("enable_seqscan", "off"), ("enable_bitmapscan", "off")]);
+    let instances =
+        [(); 3].map(|()| PgPoolOptions::new().max_connections(1).connect_lazy_with(options.clone()));
+    let mut other = database.pool.begin().await.unwrap();
+    other.execute("SELECT FROM places FOR UPDATE").await.unwrap();
+    assert_eq!(prune(&instances[0], LIMITS).await.unwrap(), Pruned::default());
+    other.rollback().await.unwrap();
+    let deleted = join_all(instances.iter().map(|pool| expired_sessions(pool, LIMITS))).await;
+    assert_eq!(deleted.into_iter().map(Result::unwrap).sum::<usize>(), 12_000);
+    for pool in instances {
+        pool.close().await;
+    }
+    let read = eventually("what was read is counted", async || {
+        let read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'sessions'";
+        let read = database.count(read).await;
+        (read >= 12_000).then_some(read)
+    });
+    assert_eq!(read.await, 12_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_outlives_a_shortened_lifetime_goes_once_it_has_expired() {
+    let database = Database::create().await;
+    database.pool.execute(ADA).await.unwrap();
+    open(
+        &database.pool,
+        "SELECT first_id(now() - interval '200 days' + n * interval '1 second') AS id,
+         now() + CASE n WHEN 10 THEN interval '20 days' ELSE '-8 days' END AS expires_at
+         FROM generate_series(1, 20) AS n",
+    )
+    .await;
+    let limits = Limits { absolute_ttl: 100 * 86_400, ..LIMITS };
+    for (day, deleted) in [(0, 19), (26, 0), (28, 1)] {
+        let pool = database.in_hours(24 * day).await;
+        assert_eq!(expired_sessions(&pool, limits).await.unwrap(), deleted, "{day}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_identity_keeps_more_sessions_than_it_may_wherever_a_step_ends() {
     let app = App::start().await;
     for subject in ["few", "many", "most"] {
         app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await;
     }
     let open = "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
-                SELECT gen_random_uuid(), i.id, uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), now() + interval '1 day', 'client'
-                FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 9000 ELSE 12000 END)";
-    sqlx::query(open).execute(&app.database.pool).await.unwrap();
+                SELECT (left(first_id(now())::text, 14) || substr(gen_random_uuid()::text, 15))::uuid, i.id, uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), now() + interval '1 day', 'client'
+                FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 1500 ELSE 2500 END)";
+    app.database.run(open).await;
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(pruned, Pruned { surplus_sessions: 9001 + 12_001 - 200, ..Pruned::default() });
+    assert_eq!(pruned, Pruned { surplus_sessions: 1501 + 2501 - 200, ..Pruned::default() });
     let whole = "SELECT count(*) FROM (SELECT identity_id FROM sessions GROUP BY identity_id HAVING count(*) = 100) AS whole";
     assert_eq!(app.database.count(whole).await, 3);
 }
@@ -97,7 +198,7 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
     sqlx::query(OLD_MONTH).execute(&app.database.pool).await.unwrap();
     let many = (0..8).map(|_| prune(&app.database.pool, LIMITS));
-    for pruned in rocket::futures::future::join_all(many).await {
+    for pruned in join_all(many).await {
         pruned.unwrap();
     }
     assert_eq!(app.database.count(MONTHS).await, 4);
@@ -119,7 +220,8 @@ async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning()
     let app = App::start().await;
     let pool = app.database.pool.clone();
     app.sign_in(&claims("ada", "ada@example.com")).await;
-    pool.execute("UPDATE sessions SET expires_at = now() - interval '8 days'").await.unwrap();
+    let long_ago = "UPDATE sessions SET id = first_id(now() - interval '50 days'), expires_at = now() - interval '8 days'";
+    pool.execute(long_ago).await.unwrap();
     pool.execute(OLD_MONTH).await.unwrap();
     let mut dump = pool.begin().await.unwrap();
     dump.execute("SELECT FROM events").await.unwrap();

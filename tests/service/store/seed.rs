@@ -8,7 +8,7 @@ use vestibule::service::prune::{Pruned, prune};
 use vestibule::store::event_counts::since;
 use vestibule::store::seed::{Table, analyze, drop_indexes, write};
 
-use super::prune::LIMITS;
+use crate::support::app::LIMITS;
 use crate::support::cluster::Database;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::staff::Role;
-use vestibule::service::prune::{Limits, prune};
+use vestibule::service::prune::prune;
 
 use super::{event, with_receivers};
-use crate::support::app::App;
+use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, SUPPORT};
@@ -225,8 +225,7 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         .await
         .unwrap();
     }
-    let limits = Limits { event_days: 400, sessions_per_identity: 100 };
-    assert_eq!(prune(pool, limits).await.unwrap().webhook_messages, 4);
+    assert_eq!(prune(pool, LIMITS).await.unwrap().webhook_messages, 4);
     assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 7);
     let merged: Vec<(bool, Value)> = all!(
         pool,

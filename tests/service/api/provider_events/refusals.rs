@@ -8,20 +8,18 @@ use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
-use vestibule::service::prune::{Limits, Pruned, prune};
+use vestibule::service::prune::{Pruned, prune};
 use vestibule::store::identities::{self, Linked};
 use vestibule::store::merging::{self, Merge, MergedBy};
 use vestibule::store::reauthentication::opened_within;
 use vestibule::store::users;
 
 use super::{House, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter};
-use crate::support::app::Answer;
+use crate::support::app::{Answer, LIMITS};
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
 use crate::support::token::{claims, now};
-
-const LIMITS: Limits = Limits { event_days: 400, sessions_per_identity: 100 };
 
 async fn suspend(house: &House, subject: &str) {
     house
