@@ -115,34 +115,35 @@ BEGIN
     RETURNING m.*;
 END $$;
 
--- Records the end of an attempt: deletes a delivered message, lets one wait that was not accepted, or parks it. Changes
+-- Records the ends of attempts: deletes a delivered message, lets one wait that was not accepted, or parks it. Changes
 -- nothing if another instance has taken over a message that was not accepted, so that it has another number of attempts.
--- Without a failure it was delivered, and without a pause it is parked.
-CREATE FUNCTION settle_webhook_message(message bigint, attempt smallint, why text, pause float8) RETURNS void
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+-- Without a failure it was delivered, and without a pause it is parked. By itself, the planner might join with a whole index:
+-- the table is empty most of the time, when all plans look equal.
+CREATE FUNCTION settle_webhook_messages(messages bigint[], numbers smallint[], whys text[], pauses float8[]) RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    settled webhook_messages;
+    receivers text[];
+    persons   uuid[];
 BEGIN
-    IF why IS NOT NULL AND pause IS NOT NULL THEN
-        UPDATE webhook_messages m
-        SET failure = why, failures = least(m.failures, 32766) + 1,
-            next_attempt_at = now() + pause * (0.9 + 0.2 * random()) * interval '1 second'
-        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL;
-        RETURN;
-    END IF;
-    -- A message that is queued meanwhile waits for this one, or is seen below.
-    SELECT m.* INTO settled FROM webhook_messages m WHERE m.id = message;
-    PERFORM lock_webhook_users(ARRAY[settled.user_id, settled.other_id]);
-    IF why IS NULL THEN
-        DELETE FROM webhook_messages m WHERE m.id = message;
-    ELSE
-        UPDATE webhook_messages m
-        SET failure = why, failures = least(m.failures, 32766) + 1, parked_at = now(), next_attempt_at = now()
-        WHERE m.id = message AND m.attempts = attempt AND m.parked_at IS NULL;
-    END IF;
+    SELECT array_agg(m.webhook), array_agg(person.id) INTO receivers, persons
+    FROM unnest(messages, whys, pauses) AS ended (id, why, pause)
+    JOIN webhook_messages m ON m.id = ended.id
+    CROSS JOIN LATERAL (VALUES (m.user_id), (m.other_id)) AS person (id)
+    WHERE (ended.why IS NULL OR ended.pause IS NULL) AND person.id IS NOT NULL;
+    -- A message that is queued meanwhile waits for one of these, or is seen below.
+    PERFORM lock_webhook_users(persons);
+    DELETE FROM webhook_messages m USING unnest(messages, whys) AS ended (id, why)
+    WHERE m.id = ended.id AND ended.why IS NULL;
+    UPDATE webhook_messages m
+    SET failure = ended.why, failures = least(m.failures, 32766) + 1,
+        next_attempt_at = now() + coalesce(ended.pause, 0) * (0.9 + 0.2 * random()) * interval '1 second',
+        parked_at = CASE WHEN ended.pause IS NULL THEN now() END
+    FROM unnest(messages, numbers, whys, pauses) AS ended (id, number, why, pause)
+    WHERE m.id = ended.id AND ended.why IS NOT NULL AND m.attempts = ended.number AND m.parked_at IS NULL;
     UPDATE webhook_messages m SET next_attempt_at = now()
-    FROM unnest(ARRAY[settled.user_id, settled.other_id]) AS person (id)
-    WHERE m.id = first_webhook_message(settled.webhook, person.id) AND m.next_attempt_at = 'infinity';
+    FROM unnest(receivers, persons) AS waits (receiver, person)
+    WHERE m.id = first_webhook_message(waits.receiver, waits.person) AND m.next_attempt_at = 'infinity';
 END $$;
 
 -- Queues the messages that tell of an event. It runs at the end of the statement that records the event, and sees what

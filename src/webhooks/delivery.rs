@@ -1,5 +1,7 @@
 //! Delivery of messages to one receiver. A receiver that is slow or down delays nobody else's messages.
 
+use std::iter;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use super::failure::Failure;
 use super::readings::Readings;
 use super::schedule;
 use super::sender::{Failed, Message, Sender};
-use super::store::{self, Claimed, PgPool};
+use super::store::{self, Claimed, Ended, PgPool};
 use crate::clock;
 use crate::store::Error;
 use crate::store::deadline::in_time;
@@ -23,6 +25,9 @@ const IN_FLIGHT: usize = 16;
 const TROUBLE: u32 = 16;
 /// The waiting messages that one statement looks at after the start.
 const STEP: i64 = 5000;
+/// The time for which an attempt that has ended waits for others, so that they share the statements. A receiver that is slow
+/// loses little by it.
+const MOMENT: Duration = Duration::from_millis(10);
 /// The pause before the queue is read again, if it had nothing or the receiver is in trouble.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Seconds after which another instance may send a message whose result nobody has recorded. It is longer than an attempt.
@@ -49,7 +54,7 @@ impl Delivery {
 
     /// Sends messages until `stop` says otherwise or the pool is closed.
     pub async fn keep_sending(self, mut stop: watch::Receiver<bool>) {
-        let mut in_flight = JoinSet::new();
+        let (mut in_flight, mut ended) = (JoinSet::new(), Vec::new());
         let (mut failures, mut waking) = (0, Some(0));
         while !self.pool.is_closed() && !*stop.borrow() {
             if let Some(after) = waking {
@@ -65,17 +70,33 @@ impl Delivery {
             tokio::select! {
                 // It fails only if the sender is gone, which is the end as well.
                 _ = stop.changed() => {}
-                Some(done) = in_flight.join_next(), if failures < TROUBLE => {
-                    failures = after(failures, done.unwrap_or(false));
-                }
+                Some(done) = in_flight.join_next(), if failures < TROUBLE => ended.push(done.ok()),
                 () = sleep(PAUSE), if !more => {}
             }
-            while let Some(done) = in_flight.try_join_next() {
-                // A panic there is in the log already.
-                failures = after(failures, done.unwrap_or(false));
+            if !ended.is_empty() {
+                let others = async {
+                    while in_flight.len() > IN_FLIGHT / 2
+                        && let Some(done) = in_flight.join_next().await
+                    {
+                        ended.push(done.ok());
+                    }
+                };
+                // What is free by then is filled.
+                let _ = timeout(MOMENT, others).await;
             }
+            ended.extend(iter::from_fn(|| in_flight.try_join_next()).map(Result::ok));
+            for one in &ended {
+                // A panic is in the log already.
+                let delivered = one.as_ref().is_some_and(|one: &Ended| one.failure.is_none());
+                failures = if delivered { 0 } else { failures.saturating_add(1) };
+            }
+            self.settle(ended.drain(..).flatten().collect()).await;
         }
-        let answers = async { while in_flight.join_next().await.is_some() {} };
+        let answers = async {
+            while let Some(done) = in_flight.join_next().await {
+                self.settle(done.into_iter().collect()).await;
+            }
+        };
         if timeout(GRACE, answers).await.is_err() {
             let webhook = self.webhook();
             tracing::info!(
@@ -107,56 +128,49 @@ impl Delivery {
         })
     }
 
-    /// Sends a message, and records the result. Returns `true` if it was delivered.
-    async fn attempt(self, message: Claimed) -> bool {
+    /// Sends a message.
+    async fn attempt(self, message: Claimed) -> Ended {
         let webhook = self.webhook();
         let (id, attempts) = (message.message_id.to_string(), message.attempts);
         let sent = self.sender.send(Message { id: &id, payload: &message.payload }, clock::now()).await;
         let failed = sent.err();
         self.readings.count(webhook, failed.as_ref().map(|failed| &failed.failure));
-        let settled = match &failed {
-            None => self.settle(&message, None, None).await,
-            Some(Failed { failure, retry_after, .. }) => {
-                let kind = &message.kind;
-                let pause = match failure {
-                    Failure::Gone => None,
-                    _ => schedule::pause(message.failures.unsigned_abs(), *retry_after),
-                };
-                let failure = failure.to_string();
-                if pause.is_some() {
-                    tracing::info!(
-                        webhook,
-                        id,
-                        kind,
-                        attempts,
-                        failure,
-                        "a webhook message was not accepted"
-                    );
-                } else {
-                    tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message is parked");
-                }
-                self.settle(&message, Some(&failure), pause).await
-            }
+        let Some(Failed { failure, retry_after, .. }) = failed else {
+            return Ended { message, failure: None, pause: None };
         };
-        if let Err(error) = settled {
-            let problem = "the result of a webhook message was not recorded, so it will be sent again";
-            tracing::warn!(webhook, id, %error, "{problem}");
+        let kind = &message.kind;
+        let pause = match failure {
+            Failure::Gone => None,
+            _ => schedule::pause(message.failures.unsigned_abs(), retry_after),
+        };
+        let failure = failure.to_string();
+        if pause.is_some() {
+            tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted");
+        } else {
+            tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message is parked");
         }
-        failed.is_none()
+        Ended { message, failure: Some(failure), pause: pause.map(|pause| pause.as_secs_f64()) }
     }
 
-    async fn settle(
-        &self,
-        message: &Claimed,
-        failure: Option<&str>,
-        pause: Option<Duration>,
-    ) -> Result<(), Error> {
-        let pause = pause.map(|pause| pause.as_secs_f64());
-        in_time(async { retrying!(store::settle(&self.pool, message, failure, pause)) }).await
+    /// Records the ends of attempts: together, or else each by itself, so that one whose user is locked for long costs the
+    /// others nothing but time.
+    async fn settle(&self, ended: Vec<Ended>) {
+        if ended.is_empty() || self.record(&ended).await.is_ok() {
+            return;
+        }
+        let alone = ended.into_iter().map(|one| self.clone().settle_alone(one));
+        alone.collect::<JoinSet<_>>().join_all().await;
     }
-}
 
-/// Returns the failures in a row.
-const fn after(failures: u32, delivered: bool) -> u32 {
-    if delivered { 0 } else { failures.saturating_add(1) }
+    async fn settle_alone(self, ended: Ended) {
+        if let Err(error) = self.record(slice::from_ref(&ended)).await {
+            let (webhook, id) = (self.webhook(), ended.message.message_id);
+            let problem = "the result of a webhook message was not recorded, so it will be sent again";
+            tracing::warn!(webhook, %id, %error, "{problem}");
+        }
+    }
+
+    async fn record(&self, ended: &[Ended]) -> Result<(), Error> {
+        in_time(async { retrying!(store::settle(&self.pool, ended)) }).await
+    }
 }

@@ -108,22 +108,28 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// Records the end of an attempt. `failure` is `None` after a delivery, and `pause` is `None` for a message to park.
+/// The end of an attempt.
+#[derive(Debug)]
+pub struct Ended {
+    /// The message.
+    pub message: Claimed,
+    /// The failure, or `None` after a delivery.
+    pub failure: Option<String>,
+    /// The seconds to the next attempt, or `None` to park it.
+    pub pause: Option<f64>,
+}
+
+/// Records the ends of attempts, all or none.
 ///
 /// # Errors
 /// See [`Error`].
-pub async fn settle(
-    pool: &PgPool,
-    message: &Claimed,
-    failure: Option<&str>,
-    pause: Option<f64>,
-) -> Result<(), Error> {
+pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
     let settled = sqlx::query!(
-        "SELECT FROM settle_webhook_message($1, $2, $3, $4)",
-        message.id,
-        message.attempts,
-        failure,
-        pause,
+        "SELECT FROM settle_webhook_messages($1, $2, $3, $4)",
+        &ended.iter().map(|one| one.message.id).collect::<Vec<_>>(),
+        &ended.iter().map(|one| one.message.attempts).collect::<Vec<_>>(),
+        &ended.iter().map(|one| one.failure.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &ended.iter().map(|one| one.pause).collect::<Vec<_>>() as &[Option<f64>],
     );
     settled.execute(pool).await?;
     Ok(())

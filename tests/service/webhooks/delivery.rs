@@ -137,6 +137,28 @@ async fn two_instances_send_each_message_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
+    let receiver = Receiver::start().await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    let pool = &app.database.pool;
+    let users: Vec<_> = (0..5).map(|_| Uuid::now_v7()).collect();
+    let mut transaction = pool.begin().await.unwrap();
+    run!(&mut *transaction, "SELECT FROM lock_webhook_users($1)", &users[..1]);
+    run!(
+        pool,
+        "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
+         SELECT 'shop', gen_random_uuid(), id, 'user.updated', '{}', now() FROM unnest($1::uuid[]) AS id",
+        &users
+    );
+    eventually("those of others are recorded", async || {
+        (app.database.count(WAITING).await == 1).then_some(())
+    })
+    .await;
+    let left: Uuid = value!(pool, "SELECT user_id FROM webhook_messages");
+    assert_eq!(left, users[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
     let receiver = Receiver::start_with(|_| Reply::Slow(Duration::from_millis(700), 204)).await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;

@@ -346,7 +346,11 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
     let mut transaction = first.begin().await.unwrap();
     transaction.execute(change("user_disabled", ada)).await.unwrap();
     let settle = async {
-        run!(pool, "SELECT FROM settle_webhook_message($1, 1::smallint, NULL, NULL)", claimed);
+        run!(
+            pool,
+            "SELECT FROM settle_webhook_messages(ARRAY[$1], ARRAY[1::smallint], ARRAY[NULL], ARRAY[NULL::float8])",
+            claimed
+        );
     };
     let settled = std::sync::atomic::AtomicBool::new(false);
     let commit = async {
@@ -367,6 +371,45 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
     let due =
         "SELECT count(*) FROM webhook_messages WHERE type = 'user.disabled' AND next_attempt_at <= now()";
     assert_eq!(database.count(due).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ends_of_several_attempts_are_recorded_together() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    subscribe(pool, "shop").await;
+    for _ in ["delivered", "failed", "parked", "taken over"] {
+        let user = Uuid::now_v7();
+        event(pool, "user_disabled", user, None, &Value::Null).await;
+        event(pool, "user_enabled", user, None, &Value::Null).await;
+    }
+    let claimed: Vec<i64> =
+        values!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60) ORDER BY id");
+    run!(pool, "UPDATE webhook_messages SET attempts = 2 WHERE id = $1", claimed[3]);
+    run!(
+        pool,
+        "SELECT FROM settle_webhook_messages(
+             $1, '{1, 1, 1, 1}', '{NULL, failed, parked, taken over}', '{NULL, 3600, NULL, NULL}')",
+        &claimed
+    );
+    let left: Vec<(String, i16, Option<String>)> = all!(
+        pool,
+        "SELECT type, failures, CASE WHEN parked_at IS NOT NULL THEN 'parked' WHEN next_attempt_at <= now() THEN 'due'
+                                     WHEN next_attempt_at < 'infinity' THEN 'later' END
+         FROM webhook_messages ORDER BY id"
+    );
+    let left: Vec<_> =
+        left.iter().map(|(kind, failures, next)| (kind.as_str(), *failures, next.as_deref())).collect();
+    let expected = [
+        ("user.enabled", 0, Some("due")),
+        ("user.disabled", 1, Some("later")),
+        ("user.enabled", 0, None),
+        ("user.disabled", 1, Some("parked")),
+        ("user.enabled", 0, Some("due")),
+        ("user.disabled", 0, Some("later")),
+        ("user.enabled", 0, None),
+    ];
+    assert_eq!(left, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
