@@ -22,12 +22,16 @@ CREATE TABLE webhook_messages (
     attempts        smallint    NOT NULL DEFAULT 0,
     -- The number of attempts that were answered and failed, which decides on the next one.
     failures        smallint    NOT NULL DEFAULT 0,
+    -- An instance sends the message until then. Minus infinity when the end of its attempt is recorded. In no index: so the
+    -- update of a claim is heap-only, and its WAL has what changes and not the payload.
+    leased_until    timestamptz NOT NULL DEFAULT '-infinity',
     -- Infinity for a message that waits for an earlier one of the same user.
     next_attempt_at timestamptz NOT NULL,
     -- The time of the last attempt. A parked message is only sent again if an operator asks for it.
     parked_at       timestamptz,
     failure         text
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+    -- The rest of a page has room for the versions that claims write.
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX webhook_messages_due_idx ON webhook_messages (webhook, next_attempt_at) WHERE parked_at IS NULL;
 CREATE INDEX webhook_messages_parked_idx ON webhook_messages (webhook, parked_at) WHERE parked_at IS NOT NULL;
 -- For the first message of a user that waits. They are read in their order, and not by `parked_at IS NULL`, so that no plan
@@ -95,22 +99,25 @@ BEGIN
 END $$;
 
 -- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no earlier
--- message of the same user waits. No message has to be due before `since`: so the scan does not begin with what was delivered
+-- message of the same user waits, and no instance has a lease of it. No message has to be due before `since`: so the scan does not begin with what was delivered
 -- long ago, which stays in the index for as long as anybody's snapshot is older.
 CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer, since timestamptz DEFAULT '-infinity')
 RETURNS SETOF webhook_messages
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+    -- The commit does not wait for the disk: a server that forgets a claim only has its messages sent again.
+    PERFORM set_config('synchronous_commit', 'off', true);
     RETURN QUERY
     WITH due AS MATERIALIZED (
         SELECT m.id FROM webhook_messages m
         WHERE m.webhook = receiver AND m.parked_at IS NULL AND m.next_attempt_at >= since AND m.next_attempt_at <= now()
+              AND m.leased_until <= now()
               AND least(first_webhook_message(receiver, m.user_id), first_webhook_message(receiver, m.other_id)) = m.id
         ORDER BY m.next_attempt_at LIMIT most
         FOR UPDATE SKIP LOCKED
     )
     UPDATE webhook_messages m
-    SET attempts = least(m.attempts, 32766) + 1, next_attempt_at = now() + lease * interval '1 second'
+    SET attempts = least(m.attempts, 32766) + 1, leased_until = now() + lease * interval '1 second'
     FROM due WHERE m.id = due.id
     RETURNING m.*;
 END $$;
@@ -136,11 +143,11 @@ BEGIN
     DELETE FROM webhook_messages m USING unnest(messages, whys) AS ended (id, why)
     WHERE m.id = ended.id AND ended.why IS NULL;
     UPDATE webhook_messages m
-    SET failure = ended.why, failures = least(m.failures, 32766) + 1,
+    SET failure = ended.why, failures = least(m.failures, 32766) + 1, leased_until = '-infinity',
         next_attempt_at = now() + coalesce(ended.pause, 0) * (0.9 + 0.2 * random()) * interval '1 second',
         parked_at = CASE WHEN ended.pause IS NULL THEN now() END
     FROM unnest(messages, numbers, whys, pauses) AS ended (id, number, why, pause)
-    WHERE m.id = ended.id AND ended.why IS NOT NULL AND m.attempts = ended.number AND m.parked_at IS NULL;
+    WHERE m.id = ended.id AND ended.why IS NOT NULL AND m.attempts = ended.number AND m.leased_until > '-infinity';
     UPDATE webhook_messages m SET next_attempt_at = now()
     FROM unnest(receivers, persons) AS waits (receiver, person)
     WHERE m.id = first_webhook_message(waits.receiver, waits.person) AND m.next_attempt_at = 'infinity';

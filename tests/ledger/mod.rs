@@ -161,7 +161,7 @@ async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
 /// Lets the leases of a killed instance end, and the next attempts be due, as if the time had passed.
 async fn pass(pool: &PgPool) {
     // The others wait for one of these.
-    let due = "UPDATE webhook_messages SET next_attempt_at = now() WHERE attempts > 0";
+    let due = "UPDATE webhook_messages SET next_attempt_at = now(), leased_until = now() WHERE attempts > 0";
     sqlx::query(due).execute(pool).await.unwrap();
 }
 

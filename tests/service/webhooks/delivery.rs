@@ -188,7 +188,7 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
     successor.answers("/readyz", 200).await;
     assert_eq!(database.count(WAITING).await, 2);
     // The lease ends.
-    database.run("UPDATE webhook_messages SET next_attempt_at = now() WHERE attempts > 0").await;
+    database.run("UPDATE webhook_messages SET leased_until = now() WHERE attempts > 0").await;
     let messages = receiver.received_all(3).await;
     emptied(&database).await;
     let kinds: Vec<_> = messages.iter().map(Received::kind).collect();

@@ -374,7 +374,25 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ends_of_several_attempts_are_recorded_together() {
+async fn a_claim_changes_no_index() {
+    let database = Database::create().await;
+    subscribe(&database.pool, "shop").await;
+    for _ in 0..20 {
+        event(&database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    }
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let mut transaction = connection.begin().await.unwrap();
+    run!(&mut *transaction, "SELECT FROM claim_webhook_messages('shop', 16, 60)");
+    let updates: Vec<(i64, i64)> = all!(
+        &mut *transaction,
+        "SELECT pg_stat_get_xact_tuples_updated(oid), pg_stat_get_xact_tuples_hot_updated(oid)
+         FROM pg_class WHERE relname = 'webhook_messages'"
+    );
+    assert_eq!(updates, [(16, 16)], "all, and those that are heap-only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
     let database = Database::create().await;
     let pool = &database.pool;
     subscribe(pool, "shop").await;
@@ -386,12 +404,14 @@ async fn the_ends_of_several_attempts_are_recorded_together() {
     let claimed: Vec<i64> =
         values!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60) ORDER BY id");
     run!(pool, "UPDATE webhook_messages SET attempts = 2 WHERE id = $1", claimed[3]);
-    run!(
-        pool,
-        "SELECT FROM settle_webhook_messages(
-             $1, '{1, 1, 1, 1}', '{NULL, failed, parked, taken over}', '{NULL, 3600, NULL, NULL}')",
-        &claimed
-    );
+    for _ in ["an answer that is lost", "the next"] {
+        run!(
+            pool,
+            "SELECT FROM settle_webhook_messages(
+                 $1, '{1, 1, 1, 1}', '{NULL, failed, parked, taken over}', '{NULL, 3600, NULL, NULL}')",
+            &claimed
+        );
+    }
     let left: Vec<(String, i16, Option<String>)> = all!(
         pool,
         "SELECT type, failures, CASE WHEN parked_at IS NOT NULL THEN 'parked' WHEN next_attempt_at <= now() THEN 'due'
@@ -406,7 +426,7 @@ async fn the_ends_of_several_attempts_are_recorded_together() {
         ("user.enabled", 0, None),
         ("user.disabled", 1, Some("parked")),
         ("user.enabled", 0, Some("due")),
-        ("user.disabled", 0, Some("later")),
+        ("user.disabled", 0, Some("due")),
         ("user.enabled", 0, None),
     ];
     assert_eq!(left, expected);
