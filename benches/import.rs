@@ -118,7 +118,7 @@ impl Bench {
         };
         let files = [export("people.csv", PEOPLE), export("bare.csv", WITHOUT_IDENTITIES)];
         // The empty schema, for the runs.
-        self.psql("people", "TRUNCATE users, events CASCADE");
+        self.psql("people", "TRUNCATE users, sessions, events CASCADE");
         files
     }
 

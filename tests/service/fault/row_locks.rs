@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use sqlx::{Acquire, Executor};
 use tokio::task::JoinSet;
 
 use crate::support::app::App;
 use crate::support::process::eventually;
-use crate::support::token::claims;
+use crate::support::token::{claims, with};
 
 /// As many as one has seen wait for six seconds.
 const WAITERS: usize = 20;
@@ -29,12 +30,13 @@ async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
     let mut other = app.database.pool.acquire().await.unwrap();
     let mut lock = other.begin().await.unwrap();
     lock.execute("SELECT FROM users, identities FOR UPDATE").await.unwrap();
+    let changed = with(ada.clone(), &json!({ "name": "Ada King" }));
     let mut waiters = JoinSet::new();
     for _ in 0..WAITERS {
-        let (app, ada) = (app.clone(), ada.clone());
+        let (app, changed) = (app.clone(), changed.clone());
         waiters.spawn(async move {
             let since = Instant::now();
-            (app.sign_in(&ada).await.status.as_u16(), since.elapsed())
+            (app.sign_in(&changed).await.status.as_u16(), since.elapsed())
         });
     }
     eventually("some wait in the database", async || {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sqlx::Executor;
+
 use crate::support::app::App;
 use crate::support::process::eventually;
 use crate::support::token::claims;
@@ -99,4 +101,45 @@ async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again
         "{}",
         answer.text
     );
+}
+
+const WAITING: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'";
+const SESSIONS: &str = "SELECT count(*) FROM sessions";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_while_its_identity_is_being_deleted_waits_for_the_end_of_that() {
+    let app = Arc::new(App::start().await);
+    let ada = claims("ada", "ada@example.com");
+    app.sign_in(&ada).await;
+    for (end, outcome, sessions) in [("ROLLBACK", "signed_in", 2), ("COMMIT", "created", 1)] {
+        let mut deletion = app.database.pool.acquire().await.unwrap();
+        deletion.execute("BEGIN; DELETE FROM identities").await.unwrap();
+        let signing_in = tokio::spawn({
+            let (app, ada) = (app.clone(), ada.clone());
+            async move { app.sign_in(&ada).await }
+        });
+        eventually("it waits", async || (app.database.count(WAITING).await > 0).then_some(())).await;
+        deletion.execute(end).await.unwrap();
+        assert_eq!(signing_in.await.unwrap().outcome(), outcome, "{end}");
+        assert_eq!(app.database.count(SESSIONS).await, sessions, "{end}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_being_opened_goes_with_its_identity() {
+    let app = App::start().await;
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    let mut opening = app.database.pool.begin().await.unwrap();
+    let open = "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
+                SELECT gen_random_uuid(), identity_id, family_hash, token_hash, expires_at, client_id FROM sessions";
+    opening.execute(open).await.unwrap();
+    let deletion = tokio::spawn({
+        let pool = app.database.pool.clone();
+        async move { pool.execute("DELETE FROM identities").await }
+    });
+    eventually("it waits", async || (app.database.count(WAITING).await > 0).then_some(())).await;
+    opening.commit().await.unwrap();
+    deletion.await.unwrap().unwrap();
+    assert_eq!(app.database.count(SESSIONS).await, 0);
 }

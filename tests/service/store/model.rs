@@ -274,6 +274,8 @@ impl World {
                      JOIN users u ON u.id = i.user_id WHERE s.ended_at IS NULL AND u.disabled_at IS NULL";
         let expected = self.sessions.iter().filter(|session| session.alive).count();
         assert_eq!(usize::try_from(self.app.database.count(alive).await).unwrap(), expected);
+        let orphans = "SELECT count(*) FROM sessions WHERE identity_id NOT IN (SELECT id FROM identities)";
+        assert_eq!(self.app.database.count(orphans).await, 0);
     }
 }
 

@@ -79,7 +79,9 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
     };
     let opened = loop {
         let mut lock = house.app.database.pool.begin().await.unwrap();
-        lock.execute("SELECT FROM identities FOR UPDATE").await.unwrap();
+        let held =
+            "SELECT pg_advisory_xact_lock(1936028531, uuid_hash(id) & 4095) FROM identities FOR UPDATE";
+        lock.execute(held).await.unwrap();
         let signing_in = tokio::spawn({
             let house = house.clone();
             async move { house.sign_in("ada").await }
