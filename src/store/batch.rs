@@ -108,7 +108,7 @@ where
         let received = if let Ok(received) = timeout(REST, next(&mut batch)).await {
             received
         } else {
-            kept = K::default();
+            give_back(&mut kept);
             next(&mut batch).await
         };
         if received == 0 {
@@ -143,6 +143,13 @@ where
     }
 }
 
+/// Drops what a lane keeps. A connection is checked on its way to the pool, because its server may have gone since its last
+/// answer, and the pool has no time limit for its ping.
+fn give_back<K: Default>(kept: &mut K) {
+    let kept = mem::take(kept);
+    doubt::abandon(|| drop(kept));
+}
+
 /// A connection of a lane.
 #[derive(Debug)]
 pub struct Held {
@@ -161,8 +168,11 @@ impl Held {
     ///
     /// # Errors
     /// The pool has none in time.
-    pub async fn again(kept: Kept, pool: &PgPool) -> Result<Self, Error> {
-        if let Some(mut held) = kept.filter(|held| held.since.elapsed() < TERM) {
+    pub async fn again(mut kept: Kept, pool: &PgPool) -> Result<Self, Error> {
+        if kept.as_ref().is_some_and(|held| held.since.elapsed() >= TERM) {
+            give_back(&mut kept);
+        }
+        if let Some(mut held) = kept {
             if !doubt::is_due(held.rests.elapsed()) || doubt::is_sound(&mut held).await.unwrap_or(false) {
                 return Ok(held);
             }

@@ -188,6 +188,19 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_fell_silent_while_it_was_kept_leaves_its_place_in_the_pool() {
+    let way = Way::open().await;
+    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    way.falls_silent();
+    eventually("no connection of a lane is in use", async || {
+        let metrics = reqwest::get(format!("{}/metrics", app.url)).await.unwrap().text().await.unwrap();
+        metrics.contains(r#"vestibule_database_connections{pool="shared",state="used"} 0"#).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
     const CONNECT: Duration = Duration::from_secs(6);
     let gone = watch::Sender::new(false);
