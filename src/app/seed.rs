@@ -41,7 +41,7 @@ pub async fn fill(
     seed::drop_indexes(&pool).await?;
     let all = Box::pin(write(&pool, batches, written)).await;
     seed::create_indexes(&pool).await?;
-    seed::count_again(&pool).await?;
+    seed::walk_again(&pool).await?;
     seed::analyze(&pool).await?;
     pool.close().await;
     all

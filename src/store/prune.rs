@@ -60,7 +60,8 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
                UPDATE places SET place = last.id
                FROM (
                    SELECT id FROM step
-                   WHERE NOT $4 OR id < coalesce((SELECT id FROM step WHERE NOT expired ORDER BY id LIMIT 1),
+                   WHERE NOT $4 OR id < coalesce((SELECT id FROM step WHERE id NOT IN (SELECT id FROM deleted)
+                                                  ORDER BY id LIMIT 1),
                                                  'ffffffff-ffff-ffff-ffff-ffffffffffff')
                    ORDER BY id DESC LIMIT 1
                ) AS last
@@ -98,21 +99,21 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
                SELECT identity_id FROM (SELECT DISTINCT identity_id FROM step) AS i
                WHERE EXISTS (SELECT FROM sessions s WHERE s.identity_id = i.identity_id OFFSET $1)
            ),
+           surplus AS MATERIALIZED (
+               SELECT s.address FROM many m CROSS JOIN LATERAL (
+                   SELECT ctid AS address FROM sessions
+                   WHERE identity_id = m.identity_id
+                   ORDER BY ended_at IS NOT NULL OR expires_at <= now(), rotated_at DESC, id DESC
+                   OFFSET $1
+               ) AS s
+               LIMIT $2
+           ),
            deleted AS (
-               DELETE FROM sessions
-               WHERE ctid = ANY (ARRAY(
-                   SELECT surplus.address FROM many m CROSS JOIN LATERAL (
-                       SELECT s.ctid AS address FROM sessions s WHERE s.identity_id = m.identity_id
-                       ORDER BY s.ended_at IS NOT NULL OR s.expires_at <= now(), s.rotated_at DESC, s.id DESC
-                       OFFSET $1
-                   ) AS surplus
-                   LIMIT $2
-               ))
-               RETURNING id
+               DELETE FROM sessions WHERE ctid = ANY (ARRAY(SELECT address FROM surplus)) RETURNING id
            ),
            moved AS (
                UPDATE places SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last
-               WHERE walk = 'new_sessions' AND (SELECT count(*) FROM deleted) < $2
+               WHERE walk = 'new_sessions' AND (SELECT count(*) FROM surplus) < $2
            )
            SELECT (SELECT count(*) FROM deleted) AS "deleted!", EXISTS (SELECT FROM step) AS "more!""#,
         i64::from(limit),

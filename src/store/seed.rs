@@ -145,13 +145,13 @@ async fn create_index(pool: PgPool, (name, definition): (String, String)) -> Res
     Ok(transaction.commit().await?)
 }
 
-/// Lets the service count all events again, for the overview: it counts each once, and these are behind its place.
+/// Lets all walks begin again: they read each row once, and these are behind their places.
 ///
 /// # Errors
 /// Nothing was changed; see [`Error`].
-pub async fn count_again(pool: &PgPool) -> Result<(), Error> {
+pub async fn walk_again(pool: &PgPool) -> Result<(), Error> {
     let again = "DELETE FROM event_counts;
-                 UPDATE places SET place = '00000000-0000-0000-0000-000000000000' WHERE walk = 'events'";
+                 UPDATE places SET place = '00000000-0000-0000-0000-000000000000'";
     Ok(pool.execute(again).await.map(drop)?)
 }
 
