@@ -94,7 +94,8 @@ impl Delivery {
         }
         let answers = async {
             while let Some(done) = in_flight.join_next().await {
-                self.settle(done.into_iter().collect()).await;
+                let others = iter::from_fn(|| in_flight.try_join_next());
+                self.settle(iter::once(done).chain(others).flatten().collect()).await;
             }
         };
         if timeout(GRACE, answers).await.is_err() {
