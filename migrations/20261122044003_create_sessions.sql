@@ -29,8 +29,8 @@ CREATE INDEX sessions_identity_id_idx ON sessions (identity_id);
 -- The identity of a session exists. A foreign key would say so, too, but its lock is written into the identity's row, and
 -- the cold page of a random identity is two thirds of what a sign-in writes. This lock is in memory: sign-ins share it, and
 -- whatever deletes the identity takes it alone. So a sign-in either finds the identity gone, or has committed before the
--- deletion looks for sessions: each statement of a function sees what was committed while the one before it waited. The locks
--- are 4,096, which a server has room for, however many identities somebody deletes at once.
+-- deletion looks for sessions: in READ COMMITTED, each statement of a function sees what was committed while the one before it
+-- waited. The locks are 4,096, which bounds the memory, however many identities somebody deletes at once.
 CREATE FUNCTION check_session_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(1936028531, uuid_hash(NEW.identity_id) & 4095);
@@ -41,7 +41,7 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER sessions_check_identity AFTER INSERT ON sessions
+CREATE TRIGGER sessions_check_identity AFTER INSERT OR UPDATE OF identity_id ON sessions
 FOR EACH ROW EXECUTE FUNCTION check_session_identity();
 
 CREATE FUNCTION delete_sessions_of_identity() RETURNS trigger LANGUAGE plpgsql AS $$

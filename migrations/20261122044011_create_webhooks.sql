@@ -98,9 +98,9 @@ BEGIN
                 THEN now() ELSE 'infinity' END;
 END $$;
 
--- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no earlier
--- message of the same user waits, and no instance has a lease of it. No message has to be due before `since`: so the scan does not begin with what was delivered
--- long ago, which stays in the index for as long as anybody's snapshot is older.
+-- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come, no earlier message
+-- of the same user waits, and no instance has a lease of it. No message has to be due before `since`: so the scan does not
+-- begin with what was delivered long ago, which stays in the index for as long as anybody's snapshot is older.
 CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer, since timestamptz DEFAULT '-infinity')
 RETURNS SETOF webhook_messages
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$

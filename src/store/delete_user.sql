@@ -1,6 +1,6 @@
--- Deletes a user with identities and sessions (by cascade). The personal data in the user's events, and in other events
--- that contain one of the user's e-mail addresses, is erased later, since their number has no limit: this statement
--- records the user for erase_user.sql and the addresses for erase_addresses.sql.
+-- Deletes a user with identities (by cascade) and sessions (by a trigger). The personal data in the user's events, and in
+-- other events that contain one of the user's e-mail addresses, is erased later, since their number has no limit: this
+-- statement records the user for erase_user.sql and the addresses for erase_addresses.sql.
 --
 --   $1 user  $2 event id  $3 request id
 -- and for staff, only if the user is unchanged since the preview:

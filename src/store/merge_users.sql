@@ -14,7 +14,7 @@
 -- statement's snapshot. They are locked in the order of their ids, for two merges that meet.
 --
 -- A moved identity is a new row: a sign-in under way that read the old one as from's cannot open its
--- session (sessions_identity_id_fkey) and runs again, and the sessions of the old one go by cascade.
+-- session (sessions_identity_id_fkey) and runs again, and the sessions of the old one go with it.
 WITH permitted AS MATERIALIZED (
     SELECT FROM current_staff WHERE email = $14 AND role = $19 FOR SHARE
 ),
