@@ -26,7 +26,7 @@ macro_rules! lanes {
             let pool = pool.clone();
             async move {
                 let mut held = Held::again(kept, &pool).await?;
-                let $connection = &mut *held;
+                let $connection = &mut *held.connection;
                 let results = $statement.await?;
                 Ok((held.keep(), results))
             }

@@ -13,13 +13,12 @@
 //! returns one error to the whole batch and does not notice cancelled callers.
 
 use std::mem;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -153,7 +152,8 @@ fn give_back<K: Default>(kept: &mut K) {
 /// A connection of a lane.
 #[derive(Debug)]
 pub struct Held {
-    connection: PoolConnection<Postgres>,
+    /// The connection.
+    pub connection: PoolConnection<Postgres>,
     /// The time at which the pool gave it.
     since: Instant,
     /// The time since which it rests.
@@ -173,7 +173,9 @@ impl Held {
             give_back(&mut kept);
         }
         if let Some(mut held) = kept {
-            if !doubt::is_due(held.rests.elapsed()) || doubt::is_sound(&mut held).await.unwrap_or(false) {
+            if !doubt::is_due(held.rests.elapsed())
+                || doubt::is_sound(&mut held.connection).await.unwrap_or(false)
+            {
                 return Ok(held);
             }
             held.connection.close_on_drop();
@@ -187,20 +189,6 @@ impl Held {
     #[must_use]
     pub fn keep(self) -> Kept {
         Some(Self { rests: Instant::now(), ..self })
-    }
-}
-
-impl Deref for Held {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        &self.connection
-    }
-}
-
-impl DerefMut for Held {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.connection
     }
 }
 
