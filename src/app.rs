@@ -161,9 +161,6 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
 
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
 /// report that it got no connection in time.
-///
-/// # Errors
-/// The database cannot be used.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
     let options = settings.connect_options()?;
@@ -173,9 +170,6 @@ pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
 }
 
 /// Returns the database that the settings name.
-///
-/// # Errors
-/// The settings cannot be used.
 pub fn place(figment: &Figment) -> Result<Place, Error> {
     Ok(Place::of(&connect_options(figment)?))
 }
@@ -192,9 +186,6 @@ fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
-///
-/// # Errors
-/// The database cannot be used.
 pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
     let pool = database(&settings.figment).await?;
     let limits = limits(settings.events, &settings.session);
@@ -226,9 +217,6 @@ pub struct Start {
 
 impl Start {
     /// Brings the schema up to date and opens the service.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn finish(self) -> Result<(), Error> {
         self.stage.reach_database();
         migrate(&self.figment).await?;
@@ -236,9 +224,6 @@ impl Start {
     }
 
     /// Opens the service on a database whose schema is up to date.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
         self.webhooks.open(&self.pool).await?;
@@ -259,9 +244,6 @@ pub fn description() -> OpenApi {
 }
 
 /// Builds the service, which answers 503 until its start is complete. It does not use the database yet.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
     let database = pool::Settings::read(&config.figment.focus(DATABASE))?;

@@ -55,9 +55,6 @@ pub enum Error {
 }
 
 /// Records a view. Data may be shown only after it has been recorded.
-///
-/// # Errors
-/// See [`enum@Error`].
 pub async fn record(
     pool: &PgPool,
     member: &StaffRow,

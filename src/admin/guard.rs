@@ -34,7 +34,6 @@ pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Staff {
-    /// The member of staff.
     pub member: StaffRow,
     /// The CSRF token of this session's forms.
     pub csrf: String,

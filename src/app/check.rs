@@ -32,7 +32,6 @@ const CLOSE: i64 = 30;
 pub struct Line {
     /// The item.
     pub subject: String,
-    /// Its state.
     pub state: State,
 }
 
@@ -42,19 +41,9 @@ pub enum State {
     /// The item is in order.
     Ok(String),
     /// The service runs, but the item should be corrected.
-    Warn {
-        /// The problem.
-        problem: String,
-        /// The remedy.
-        remedy: String,
-    },
+    Warn { problem: String, remedy: String },
     /// The service does not start, or some users cannot sign in.
-    Fail {
-        /// The problem.
-        problem: String,
-        /// The remedy.
-        remedy: String,
-    },
+    Fail { problem: String, remedy: String },
 }
 
 impl State {

@@ -28,9 +28,6 @@ pub struct Stop {
 
 impl Stop {
     /// Registers the signal handlers.
-    ///
-    /// # Errors
-    /// The operating system refuses.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
@@ -45,9 +42,6 @@ impl Stop {
 }
 
 /// Ignores SIGHUP from now on, since settings are read at the start only. A program in a terminal still ends with it.
-///
-/// # Errors
-/// The operating system refuses.
 pub fn ignore_hangup() -> io::Result<()> {
     if io::stdin().is_terminal() {
         return Ok(());

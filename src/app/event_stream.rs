@@ -46,9 +46,6 @@ pub enum Error {
 }
 
 /// Does a task at a provider, and returns what to tell the operator.
-///
-/// # Errors
-/// See [`enum@Error`].
 pub async fn run(config: &Config, name: &str, task: Task, access: Option<Access>) -> Result<String, Error> {
     let providers = Providers::new(config.providers.clone())?;
     let provider = providers.get(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;

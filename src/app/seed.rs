@@ -11,7 +11,6 @@ use crate::store::seed::{self, Batch, CONNECTIONS, Table};
 
 /// The number of rows written, by table.
 #[derive(Debug, Clone, Copy, Default)]
-#[expect(missing_docs, reason = "they are the tables")]
 pub struct Written {
     pub users: usize,
     pub identities: usize,

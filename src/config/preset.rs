@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Preset {
-    /// Google.
     Google,
     /// LINE Login v2.1.
     Line,
@@ -34,7 +33,6 @@ pub enum Preset {
     Facebook,
     /// Any endpoint for token introspection (RFC 7662).
     Rfc7662,
-    /// Keycloak.
     Keycloak,
     /// Any OpenID provider with a discovery document.
     Oidc,

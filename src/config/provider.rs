@@ -119,7 +119,6 @@ pub struct Provider {
     pub dialect: Dialect,
     /// If not empty, `hd` must be one of these (lower case).
     pub allowed_domains: Vec<String>,
-    /// The format of its tokens.
     pub token_format: Format,
     /// The rules for nonces.
     pub nonces: Nonces,

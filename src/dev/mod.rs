@@ -72,9 +72,6 @@ pub struct Development {
 }
 
 /// Fills in missing settings, except in the `release` profile.
-///
-/// # Errors
-/// See [`Error`].
 pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
     prepare_with(figment, |options| {
         let postgres = Postgres::start(&options)?;
@@ -84,9 +81,6 @@ pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
 
 /// Fills in missing settings for a command that uses the database of a running server, if there is one. Otherwise
 /// the database is started for the command.
-///
-/// # Errors
-/// See [`Error`].
 pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error> {
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Err(Error::Release);
@@ -99,9 +93,6 @@ pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error>
 }
 
 /// Fills in missing settings as [`prepare_beside`] does, except in the `release` profile.
-///
-/// # Errors
-/// See [`Error`].
 pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development), Error> {
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Ok((figment, Development::default()));
@@ -183,9 +174,6 @@ pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
 
 impl Development {
     /// Makes `STAFF` an admin, if both the database and the provider are those of development.
-    ///
-    /// # Errors
-    /// The database cannot be used.
     pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {
         // The provider itself may be mounted already.
         let all = !self.provider_name.is_empty() && self.postgres.is_some();

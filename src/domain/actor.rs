@@ -9,7 +9,6 @@ pub struct Origin {
     pub ip: Option<std::net::IpAddr>,
     /// The `User-Agent` header.
     pub user_agent: Option<String>,
-    /// Id of the request.
     pub request_id: String,
 }
 

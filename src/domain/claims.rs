@@ -151,9 +151,7 @@ pub struct VerifiedClaims {
     pub email_verified: bool,
     /// `hd`, the organisation that manages the account.
     pub hosted_domain: Option<String>,
-    /// `name`.
     pub name: Option<String>,
-    /// `picture`.
     pub picture: Option<String>,
     /// The application that the token was issued to: `azp`, otherwise the audience.
     pub client_id: String,

@@ -28,9 +28,6 @@ pub struct NoKey;
 
 impl ClientKey {
     /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment variables.
-    ///
-    /// # Errors
-    /// See [`NoKey`].
     pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
         let pem = pem.replace("\\n", "\n");
         let der = pkcs8(&pem).ok_or(NoKey)?;
@@ -39,9 +36,6 @@ impl ClientKey {
     }
 
     /// Returns a client secret for one of our client ids: a JWT with ES256.
-    ///
-    /// # Errors
-    /// See [`NotSigned`].
     pub fn secret(&self, client_id: &str, now: i64) -> Result<Secret<String>, NotSigned> {
         let header = json!({ "alg": "ES256", "kid": self.key_id });
         let claims = json!({

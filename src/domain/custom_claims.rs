@@ -106,9 +106,6 @@ pub enum Mistake {
 impl CustomClaims {
     /// Parses the claims that a backend sets. Their size is that of their compact form, as [`CustomClaims::json`]
     /// returns it.
-    ///
-    /// # Errors
-    /// See [`Mistake`].
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let claims = Value::Object(Object::parse(text.as_bytes())?.into());
         check(&claims, MAX_DEPTH)?;

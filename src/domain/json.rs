@@ -29,9 +29,6 @@ pub enum Error {
 
 impl Object {
     /// Parses one UTF-8 document that must be an object, with nothing after it.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let duplicate = Cell::new(false);
         let mut document = serde_json::Deserializer::from_slice(bytes);

@@ -26,7 +26,6 @@ pub enum Algorithm {
     Ps256,
     /// ECDSA with P-256 and SHA-256.
     Es256,
-    /// Ed25519.
     #[strum(to_string = "EdDSA", serialize = "Ed25519")]
     EdDsa,
 }

@@ -9,7 +9,6 @@ use super::custom_claims::CustomClaims;
 /// A user at one moment, with everything that a change may concern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserState {
-    /// The user's id.
     pub id: Uuid,
     /// The e-mail address.
     pub email: Option<String>,
@@ -23,11 +22,9 @@ pub struct UserState {
     pub own_name: bool,
     /// The URL of a picture.
     pub picture: Option<String>,
-    /// The time at which the user was created.
     pub created_at: OffsetDateTime,
     /// The time of the latest change to the user or the set of identities.
     pub updated_at: OffsetDateTime,
-    /// The time at which the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
     /// The claims that the product's backend has set.
     pub claims: CustomClaims,
@@ -39,7 +36,6 @@ pub struct UserState {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkedIdentity {
-    /// The id of the identity.
     pub id: Uuid,
     /// The name of the provider.
     pub provider: String,

@@ -17,7 +17,6 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
     VariantArray,
     VariantNames,
 )]
-#[expect(missing_docs, reason = "docs/webhooks.md and the API description hold the meaning of each")]
 pub enum MessageType {
     #[strum(serialize = "user.created")]
     UserCreated,

@@ -15,7 +15,6 @@ const SHARED_SIGNALS: &str = "/.well-known/ssf-configuration";
 /// The sender of a provider's security events (OpenID Shared Signals Framework 1.0 §7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmitter {
-    /// `issuer`.
     pub issuer: String,
     /// `jwks_uri`.
     pub jwks_url: Url,

@@ -18,7 +18,6 @@ pub enum Reason {
     NonceMismatch,
     /// The account's hosted domain is not an allowed one.
     DomainNotAllowed,
-    /// The user is disabled.
     UserDisabled,
     /// The provider has reported the identity's account hijacked, disabled or deleted.
     IdentitySuspended,
@@ -38,7 +37,6 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {detail}")]
 pub struct Refusal {
-    /// The reason.
     pub reason: Reason,
     /// The check that failed. It never holds a value taken from the token.
     pub detail: &'static str,

@@ -28,9 +28,6 @@ pub struct NoKeyFile;
 
 impl ServiceAccount {
     /// Reads a JSON key file.
-    ///
-    /// # Errors
-    /// See [`NoKeyFile`].
     pub fn read(file: &[u8]) -> Result<Self, NoKeyFile> {
         let members = Object::parse(file).map_err(|_| NoKeyFile)?;
         let member = |name| members.str(name).map(str::to_owned).ok_or(NoKeyFile);
@@ -40,9 +37,6 @@ impl ServiceAccount {
     }
 
     /// Returns a token for one of Google's APIs: a JWT with RS256.
-    ///
-    /// # Errors
-    /// See [`NotSigned`].
     pub fn token(&self, audience: &str, now: i64) -> Result<Secret<String>, NotSigned> {
         let header = json!({ "alg": "RS256", "typ": "JWT", "kid": self.key_id });
         let claims = json!({

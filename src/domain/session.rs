@@ -10,9 +10,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum EndReason {
-    /// The user is disabled.
     UserDisabled,
-    /// The user was deleted.
     UserDeleted,
     /// The user was merged into another one.
     UserMerged,

@@ -18,7 +18,6 @@ pub enum Role {
 /// The access of a member of staff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// The role.
     pub role: Role,
     /// The right to export users and events. Every admin has it.
     pub may_export: bool,

@@ -16,14 +16,12 @@ pub struct User {
     pub name: Option<String>,
     /// URL of a picture.
     pub picture: Option<String>,
-    /// The time at which the user was created.
     pub created_at: OffsetDateTime,
 }
 
 /// An identity that a user signs in with: a subject at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The id of the identity.
     pub id: Uuid,
     /// Name of the provider, as configured.
     pub provider: String,

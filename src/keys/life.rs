@@ -17,7 +17,6 @@ pub const KEEP: u32 = Session::LONGEST_ACCESS_TOKEN_TTL + 2 * Keys::RELOAD_EVERY
 pub struct KeyLife {
     /// The time at which it was made and published.
     pub created_at: OffsetDateTime,
-    /// The time from which it signs.
     pub signs_from: OffsetDateTime,
     /// The time from which its successor signs; `None` without a successor.
     pub succeeded_at: Option<OffsetDateTime>,
@@ -31,7 +30,6 @@ pub struct KeyLife {
 pub enum KeyState {
     /// Published, but not yet signing, so that verifiers have it when it begins to sign.
     Next,
-    /// Signing.
     Signing,
     /// No longer signing; published until the last token that it signed has expired.
     Verifying,

@@ -39,9 +39,6 @@ pub struct Rotation {
 
 impl Rotation {
     /// Returns the rules.
-    ///
-    /// # Errors
-    /// See [`Seal::new`].
     pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
         let seal = Seal::new(&secret_key.current, PURPOSE)?;
         let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
@@ -49,9 +46,6 @@ impl Rotation {
     }
 
     /// Opens a stored key.
-    ///
-    /// # Errors
-    /// See [`SigningKey::open`].
     pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
         match (SigningKey::open(&self.seal, stored), &self.previous) {
             (Err(Error::Sealed(_)), Some(previous)) => SigningKey::open(previous, stored),
@@ -85,9 +79,6 @@ impl Rotation {
     }
 
     /// Returns the stored keys, or `None` before the first start.
-    ///
-    /// # Errors
-    /// The database failed.
     pub async fn stored(&self) -> Result<Option<StoredKeys>, Error> {
         Ok(store::all(&self.pool).await?)
     }

@@ -43,9 +43,6 @@ impl Seal {
     }
 
     /// Opens a value that was sealed under that name.
-    ///
-    /// # Errors
-    /// See [`Unopened`].
     pub fn open(&self, name: &str, sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
         let (nonce, rest) = sealed.split_at_checked(NONCE_LEN).ok_or(Unopened)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unopened)?;

@@ -40,9 +40,6 @@ pub struct StoredKeys {
 }
 
 /// Loads all keys. Returns `None` before the first start.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
     // A key's successor is the next one that was not retired early.
     let rows = sqlx::query!(
@@ -69,9 +66,6 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
 }
 
 /// Stores a key that signs at once, unless a key exists that was not retired.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     sqlx::query!(
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
@@ -89,9 +83,6 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
 
 /// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age` seconds yet. Returns
 /// `true` if it was stored.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -> Result<bool, Error> {
     let done = sqlx::query!(
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
@@ -137,9 +128,6 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
 }
 
 /// Replaces a key's seal, unless another instance has just done so.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn replace_seal(pool: &PgPool, key: &StoredKey, sealed: &[u8]) -> Result<(), Error> {
     sqlx::query!(
         "UPDATE signing_keys SET sealed_private_key = $3 WHERE kid = $1 AND sealed_private_key = $2",
@@ -153,9 +141,6 @@ pub async fn replace_seal(pool: &PgPool, key: &StoredKey, sealed: &[u8]) -> Resu
 }
 
 /// Deletes the keys that stopped signing so long ago that their last token has expired.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn prune(pool: &PgPool) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM signing_keys AS old

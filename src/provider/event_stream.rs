@@ -91,9 +91,6 @@ pub enum StreamError {
 
 impl Provider {
     /// Does a task with the stream of events that leads to `ours`. Returns what the provider says about it, as JSON.
-    ///
-    /// # Errors
-    /// See [`StreamError`].
     pub async fn event_stream(
         &self,
         task: Task,

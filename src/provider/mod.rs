@@ -52,7 +52,6 @@ pub struct Providers(Arc<BTreeMap<String, Provider>>);
 /// One provider.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// Its settings.
     pub settings: config::Provider,
     upstream: Arc<Upstream>,
 }

@@ -43,9 +43,7 @@ pub struct Finding {
 /// A problem with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The problem.
     pub problem: String,
-    /// The remedy.
     pub remedy: String,
 }
 

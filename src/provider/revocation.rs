@@ -19,7 +19,6 @@ use crate::secret::Secret;
 /// An authorization code of one of our apps.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'a> {
-    /// The code.
     pub code: &'a str,
     /// The redirect URI of the request that it was issued for, if that had one.
     pub redirect_uri: Option<&'a str>,
@@ -32,7 +31,6 @@ pub struct Code<'a> {
 /// A token that can be revoked.
 #[derive(Debug, Clone)]
 pub struct Revocable {
-    /// The token.
     pub token: Secret<String>,
     /// True for an access token, where the provider has issued no refresh token.
     pub access: bool,

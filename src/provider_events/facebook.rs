@@ -22,7 +22,6 @@ use crate::secret::Secret;
 /// A genuine signed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedRequest {
-    /// The id of the request.
     pub id: String,
     /// `issued_at`, in seconds since the epoch.
     pub at: i64,

@@ -29,7 +29,6 @@ pub struct Event {
 /// An account at the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// By its subject.
     Subject(String),
     /// By its e-mail address.
     Email(String),
@@ -49,7 +48,6 @@ pub enum EventKind {
     AccountEnabled,
     /// It was deleted for good.
     AccountPurged,
-    /// A credential was changed, or has to be.
     CredentialChange,
     /// Its e-mail address or telephone number was changed.
     IdentifierChanged,
@@ -59,7 +57,6 @@ pub enum EventKind {
     EmailEnabled,
     /// Its owner no longer uses it for this app.
     ConsentRevoked,
-    /// Its owner has deleted it.
     AccountDeleted,
     /// Its owner has removed this app.
     Deauthorized,

@@ -10,9 +10,6 @@ use crate::domain::email::Email;
 use crate::store::Error;
 
 /// Applies a report once; see `apply.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub(super) async fn apply(
     pool: &PgPool,
     provider: &str,

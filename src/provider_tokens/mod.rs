@@ -53,7 +53,6 @@ struct Shared {
 /// An authorization code that an app has posted.
 #[derive(Debug, Clone)]
 pub struct PostedCode {
-    /// The code.
     pub code: Secret<String>,
     /// The redirect URI of the request that it was issued for, if that had one.
     pub redirect_uri: Option<String>,
@@ -97,9 +96,6 @@ impl ProviderTokens {
     }
 
     /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may be right now.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let revoking = self.revoking();
         while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
@@ -140,9 +136,6 @@ impl ProviderTokens {
     }
 
     /// Stores the code that came with a verified identity, if its provider's tokens can be revoked.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn keep(
         &self,
         pool: &PgPool,
@@ -184,9 +177,6 @@ impl ProviderTokens {
     }
 
     /// Counts the stored codes and tokens by the secret key that decrypts them. Changes nothing.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn readable(&self, pool: &PgPool) -> Result<Readable, Error> {
         let (mut found, mut after) = (Readable::default(), Uuid::nil());
         loop {

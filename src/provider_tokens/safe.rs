@@ -14,14 +14,11 @@ const PURPOSE: &str = "provider tokens";
 pub enum Contents {
     /// An authorization code.
     Code {
-        /// The code.
         code: String,
         /// The redirect URI of the request that it was issued for.
         redirect_uri: Option<String>,
     },
-    /// A token.
     Token {
-        /// The token.
         token: String,
     },
 }
@@ -47,9 +44,6 @@ pub enum SealedBy {
 
 impl Safe {
     /// Derives the seals.
-    ///
-    /// # Errors
-    /// See [`Seal::new`].
     pub fn new(secret_key: &SecretKeys) -> Result<Self, Unopened> {
         let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
         Ok(Self { seal: Seal::new(&secret_key.current, PURPOSE)?, previous })
@@ -64,9 +58,6 @@ impl Safe {
     }
 
     /// Opens the contents of the row with that id.
-    ///
-    /// # Errors
-    /// See [`Unopened`].
     pub fn open(&self, id: Uuid, sealed: &[u8]) -> Result<Contents, Unopened> {
         serde_json::from_slice(&self.unseal(id, sealed)?.0).map_err(|_| Unopened)
     }

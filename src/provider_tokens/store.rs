@@ -40,7 +40,6 @@ pub enum State {
 pub struct Claimed {
     /// The row's id.
     pub id: Uuid,
-    /// The owner.
     pub owner: Owner,
     /// The state; [`State::Kept`] if the identity was linked again, so that nothing is to be done.
     pub state: State,
@@ -53,9 +52,6 @@ pub struct Claimed {
 }
 
 /// Stores a code to exchange. The same code again changes nothing.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<(), Error> {
     let Owner { provider, subject, client_id } = owner;
     sqlx::query!(
@@ -77,9 +73,6 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
 /// in a transaction that commits later, but within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim
 /// does not begin with what was done long ago, which stays in the index for as long as anybody's snapshot, such as that of
 /// a dump, is older.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn since(pool: &PgPool, known: &Since) -> Result<Since, Error> {
     let rows = sqlx::query!(
         r#"SELECT p.provider AS "provider!", least(now() - interval '30 seconds', (
@@ -163,9 +156,6 @@ pub async fn claim(
 /// Stores the token that a code was exchanged for. Returns `false` if its identity is gone, so that it is to be revoked.
 /// It replaces the token that the same client had before for the same user. An access token is not stored beside a
 /// refresh token, which is valid for longer.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn keep_token(
     pool: &PgPool,
     id: Uuid,
@@ -216,9 +206,6 @@ pub async fn keep_token(
 
 /// Deletes a code that was refused, or a token that was revoked. A token that another instance has got for the code
 /// meanwhile stays.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM provider_tokens WHERE id = $1 AND state = $2 AND (state = 'due' OR attempts = $3)",
@@ -242,9 +229,6 @@ pub enum After {
 
 /// Records a failed attempt. A code is deleted after `life` seconds, and a token parked that has been due for
 /// `patience` seconds.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn fail(
     pool: &PgPool,
     row: &Claimed,
@@ -278,9 +262,6 @@ pub async fn fail(
 }
 
 /// Lets up to `batch` parked tokens of these providers be revoked now. Returns their number.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u64, Error> {
     let unparked = sqlx::query!(
         "UPDATE provider_tokens SET parked_at = NULL, next_attempt_at = now()
@@ -315,9 +296,6 @@ pub struct Summary {
 pub const COUNTED: i64 = 100_000;
 
 /// Returns the state of each provider whose tokens have to be revoked.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
@@ -333,9 +311,6 @@ pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
 }
 
 /// Returns the names of the providers with codes or tokens, in their order. It reads the index once for each of them.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE names AS (
@@ -350,9 +325,6 @@ pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
 }
 
 /// Returns the identities of a user with a token to be revoked when they are gone.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<Uuid>, Error> {
     let identities = sqlx::query_scalar!(
         "SELECT i.id FROM identities i
@@ -373,9 +345,6 @@ pub struct Stored {
 }
 
 /// Returns up to `limit` stored codes and tokens, in the order of their ids, after that one.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
     let rows = sqlx::query_as!(
         Stored,
@@ -387,9 +356,6 @@ pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored
 }
 
 /// Replaces the encryption of codes and tokens that have not changed since, and that nobody is changing.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Result<(), Error> {
     sqlx::query!(
         "WITH free AS MATERIALIZED (
@@ -408,9 +374,6 @@ pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Re
 }
 
 /// Deletes up to `batch` rows: tokens that have been due for 60 days, and codes that are a day old. Returns their number.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM provider_tokens WHERE id IN (

@@ -21,9 +21,6 @@ use crate::store::{Error, identities, users};
 
 /// Sets the name that the user of a session wants to be shown under, or lets the identities say it again. Returns `None`
 /// if the session has ended.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,
@@ -35,9 +32,6 @@ pub async fn set_name(
 }
 
 /// Links a verified identity, with any e-mail address, to the user of a session.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn link(
     pool: &PgPool,
     user: Uuid,
@@ -56,7 +50,6 @@ pub async fn link(
 pub struct MergeRequest<'a> {
     /// The user who asks, and remains.
     pub user: Uuid,
-    /// The user's session.
     pub session: Uuid,
     /// The provider of an identity of the other user.
     pub provider: &'a str,
@@ -66,7 +59,6 @@ pub struct MergeRequest<'a> {
     pub issued_at: OffsetDateTime,
     /// True if the merge is only shown.
     pub dry_run: bool,
-    /// Origin of the request.
     pub origin: &'a Origin,
 }
 
@@ -86,7 +78,6 @@ pub enum NotMerged {
     Unknown,
     /// The identity is the user's own.
     Own,
-    /// The other user is disabled.
     Disabled,
     /// The provider has reported the identity's account hijacked, disabled or deleted.
     Suspended,
@@ -116,9 +107,6 @@ impl Merging {
 }
 
 /// Merges the user who has an identity into the user of a session, or shows what that would change.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
     let mut perhaps_done = None;
     retrying!(in_turn(pool, request.user, merge_once(pool, request, &mut perhaps_done)))
@@ -177,9 +165,6 @@ async fn merge_once(
 }
 
 /// Unlinks an identity and ends its sessions, unless it is suspended, or the user could sign in with no other.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,
@@ -212,9 +197,6 @@ pub enum Deleted {
 
 /// Deletes the user of a session with all of their data. Their traces in events are erased here, or
 /// by the pruner if there are many.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deleted, Error> {
     let mut perhaps_done = false;
     let deletion = retrying!(async {

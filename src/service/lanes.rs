@@ -41,7 +41,6 @@ pub struct SharedStatements {
     pub known: Lanes<Arc<SignIn>, SignedIn>,
     /// Sign-ins of identities that may be new.
     pub new: Lanes<Arc<SignIn>, SignedIn>,
-    /// Refreshes.
     pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
     /// Look-ups of sessions with their users.
     pub signed_in: Lanes<(Uuid, Uuid), Option<SessionUser>>,

@@ -41,9 +41,6 @@ pub enum Error {
 }
 
 /// Exchanges a refresh token at `now` (seconds since the epoch).
-///
-/// # Errors
-/// See [`Error`].
 pub async fn refresh(
     pool: &PgPool,
     shared: &SharedStatements,

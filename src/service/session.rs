@@ -12,9 +12,6 @@ use crate::store::sessions::{self, SessionUser};
 
 /// Finds the user of the session that an access token names. Returns `None` if the session has ended, the user is disabled or
 /// the identity is suspended.
-///
-/// # Errors
-/// The database failed.
 pub async fn user(
     pool: &PgPool,
     shared: &SharedStatements,

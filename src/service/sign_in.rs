@@ -24,7 +24,6 @@ use crate::store::users::{SignIn, SignedIn};
 pub struct Attempt<'a> {
     /// The identity provider.
     pub provider: &'a config::Provider,
-    /// The verified claims.
     pub claims: &'a VerifiedClaims,
     /// True if an unknown identity may become a user.
     pub create: bool,

@@ -13,18 +13,12 @@ pub use crate::store::sessions::Scope;
 use crate::store::sessions::{by_refresh_token, end, is_of};
 
 /// Ends sessions of the user of `session`. Those that have already ended stay as they are.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<(), Error> {
     retrying!(end(pool, session, scope, origin)).map(drop)
 }
 
 /// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2). One that can no
 /// longer be exchanged can end only its own session.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn sign_out_by_token(
     pool: &PgPool,
     successors: &Successors,
@@ -45,9 +39,6 @@ pub async fn sign_out_by_token(
 }
 
 /// Ends one of the user's sessions. Returns `false` if it is not theirs or has already ended.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn end_session(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
     let found = retrying!(is_of(pool, session, user))?;
     if found {

@@ -152,7 +152,6 @@ fn give_back<K: Default>(kept: &mut K) {
 /// A connection of a lane.
 #[derive(Debug)]
 pub struct Held {
-    /// The connection.
     pub connection: PoolConnection<Postgres>,
     /// The time at which the pool gave it.
     since: Instant,

@@ -30,9 +30,6 @@ pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
 }
 
 /// Returns the counts since a time: the stored ones, and those of the events after the last that they include.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>, Error> {
     let rows = sqlx::query_as!(
         CountRow,

@@ -76,9 +76,6 @@ pub struct Look<'a> {
 /// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if
 /// a member no longer is one, or must not export. An address that was searched for is the event's e-mail, so that it is found
 /// when its owner is deleted.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn record_look(
     pool: &PgPool,
     look: Look<'_>,

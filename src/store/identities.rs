@@ -12,7 +12,6 @@ use crate::domain::email::Email;
 /// An identity as its user sees it.
 #[derive(Debug, Clone)]
 pub struct IdentityRow {
-    /// Id of the identity.
     pub id: Uuid,
     /// Name of the provider.
     pub provider: String,
@@ -31,9 +30,6 @@ pub struct IdentityRow {
 }
 
 /// Returns a user's identities, the oldest first.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
     let rows = sqlx::query_as!(
         IdentityRow,
@@ -46,9 +42,6 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Erro
 }
 
 /// Returns the user with that identity.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!(
         "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
@@ -59,9 +52,6 @@ pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Optio
 }
 
 /// Returns the number of users with an identity that is held, because a hijacker may have linked it.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn held(pool: &PgPool) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE held_at IS NOT NULL"#
@@ -88,9 +78,6 @@ pub enum Linked {
 
 /// Links a verified identity to a user; see `link_identity.sql`. If the provider `proves` its e-mail address, that may
 /// become the user's.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn link(
     pool: &PgPool,
     user: Uuid,
@@ -161,9 +148,6 @@ pub enum Unlinked {
 }
 
 /// Unlinks one of a user's identities; see `unlink_identity.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,

@@ -10,9 +10,6 @@ use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::staff::Role;
 
 /// Returns those of the users that exist, as of one moment, ordered by id; see `user_states.sql`.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
     let rows = sqlx::query_file!("src/store/user_states.sql", ids).fetch_all(pool).await?;
     let mut users: Vec<UserState> = Vec::new();
@@ -57,14 +54,12 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
 pub enum MergedBy<'a> {
     /// The remaining user, in this session.
     User(Uuid, &'a Origin),
-    /// Staff.
     Staff(By<'a>),
 }
 
 /// The result of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The users were merged.
     Done,
     /// One of the users is no longer as they were looked at.
     Changed,
@@ -73,9 +68,6 @@ pub enum Merge {
 }
 
 /// Merges one user into another; see `merge_users.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn merge(
     pool: &PgPool,
     from: &UserState,
@@ -125,9 +117,6 @@ pub async fn merge(
 }
 
 /// Returns the user who remains after the merge of one who is no more, or after several.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
     let remains = sqlx::query_scalar!(
         "WITH RECURSIVE merged AS (

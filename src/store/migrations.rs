@@ -30,9 +30,6 @@ pub(super) const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
 ///
 /// It polls instead of waiting in the database: a waiting statement holds a snapshot, for which a concurrent creation
 /// of an index would wait in turn.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_>, Error> {
     let mut turn = connection.begin().await?;
     // This connection idles while the other one works, however long that takes.
@@ -124,9 +121,6 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
 
 /// Applies the migrations that the database lacks. One that does not get its locks in time gives way to the requests that
 /// hold them, and is tried again for as long as it takes.
-///
-/// # Errors
-/// See [`MigrateError`].
 pub async fn run(connection: &mut PgConnection, migrator: &mut Migrator) -> Result<(), MigrateError> {
     migrator.set_locking(false).set_ignore_missing(true);
     for migration in migrator.iter() {
@@ -232,9 +226,6 @@ fn release(version: &str) -> Option<[u64; 3]> {
 }
 
 /// Compares the applied migrations with the known ones. Changes nothing.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Error> {
     // No macro, for the reason above.
     let applied: Vec<(i64, Vec<u8>, bool)> =

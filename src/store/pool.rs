@@ -33,7 +33,6 @@ const fn two() -> u64 {
 pub struct Place {
     /// The host, or the directory of a Unix socket.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// The name of the database.
     pub database: String,
@@ -93,9 +92,6 @@ impl Settings {
     }
 
     /// Returns the options for a connection.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
     pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(Error::Url)?
@@ -114,9 +110,6 @@ impl Settings {
     }
 
     /// Returns the part of the server's certificate that an encrypted connection verifies.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
     pub fn certificate(&self) -> Result<Certificate, Error> {
         Ok(match self.connect_options()?.get_ssl_mode() {
             PgSslMode::VerifyFull => Certificate::Verified,
@@ -126,9 +119,6 @@ impl Settings {
     }
 
     /// Returns `true` if the database runs on this machine.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
     pub fn is_here(&self) -> Result<bool, Error> {
         let options = self.connect_options()?;
         let host = options.get_host();
@@ -139,9 +129,6 @@ impl Settings {
     }
 
     /// Logs a warning if the connections to a remote database may be unencrypted.
-    ///
-    /// # Errors
-    /// The URL cannot be parsed.
     pub fn warn_of_plain_text(&self) -> Result<(), Error> {
         let options = self.connect_options()?;
         let sealed = matches!(
@@ -158,9 +145,6 @@ impl Settings {
 
     /// Opens a connection pool for the statements that sign-ins and refreshes share. They read arrays, for which
     /// planning each time would cost more than a small batch, and look up each element by a key instead of scanning.
-    ///
-    /// # Errors
-    /// The settings cannot be used.
     pub fn lanes(&self, connections: u32) -> Result<PgPool, Error> {
         let options = self.connect_options()?.options([
             // A batch must not wait long for one row's lock.
@@ -174,9 +158,6 @@ impl Settings {
     }
 
     /// Opens the pool for all other statements.
-    ///
-    /// # Errors
-    /// The settings cannot be used.
     pub fn pool(&self) -> Result<PgPool, Error> {
         // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
         let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));
@@ -185,9 +166,6 @@ impl Settings {
 
     /// Opens the pool that readiness asks the database with. All connections of the others may be busy, which is load and
     /// no reason to send nobody here.
-    ///
-    /// # Errors
-    /// The settings cannot be used.
     pub fn probe(&self) -> Result<PgPool, Error> {
         let options = self.pool_options().min_connections(0).max_connections(1);
         Ok(options.connect_lazy_with(self.connect_options()?))

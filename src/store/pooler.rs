@@ -16,9 +16,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns `true` if a statement that was prepared on the first connection still runs there while the second one is in
 /// a transaction, for which a pooler may have lent it the first one's server.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnection) -> Result<bool, Error> {
     for _ in 0..ROUNDS {
         if is_lost(run(first).await)? {
@@ -38,9 +35,6 @@ pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnectio
 }
 
 /// Returns `true` if the timeouts that the service sets on connecting are in force; poolers may drop them.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn keeps_time_limits(connection: &mut PgConnection) -> Result<bool, Error> {
     let limited = sqlx::query_scalar!(r#"SELECT current_setting('lock_timeout') <> '0' AS "limited!""#)
         .fetch_one(connection)

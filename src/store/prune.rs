@@ -30,9 +30,6 @@ pub enum Look {
 
 /// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were opened `age` seconds ago,
 /// and deletes those that expired a week ago. In that week, a refused refresh can say that the session expired.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<Step, Error> {
     let (walk, waits) = match look {
         Look::Unused => ("unused_sessions", false),
@@ -82,9 +79,6 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
 /// ended and expired ones first, then those that were not used for the longest time. It deletes at most `step`; if that is
 /// too few, the next one reads the same sessions. A session that is committed behind the place is not read: the next one of
 /// its identity will do.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<Step, Error> {
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
@@ -124,9 +118,6 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
 }
 
 /// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and returns their number.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash IN (
@@ -151,9 +142,6 @@ macro_rules! delete_by_time {
 
 /// Deletes the ids of messages from providers that arrived 90 days ago, from `from` on. Returns their number, and the time of
 /// the last one. A message of that age is refused, so none is applied twice.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM provider_events WHERE (provider, message_id) IN (
@@ -169,9 +157,6 @@ pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) ->
 
 /// Deletes requests of providers to delete data that arrived 90 days ago, from `from` on. Returns their number, and the time
 /// of the last one.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM deletion_requests WHERE code IN (
@@ -188,9 +173,6 @@ pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) 
 /// Deletes the hashes of identities that were deleted 25 hours ago, from `from` on. Returns their number, and the time of the
 /// last one. Tokens from before are older than any provider's `max_token_age`, which is a day at most, even if the clocks
 /// differ.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM deleted_identities WHERE hash IN (
@@ -206,9 +188,6 @@ pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64)
 
 /// Deletes sign-ins of staff that were begun ten minutes ago and not completed, from `from` on. Returns their number, and the
 /// time of the last one.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn staff_sign_ins(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM staff_sign_ins WHERE state_hash IN (
@@ -224,9 +203,6 @@ pub async fn staff_sign_ins(pool: &PgPool, from: OffsetDateTime, batch: i64) -> 
 
 /// Deletes those of the next `batch` events after `after` that are older than that many days. Returns their number, and the
 /// last one.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn events(
     pool: &PgPool,
     after: Uuid,

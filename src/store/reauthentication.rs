@@ -7,9 +7,6 @@ use super::Error;
 use crate::domain::claims::VerifiedClaims;
 
 /// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
     let fresh = sqlx::query_scalar!(
         r#"SELECT s.created_at > now() - $2::integer * interval '1 second' AS "fresh!"
@@ -25,20 +22,14 @@ pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result
 /// The verdict on an identity that a provider vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// It is one of the user's.
     Theirs,
-    /// It is not one of the user's.
     NotTheirs,
-    /// It is suspended.
     Suspended,
     /// The provider has ended the account's sessions since it issued the token.
     Outdated,
 }
 
 /// Judges an identity as a proof that the user has signed in.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn judge(
     pool: &PgPool,
     user: Uuid,

@@ -15,7 +15,6 @@ pub const CONNECTIONS: usize = 2;
 
 /// A table to fill; referenced ones precede those that refer to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
-#[expect(missing_docs, reason = "they are the tables")]
 pub enum Table {
     Users,
     Identities,
@@ -72,9 +71,6 @@ impl Batch {
 }
 
 /// Writes a batch in one transaction.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn write(pool: &PgPool, batch: &Batch) -> Result<(), Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
@@ -93,9 +89,6 @@ const UNWATCHED: &str = "SET LOCAL synchronous_commit = off;
 
 /// Drops the indexes of users, identities and sessions if there are hardly any users yet, since creating them later
 /// takes less time. Constraints stay. A table remembers the indexes, so that an interrupted run loses none.
-///
-/// # Errors
-/// Nothing was changed; see [`Error`].
 pub async fn drop_indexes(pool: &PgPool) -> Result<(), Error> {
     Ok(pool.execute(DROP).await.map(drop)?)
 }
@@ -146,9 +139,6 @@ async fn create_index(pool: PgPool, (name, definition): (String, String)) -> Res
 }
 
 /// Lets all walks begin again: they read each row once, and these are behind their places.
-///
-/// # Errors
-/// Nothing was changed; see [`Error`].
 pub async fn walk_again(pool: &PgPool) -> Result<(), Error> {
     let again = "DELETE FROM event_counts;
                  UPDATE places SET place = '00000000-0000-0000-0000-000000000000'";
@@ -156,9 +146,6 @@ pub async fn walk_again(pool: &PgPool) -> Result<(), Error> {
 }
 
 /// Updates the planner's statistics and the visibility maps.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn analyze(pool: &PgPool) -> Result<(), Error> {
     for_each(pool, vec!["identities", "events", "users", "sessions"], analyze_table).await
 }

@@ -12,14 +12,10 @@ pub struct Server {
     pub version: String,
     /// True if this connection is encrypted.
     pub encrypted: bool,
-    /// The server's time.
     pub now: OffsetDateTime,
 }
 
 /// Returns the server's description.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn describe(connection: &mut PgConnection) -> Result<Server, Error> {
     let server = sqlx::query_as!(
         Server,

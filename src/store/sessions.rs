@@ -55,7 +55,6 @@ pub struct Exchange {
 /// A session with a new refresh token.
 #[derive(Debug, Clone)]
 pub struct Refreshed {
-    /// The session.
     pub session_id: Uuid,
     /// The session's user.
     pub user_id: Uuid,
@@ -77,7 +76,6 @@ pub enum NotRefreshed {
     Unknown,
     /// The session has ended.
     Ended,
-    /// The user is disabled.
     UserDisabled,
     /// The token or the session has expired.
     Expired,
@@ -183,7 +181,6 @@ pub(super) fn seconds(value: u32) -> i32 {
 /// The user of a session.
 #[derive(Debug, Clone)]
 pub struct SessionUser {
-    /// The user.
     pub user: User,
     /// The identity that the session was opened with.
     pub identity: Uuid,
@@ -194,9 +191,6 @@ pub struct SessionUser {
 /// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
 /// more, or whose user is disabled or whose identity is suspended. A session may have been opened at the moment at which a
 /// report of the provider ended those of the identity: its time tells, here and wherever a session is asked for.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn signed_in(
     executor: impl PgExecutor<'_>,
     items: &[(Uuid, Uuid)],
@@ -250,9 +244,6 @@ pub async fn signed_in(
 
 /// Returns the reason why a session of this user, which [`signed_in`] no longer finds, is over. A user who is no more left
 /// an event. `None` if there is none.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Error> {
     let reason = sqlx::query_scalar!(
         "SELECT CASE
@@ -271,9 +262,6 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
 
 /// Finds the session that a refresh token belongs to, by its family secret. With `exchangeable`, the token must be
 /// exchangeable as well: the current one, or its parent for that many seconds after the rotation.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn by_refresh_token(
     pool: &PgPool,
     session: Uuid,
@@ -311,9 +299,6 @@ pub enum Scope {
 }
 
 /// Ends sessions of the user of `session`, and returns their number.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<i64, Error> {
     let row = sqlx::query_file!(
         "src/store/end_sessions.sql",
@@ -330,9 +315,6 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
 }
 
 /// Returns `true` if a session belongs to this user and has not ended.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (
@@ -349,7 +331,6 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
 /// A session as its user sees it.
 #[derive(Debug, Clone)]
 pub struct SessionRow {
-    /// Id of the session.
     pub id: Uuid,
     /// Name of the provider of the sign-in.
     pub provider: String,
@@ -368,9 +349,6 @@ pub struct SessionRow {
 }
 
 /// Returns a user's sessions that have not ended or expired, the last used first.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query_as!(
         SessionRow,

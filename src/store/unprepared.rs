@@ -40,9 +40,6 @@ impl DerefMut for Unprepared {
 ///
 /// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
 /// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).
-///
-/// # Errors
-/// See [`Error`].
 pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
     let place = place(pool, "unprepared").await?;
     let pool = pool.clone();

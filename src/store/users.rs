@@ -24,7 +24,6 @@ use crate::domain::user::{Identity, User};
 pub struct SignIn {
     /// Name of the provider.
     pub provider: String,
-    /// The verified claims.
     pub claims: VerifiedClaims,
     /// The decision on an unknown identity.
     pub decision: Decision,
@@ -63,7 +62,6 @@ impl SignIn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
-    /// A user was created.
     Created,
     /// The identity was linked to the user who has its e-mail address.
     Linked,
@@ -74,11 +72,8 @@ pub enum Outcome {
 /// A new session's user and identity.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// The kind of the sign-in.
     pub outcome: Outcome,
-    /// The user.
     pub user: User,
-    /// The identity that signed in.
     pub identity: Identity,
     /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
@@ -136,9 +131,6 @@ macro_rules! in_order {
 
 /// Signs in the identities that are known and whose stored data match the claims; see `sign_in_known.sql`. Unused
 /// refresh tokens expire after `ttl` seconds.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn sign_in_known(
     connection: &mut PgConnection,
     items: &[Arc<SignIn>],
@@ -155,9 +147,6 @@ pub async fn sign_in_known(
 }
 
 /// Creates users for the identities that are unknown and whose e-mail address no user has; see `sign_in_new.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn sign_in_new(
     connection: &mut PgConnection,
     items: &[Arc<SignIn>],
@@ -187,9 +176,6 @@ pub async fn sign_in_new(
 }
 
 /// Signs in one identity of any kind, or records the refusal; see `sign_in.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<SignedIn, Reason>, Error> {
     let name =
         |verdict: Result<(), Reason>, allowed: &'static str| verdict.map_or_else(Into::into, |()| allowed);
@@ -242,9 +228,6 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
 
 /// Sets the name that the user of a session wants to be shown under, or lets the identities say it again; see
 /// `set_name.sql`. Returns `None` if the session has ended, or the user is deleted or disabled.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,
@@ -309,9 +292,6 @@ pub struct Traces {
 }
 
 /// Deletes a user with all of their data; see `delete_user.sql`.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Deletion, Error> {
     // If users delete themselves, their IP address and user agent are not stored.
     let (staff, seen, session, request_id) = match by {

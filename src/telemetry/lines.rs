@@ -156,9 +156,6 @@ impl Drop for Pending {
 }
 
 /// Starts the thread.
-///
-/// # Errors
-/// The operating system refuses.
 pub(super) fn start() -> io::Result<Pending> {
     thread::Builder::new().name("log".into()).spawn(|| LINES.keep_writing())?;
     Ok(Pending(()))

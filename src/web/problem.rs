@@ -27,7 +27,6 @@ use crate::{causes, provider, provider_events, service, store};
 /// An error on its way to the client and the log.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// The kind of error.
     pub kind: ErrorCode,
     /// The check that failed. It never contains a token, a person's name or anything else from the request but the name
     /// of a member.

@@ -65,9 +65,6 @@ impl Webhooks {
     }
 
     /// Writes which messages the receivers want, and begins to send.
-    ///
-    /// # Errors
-    /// See [`Error`].
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let wanted: Vec<_> = self.0.senders.iter().map(|sender| sender.webhook()).collect();
         for webhook in in_time(store::subscribe(pool, &wanted)).await? {

@@ -100,9 +100,6 @@ impl Sender {
     }
 
     /// Sends a message, signed at `now`. Only a status of 2xx accepts it.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn send(&self, message: Message<'_>, now: i64) -> Result<Accepted, Failed> {
         let Message { id, payload } = message;
         let request = self

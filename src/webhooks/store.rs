@@ -28,9 +28,6 @@ pub struct Claimed {
 
 /// Writes which messages the receivers want. Nothing further is queued for those that are no longer configured; what
 /// they have not got yet stays.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
     let names: Vec<_> = webhooks.iter().map(|webhook| webhook.name.clone()).collect();
     let types =
@@ -58,9 +55,6 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
 /// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their users, and lets those be
 /// due whose earlier ones are gone: they were pruned while the webhook was not configured. Returns the last message that it
 /// looked at.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result<Option<i64>, Error> {
     let last = sqlx::query_scalar!(
         "WITH step AS MATERIALIZED (
@@ -111,7 +105,6 @@ pub async fn claim(
 /// The end of an attempt.
 #[derive(Debug)]
 pub struct Ended {
-    /// The message.
     pub message: Claimed,
     /// The failure, or `None` after a delivery.
     pub failure: Option<String>,
@@ -120,9 +113,6 @@ pub struct Ended {
 }
 
 /// Records the ends of attempts, all or none.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
     let settled = sqlx::query!(
         "SELECT FROM settle_webhook_messages($1, $2, $3, $4)",
@@ -158,9 +148,6 @@ pub const COUNTED: i64 = 100_000;
 /// Returns the state of each webhook that is configured or has messages left. `known` are the states as they were: what was
 /// due before is not looked at again. A message becomes due in a transaction that commits later, but within half a minute
 /// ([`LIMIT`](crate::store::deadline::LIMIT)).
-///
-/// # Errors
-/// See [`Error`].
 pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
@@ -215,9 +202,6 @@ pub struct Unaccepted {
 }
 
 /// Returns up to `limit` messages of a webhook that are parked or failed, the oldest first.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<Unaccepted>, Error> {
     let messages = sqlx::query_as!(
         Unaccepted,
@@ -233,9 +217,6 @@ pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<
 }
 
 /// Returns true if instances have started with a webhook of that name, or it has messages left.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
     let found =
         sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM webhooks WHERE name = $1) AS "found!""#, webhook);
@@ -244,9 +225,6 @@ pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
 
 /// Records who lets that message of a webhook, or all, be sent again. Returns `false`, and records nothing, if they are a
 /// member of staff and no admin.
-///
-/// # Errors
-/// See [`Error`].
 pub(super) async fn record_replay(
     pool: &PgPool,
     webhook: &str,
@@ -277,9 +255,6 @@ pub(super) async fn record_replay(
 /// Lets up to `batch` messages of a webhook after `after` be sent now, that one or any, parked ones with all their attempts
 /// again. Returns their number, and the last one. A message on its way, or behind another one of its user, is left: it is due
 /// once that one is over.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,
@@ -312,9 +287,6 @@ pub async fn replay(
 /// Deletes up to `batch` messages that nobody will ask for any more: those parked a month ago, parked ones about users who
 /// are no more, and a month-old rest of webhooks that are not configured. Returns their number. That a user was deleted or
 /// merged is still worth knowing, without what a message tells of a user who is no more.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     sqlx::query!(
         r"UPDATE webhook_messages m SET payload = jsonb_set(payload::jsonb, '{data,user}', 'null')::text

@@ -95,7 +95,6 @@ request! {
 }
 
 request! {
-    /// The end of one session.
     SessionEndRequest {
         /// The id of the user's session.
         session

@@ -18,7 +18,6 @@ use crate::store::unprepared::unprepared;
 /// A user with identities.
 #[derive(Debug, Clone)]
 pub struct UserRow {
-    /// Id of the user.
     pub id: Uuid,
     /// E-mail address.
     pub email: Option<String>,
@@ -69,26 +68,17 @@ pub struct IdentityRow {
 }
 
 /// Returns those of the users that exist, in the order of the ids; see `users.sql`.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserRow>, Error> {
     Ok(sqlx::query_file_as!(UserRow, "src/admin/api/users.sql", ids).fetch_all(pool).await?)
 }
 
 /// Returns the user with that e-mail address.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
     Ok(id.fetch_optional(pool).await?)
 }
 
 /// Returns true if there is such a user.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#, id);
     Ok(found.fetch_one(pool).await?)
@@ -233,9 +223,6 @@ const EVENT: &str =
     user_agent, request_id, detail FROM events";
 
 /// Returns a user's events before the event `before`, the newest first.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn events_of(
     pool: &PgPool,
     user: Uuid,
@@ -251,9 +238,6 @@ pub async fn events_of(
 /// before the beginning of the oldest transaction that may write one. An id is drawn before its event is committed, by which
 /// time later ones may have been read: a request takes 20 seconds at most, its statement 10, and the rest is for the clocks
 /// of the instances. A commit may take longer, such as one that waits for a standby.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn events_after(pool: &PgPool, after: Uuid, limit: usize) -> Result<Vec<EventRow>, Error> {
     // The lowest id of that millisecond (UUID version 7, RFC 9562 §5.7). Whatever this statement no longer finds has ended,
     // so that the next one sees its events.

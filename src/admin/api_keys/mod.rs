@@ -50,9 +50,6 @@ pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed
 }
 
 /// Returns the key with that hash, or `None` if it was revoked or has expired. Records its use.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
     retrying!(store::find(pool, hash))
 }

@@ -25,9 +25,7 @@ pub enum Changed {
 /// A key.
 #[derive(Debug, Clone)]
 pub struct KeyRow {
-    /// Id of the key.
     pub id: Uuid,
-    /// Name of the key.
     pub name: String,
     /// The key's permissions.
     pub role: KeyRole,
@@ -68,9 +66,6 @@ impl TryFrom<Stored> for KeyRow {
 }
 
 /// Returns all keys, ordered by name, expired ones included.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
     let rows = sqlx::query_as!(
         Stored,
@@ -81,9 +76,6 @@ pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
 
 /// Returns the key with that hash unless it has expired, and records its use once a minute. Of many requests at that
 /// moment, one writes, and none waits for it.
-///
-/// # Errors
-/// See [`Error`].
 pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
     let row = sqlx::query_as!(
         Stored,

@@ -41,9 +41,7 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
 pub struct EventRow {
     /// Id of the event; it grows with time.
     pub id: Uuid,
-    /// Time of the event.
     pub created_at: OffsetDateTime,
-    /// Kind of the event.
     pub kind: String,
     /// Reason of a refusal.
     pub reason: Option<String>,
@@ -74,7 +72,6 @@ pub struct EventRow {
     pub remark: Option<String>,
     /// The fields of the search of a view, as a JSON object.
     pub search: Option<String>,
-    /// Id of the request.
     pub request_id: Option<String>,
     /// True if the user concerned still exists.
     pub user_exists: bool,
@@ -138,7 +135,6 @@ impl EventCategory {
 /// A filter on events.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// The category.
     pub what: EventCategory,
     /// E-mail address of the user concerned, of a merged user, or in a refused token.
     pub email: Option<String>,
@@ -317,9 +313,6 @@ async fn fetch(
 }
 
 /// Returns the events that pass the filter, before the event `before`, newest first.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn page(
     pool: &PgPool,
     filter: &Filter,
@@ -331,9 +324,6 @@ pub async fn page(
 
 /// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user
 /// finds.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter { user: Some(user), ..Filter::default() };
     fetch(pool, || filter.statement_of(vec![Source::OfUser(user)], None, limit)).await
@@ -341,9 +331,6 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
 
 /// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
 /// number of them.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter { user: Some(user), ..Filter::default() };
     fetch(pool, || filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)).await

@@ -24,7 +24,6 @@ use crate::store::users::{self, DeletedBy, Deletion};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the fields are the users and the identity that the variant names")]
 pub enum Change<User = Uuid, Identity = Uuid> {
     /// Deletes the user with all of their data, as `DELETE /api/v1/me` does.
     Delete { user: User },
@@ -146,7 +145,6 @@ impl Change {
 /// The preview of a change.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// The change, with its users as they are.
     pub change: Loaded,
     /// The reason why the change is refused.
     pub refused: Option<Refused>,
@@ -177,9 +175,6 @@ pub enum Outcome {
 }
 
 /// Returns the preview of a change, or `None` if there are no such users or identity.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Option<Preview>, Error> {
     let change = change.load(pool).await?;
     Ok(change.map(|change| Preview { refused: decision::refusal(&change, actor), change }))

@@ -100,7 +100,6 @@ pub(super) async fn act(
 pub struct DeletionRow {
     /// Id of the event.
     pub id: Uuid,
-    /// Time of the deletion.
     pub created_at: OffsetDateTime,
     /// The deleted user.
     pub user_id: Uuid,
@@ -118,9 +117,6 @@ pub struct DeletionRow {
 
 /// Returns the deletion that the event records. The erasure counts as unfinished while any address is pending that was
 /// written down within the minute after it, since the addresses do not say whose they were.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
     let row = sqlx::query_as!(
         DeletionRow,
@@ -138,9 +134,6 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
 }
 
 /// Returns the id of the event that records the deletion of that user.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn deletion_of(pool: &PgPool, user: Uuid) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'", user);
     Ok(id.fetch_optional(pool).await?)

@@ -10,7 +10,6 @@ use crate::store::Error;
 /// A user with what lists leave out.
 #[derive(Debug, Clone)]
 pub struct PersonRow {
-    /// The user.
     pub user: ListedUser,
     /// The claims that the product's backend has set, as JSON.
     pub claims: Option<String>,
@@ -19,9 +18,6 @@ pub struct PersonRow {
 }
 
 /// Returns one user, active or disabled.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let row = sqlx::query!(
         r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
@@ -49,7 +45,6 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
 /// Another user who may be the same person.
 #[derive(Debug, Clone)]
 pub struct AlikeRow {
-    /// Id of the user.
     pub id: Uuid,
     /// E-mail address.
     pub email: Option<String>,
@@ -65,9 +60,6 @@ pub struct AlikeRow {
 
 /// Returns up to `limit` other users with the same e-mail address, their own or that of an identity, and then with the
 /// same name without regard to accents and case.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
     // The name comes from a subquery of its own, so that the index of names gives the newest and stops.
     let rows = sqlx::query_as!(

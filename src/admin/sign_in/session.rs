@@ -18,20 +18,15 @@ use crate::store::error::{Error, retrying};
 /// A sign-in that has begun. Everything in it is random.
 #[derive(Debug)]
 pub struct Begun {
-    /// `state`.
     pub state: Secret<String>,
     /// Cookie of the browser, so that no other browser can finish.
     pub browser: Secret<String>,
-    /// `nonce`.
     pub nonce: String,
     /// `code_challenge`, for the method S256.
     pub code_challenge: String,
 }
 
 /// Begins a sign-in that leads to the page `next`.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
     let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
@@ -42,9 +37,6 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
 }
 
 /// Takes the pending sign-in that a provider answers, if this browser began it.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
     match (OpaqueToken::parse(state), OpaqueToken::parse(browser)) {
         (Some(state), Some(browser)) => store::take(pool, &state, &browser).await,
@@ -69,9 +61,6 @@ pub enum Stranger {
 
 /// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
 /// with, and refuses anyone else. The session of the cookie `before`, which the browser had, ends.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn sign_in(
     pool: &PgPool,
     provider: &Provider,
@@ -105,9 +94,6 @@ pub async fn sign_in(
 }
 
 /// Returns the member of staff of a session, or `None` if it is not alive.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
     match OpaqueToken::parse(session) {
         Some(hash) => retrying!(store::by_session(pool, &hash)),
@@ -116,9 +102,6 @@ pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRo
 }
 
 /// Ends the session, or all sessions of its member.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
     match OpaqueToken::parse(session) {
         Some(hash) => store::end_sessions(pool, &hash, everywhere).await,

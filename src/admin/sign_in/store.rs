@@ -72,9 +72,6 @@ impl TryFrom<Stored> for StaffRow {
 }
 
 /// Returns all members, ordered by e-mail address, those whose access has ended included.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
     let rows = sqlx::query_as!(
         Stored,
@@ -85,9 +82,6 @@ pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
 }
 
 /// Returns `true` if a member with that id exists and may export.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM current_staff WHERE id = $1 AND (may_export OR role = 'admin')) AS "found!""#,
@@ -108,9 +102,6 @@ pub struct Pending {
 }
 
 /// Stores a pending sign-in.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn begin(
     pool: &PgPool,
     state: &[u8; 32],
@@ -131,9 +122,6 @@ pub async fn begin(
 }
 
 /// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that began it.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result<Option<Pending>, Error> {
     let pending = sqlx::query_as!(
         Pending,
@@ -179,9 +167,6 @@ const MAX_SESSIONS: i64 = 5;
 
 /// Opens a session for the member with that e-mail address, or refuses. Either is recorded. The first sign-in pins the
 /// member's identity. The session that the browser had before ends, even if it was another member's.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn open_session(
     pool: &PgPool,
     candidate: Candidate<'_>,
@@ -250,9 +235,6 @@ pub async fn open_session(
 
 /// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
 /// is older than twelve hours, or if the member's access has ended.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRow>, Error> {
     let row = sqlx::query_as!(
         Stored,
@@ -271,9 +253,6 @@ pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRo
 }
 
 /// Ends a session, or all sessions of its member.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash = $1
@@ -287,9 +266,6 @@ pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> R
 }
 
 /// Sets the time zone for the times that a member sees.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn set_time_zone(pool: &PgPool, member: Uuid, time_zone: Option<&str>) -> Result<(), Error> {
     sqlx::query!("UPDATE staff SET time_zone = $2 WHERE id = $1", member, time_zone).execute(pool).await?;
     Ok(())

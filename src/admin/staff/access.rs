@@ -12,9 +12,6 @@ use crate::domain::staff::Access;
 use crate::store::error::{Error, changing, retrying};
 
 /// Grants a person access, or replaces the access that they have.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn give(
     pool: &PgPool,
     email: &Email,
@@ -41,9 +38,6 @@ pub async fn take_away(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Chang
 }
 
 /// Clears a member's pinned identity, so that the next sign-in pins it again, and ends their sessions.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn forget_identity(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Changed, Error> {
     retrying!(reset(pool, email.folded(), by))
 }

@@ -25,9 +25,6 @@ pub enum Changed {
 }
 
 /// Adds a member, or replaces a member's access. Of the admins, one whose access does not end remains.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn add(
     pool: &PgPool,
     email: &str,
@@ -94,9 +91,6 @@ pub async fn add(
 }
 
 /// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such member.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
@@ -140,9 +134,6 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 
 /// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins another, or the same
 /// unless it is suspended. Returns [`Changed::Already`] if there is no such member.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (

@@ -34,7 +34,6 @@ const FEW_IDS: u64 = 100_000;
 /// A user in a list.
 #[derive(Debug, Clone, FromRow)]
 pub struct ListedUser {
-    /// Id of the user.
     pub id: Uuid,
     /// E-mail address.
     pub email: Option<String>,
@@ -137,9 +136,6 @@ struct Row {
 }
 
 /// Returns one page of `size` users. A cursor from another sort order is ignored.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn page(
     pool: &PgPool,
     filters: &Filters,
@@ -358,9 +354,6 @@ impl Reading<'_> {
 }
 
 /// Returns the providers of all identities, configured or not. It reads one index entry for each.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE known AS (

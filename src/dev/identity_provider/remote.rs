@@ -33,18 +33,12 @@ pub enum Error {
 
 /// Requests a token from the server on this port of this machine. `parameters` select the user, the audience, the
 /// nonce and the age of the token.
-///
-/// # Errors
-/// See [`enum@Error`].
 pub async fn mint(port: u16, parameters: &[(&str, &str)]) -> Result<String, Error> {
     issued(&client()?, port, "mint", parameters).await
 }
 
 /// Has the server on this port sign a security event, and sends it to the service there, under the name of this provider.
 /// `parameters` select the kind of event and the account.
-///
-/// # Errors
-/// See [`enum@Error`].
 pub async fn send_event(port: u16, provider: &str, parameters: &[(&str, &str)]) -> Result<(), Error> {
     let client = client()?;
     let token = issued(&client, port, "event", parameters).await?;

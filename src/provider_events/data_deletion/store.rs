@@ -127,9 +127,6 @@ pub struct Status {
 }
 
 /// Returns what became of a provider's request with this code.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<Status>, Error> {
     let row = sqlx::query!(
         "SELECT received_at, outcome FROM deletion_requests WHERE code = $1 AND provider = $2",

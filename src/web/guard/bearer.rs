@@ -83,9 +83,7 @@ pub struct Bearer(pub AccessToken);
 /// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
-    /// The access token.
     pub token: AccessToken,
-    /// The user.
     pub user: User,
     /// The identity that the session was opened with.
     pub identity: Uuid,

@@ -59,9 +59,6 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
 }
 
 /// Like [`read`], but the body is optional. One without a media type is not ignored: what it asks for would be lost.
-///
-/// # Errors
-/// See [`read`].
 pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option<Object>, Problem> {
     let headers = request.headers();
     let has_body = headers.contains("Transfer-Encoding")

@@ -42,7 +42,6 @@ pub struct Reauthenticated(pub SignedIn);
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct NewIdentity<'r> {
-    /// The signed-in user.
     pub signed_in: SignedIn,
     /// The identity to link.
     pub identity: VerifiedIdentity<'r>,
@@ -56,9 +55,7 @@ pub struct NewIdentity<'r> {
 /// - **Forwards** never.
 #[derive(Debug)]
 pub struct OtherAccount<'r> {
-    /// The signed-in user.
     pub signed_in: SignedIn,
-    /// The provider of the other account.
     pub provider: &'r config::Provider,
     /// The claims that it vouches for.
     pub claims: VerifiedClaims,

@@ -60,9 +60,7 @@ pub struct VerifiedIdentity<'r> {
     /// The provider's authorization code, for a token that can be revoked.
     code: Option<PostedCode>,
     tokens: &'r ProviderTokens,
-    /// The device's name.
     pub device_name: Option<String>,
-    /// The device's platform.
     pub device_platform: Option<String>,
     /// The name that the app was told.
     pub name: Option<String>,
@@ -72,9 +70,6 @@ pub struct VerifiedIdentity<'r> {
 
 impl VerifiedIdentity<'_> {
     /// Stores the authorization code, once the identity is a user's.
-    ///
-    /// # Errors
-    /// The database failed.
     pub async fn keep_code(&self, db: &Db) -> Result<(), Problem> {
         if let Some(code) = &self.code {
             self.tokens.keep(db.pool(), self.provider, &self.claims, code).await?;

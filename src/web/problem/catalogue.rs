@@ -8,7 +8,6 @@ use crate::domain::session::EndReason;
 
 /// The kind of an error, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "`ErrorCode::entry` holds each one's title, cause and remedy")]
 pub enum ErrorCode {
     InvalidRequest,
     Refused(Reason),
@@ -47,9 +46,7 @@ pub struct Entry {
     pub error: &'static str,
     /// A short summary.
     pub title: &'static str,
-    /// The cause.
     pub cause: &'static str,
-    /// The remedy.
     pub remedy: &'static str,
 }
 

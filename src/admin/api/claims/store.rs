@@ -9,9 +9,6 @@ use crate::store::Error;
 
 /// Sets a user's claims, and records it if they differ. Returns false if there is no such user. No claims are stored as
 /// NULL.
-///
-/// # Errors
-/// Nothing was written; see [`Error`].
 pub async fn set(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By<'_>) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"WITH changed AS (

@@ -66,7 +66,6 @@ pub struct Filters {
     pub status: Option<Status>,
     /// Time of the user's creation.
     pub created: Times,
-    /// Days on one of which the user was last seen.
     pub last_seen: Days,
 }
 

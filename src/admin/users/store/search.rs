@@ -73,7 +73,6 @@ struct Text {
     words: Option<String>,
     /// The patterns of the words, if indexes serve a search for them.
     parts: Option<Vec<String>>,
-    /// The users whom the text names.
     named: Vec<Uuid>,
     remains: Option<Uuid>,
 }
@@ -88,9 +87,6 @@ struct Row {
 /// Returns one page of up to `size` users who match the text: those whom it names, those whose e-mail address or name
 /// begins with it, and those who have all of its words in any order. Only subjects are compared with regard to case and
 /// accents. The text must not contain a NUL.
-///
-/// # Errors
-/// See [`Error`].
 pub async fn search(
     pool: &PgPool,
     text: &str,
