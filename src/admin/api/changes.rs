@@ -95,6 +95,7 @@ request! {
 }
 
 request! {
+    /// The end of one session.
     SessionEndRequest {
         /// The id of the user's session.
         session
