@@ -12,15 +12,14 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::user::User;
-use crate::store::error::retrying;
+use crate::store::error::{retried, retrying};
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
 use crate::store::{Error, identities, users};
 
-/// Sets the name that the user of a session wants to be shown under, or lets the identities say it again. Returns `None`
-/// if the session has ended.
+/// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,
@@ -172,14 +171,9 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    let mut perhaps_done = false;
-    let unlinked = retrying!(in_turn(pool, user, async {
-        let unlinked = identities::unlink(pool, user, session, identity, origin).await;
-        unlinked.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
-    }))?;
-    Ok(match unlinked {
-        Unlinked::NotFound | Unlinked::Over { linked: false } if perhaps_done => Unlinked::Done,
-        unlinked => unlinked,
+    Ok(match retried!(in_turn(pool, user, identities::unlink(pool, user, session, identity, origin))) {
+        (Unlinked::NotFound | Unlinked::Over { linked: false }, true) => Unlinked::Done,
+        (unlinked, _) => unlinked,
     })
 }
 
@@ -198,16 +192,11 @@ pub enum Deleted {
 /// Deletes the user of a session with all of their data. Their traces in events are erased here, or
 /// by the pruner if there are many.
 pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deleted, Error> {
-    let mut perhaps_done = false;
-    let deletion = retrying!(async {
-        let deletion = users::delete(pool, user, DeletedBy::User(session, origin)).await;
-        deletion.inspect_err(|error| perhaps_done |= matches!(error, Error::Disconnected(_)))
-    })?;
-    match deletion {
-        Deletion::Done(traces) => erasure::begin(pool, &traces).await,
-        Deletion::NotFound if perhaps_done => {}
-        Deletion::NotFound | Deletion::NotPermitted => return Ok(Deleted::Over),
-        Deletion::Hijacked => return Ok(Deleted::Hijacked),
+    match retried!(users::delete(pool, user, DeletedBy::User(session, origin))) {
+        (Deletion::Done(traces), _) => erasure::begin(pool, &traces).await,
+        (Deletion::NotFound, true) => {}
+        (Deletion::NotFound | Deletion::NotPermitted, _) => return Ok(Deleted::Over),
+        (Deletion::Hijacked, _) => return Ok(Deleted::Hijacked),
     }
     Ok(Deleted::Done)
 }

@@ -25,7 +25,6 @@ const AFTERWARDS: u32 = 8 * 86_400;
 pub struct Limits {
     /// Days after which events are deleted.
     pub event_days: u32,
-    /// Maximum number of sessions of an identity.
     pub sessions_per_identity: u32,
     /// Lifetime of an unused refresh token in seconds.
     pub refresh_token_ttl: u32,
@@ -48,11 +47,9 @@ pub struct Pruned {
     pub sessions: usize,
     /// Deleted sessions beyond an identity's maximum.
     pub surplus_sessions: usize,
-    /// Deleted staff sessions that had expired.
     pub staff_sessions: usize,
     /// Deleted sign-ins of staff that were not completed.
     pub staff_sign_ins: usize,
-    /// Deleted events past their retention.
     pub events: usize,
     /// Events from which a deleted user was erased. The events stay.
     pub forgotten: usize,

@@ -18,9 +18,7 @@ use crate::store::sessions::{Exchange, NotRefreshed};
 /// The result of a refresh.
 #[derive(Debug)]
 pub struct Refreshed {
-    /// Access token for other services.
     pub access_token: Secret<String>,
-    /// Refresh token for the next refresh.
     pub refresh_token: Secret<String>,
     /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
     pub refresh_expires_in: u32,
@@ -32,10 +30,8 @@ pub enum Error {
     /// The token cannot be exchanged.
     #[error("refused: {0:?}")]
     Refused(NotRefreshed),
-    /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The access token could not be signed.
     #[error(transparent)]
     Sign(#[from] signing_key::Error),
 }

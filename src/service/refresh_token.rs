@@ -100,7 +100,6 @@ impl RefreshToken {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    /// Returns the text for the client.
     #[must_use]
     pub fn text(&self) -> Secret<String> {
         Secret::new(URL_SAFE_NO_PAD.encode(self.0))
@@ -114,13 +113,11 @@ impl RefreshToken {
         Uuid::from_bytes(id)
     }
 
-    /// Returns the hash of the family secret.
     #[must_use]
     pub fn family_hash(&self) -> Hash {
         hash(&self.0[16..16 + FAMILY])
     }
 
-    /// Returns the hash of the token secret.
     #[must_use]
     pub fn token_hash(&self) -> Hash {
         hash(&self.0[16 + FAMILY..])

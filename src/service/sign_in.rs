@@ -22,18 +22,14 @@ use crate::store::users::{SignIn, SignedIn};
 /// A sign-in with a verified identity.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// The identity provider.
     pub provider: &'a config::Provider,
     pub claims: &'a VerifiedClaims,
     /// True if an unknown identity may become a user.
     pub create: bool,
-    /// Device name that the client gave.
     pub device_name: Option<&'a str>,
-    /// Device platform that the client gave.
     pub device_platform: Option<&'a str>,
     /// Name that the client was told.
     pub told_name: Option<&'a str>,
-    /// Origin of the request.
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
     pub now: i64,
@@ -42,24 +38,18 @@ pub struct Attempt<'a> {
 /// The result of a sign-in.
 #[derive(Debug)]
 pub struct Opened {
-    /// The session's user and identity.
     pub signed_in: SignedIn,
-    /// Access token for other services.
     pub access_token: Secret<String>,
-    /// Refresh token for new access tokens.
     pub refresh_token: Secret<String>,
 }
 
 /// The reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A rule refused it.
     #[error("refused: {0}")]
     Refused(Reason),
-    /// The database failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The access token could not be signed.
     #[error(transparent)]
     Sign(#[from] signing_key::Error),
 }

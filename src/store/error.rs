@@ -170,36 +170,39 @@ impl Retries {
     }
 }
 
-/// Runs a statement, and retries it while [`Retries`] permits. The expression is evaluated for each attempt. This is a
-/// macro, since a closure that borrows the statement's arguments would make a handler's future not `Send`.
-macro_rules! retrying {
+/// Runs a statement, and retries it while [`Retries`] permits. Evaluates to its result, and `true` if an attempt whose connection
+/// broke may have taken effect before. The expression is evaluated for each attempt. This is a macro, since a closure that
+/// borrows the statement's arguments would make a handler's future not `Send`.
+macro_rules! retried {
     ($statement:expr) => {{
         let mut retries = $crate::store::error::Retries::default();
         loop {
             match $statement.await {
                 Err(error) => retries.after(error).await?,
-                done => break done,
+                Ok(done) => break (done, retries.perhaps_done()),
             }
         }
     }};
 }
+pub(crate) use retried;
+
+/// Runs a statement as [`retried`] does, where a repetition shows the same result.
+macro_rules! retrying {
+    ($statement:expr) => {
+        Ok::<_, $crate::store::error::Error>($crate::store::error::retried!($statement).0)
+    };
+}
 pub(crate) use retrying;
 
-/// Runs a statement as [`retrying`] does. If its outcome is one of those that say that nothing was done, although an attempt
+/// Runs a statement as [`retried`] does. If its outcome is one of those that say that nothing was done, although an attempt
 /// before may have done it, the function returns [`Error::Disconnected`].
 macro_rules! changing {
-    ($statement:expr, $undone:pat) => {{
-        let mut retries = $crate::store::error::Retries::default();
-        loop {
-            match $statement.await {
-                Err(error) => retries.after(error).await?,
-                Ok($undone) if retries.perhaps_done() => {
-                    return Err($crate::store::error::Error::perhaps_done());
-                }
-                done => break done,
-            }
+    ($statement:expr, $undone:pat) => {
+        match $crate::store::error::retried!($statement) {
+            ($undone, true) => return Err($crate::store::error::Error::perhaps_done()),
+            (done, _) => Ok::<_, $crate::store::error::Error>(done),
         }
-    }};
+    };
 }
 pub(crate) use changing;
 

@@ -8,15 +8,11 @@ use super::Error;
 /// The number of events of one kind in one hour.
 #[derive(Debug, Clone)]
 pub struct CountRow {
-    /// Start of the hour.
     pub hour: OffsetDateTime,
-    /// Kind of the events.
     pub kind: String,
     /// Reason of refusals; otherwise empty.
     pub reason: String,
-    /// Name of the provider, or empty.
     pub provider: String,
-    /// Number of events.
     pub count: i64,
 }
 

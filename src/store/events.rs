@@ -13,9 +13,7 @@ use crate::domain::email::Email;
 /// A sign-in that was refused without a query.
 #[derive(Debug, Clone)]
 pub struct RefusedSignIn {
-    /// The error's name on the wire.
     pub reason: &'static str,
-    /// Name of the provider.
     pub provider: String,
     /// Unverified e-mail address in the token.
     pub claimed_email: Option<String>,
@@ -23,7 +21,6 @@ pub struct RefusedSignIn {
     pub claimed_issuer: Option<String>,
     /// Unverified `aud` in the token.
     pub claimed_audience: Option<String>,
-    /// Origin of the request.
     pub origin: Origin,
 }
 
@@ -63,13 +60,10 @@ async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedSign
 /// A view of personal data by a member of staff.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
-    /// The event's kind.
     pub kind: &'a str,
-    /// The user who was viewed.
     pub user: Option<Uuid>,
     /// The fields of the search that were filled in, by name.
     pub search: &'a [(&'a str, &'a str)],
-    /// The reason of an export.
     pub reason: Option<&'a str>,
 }
 

@@ -13,13 +13,11 @@ use crate::domain::email::Email;
 #[derive(Debug, Clone)]
 pub struct IdentityRow {
     pub id: Uuid,
-    /// Name of the provider.
     pub provider: String,
     /// `sub` at that provider.
     pub subject: String,
     /// Latest e-mail address from the provider.
     pub email: Option<String>,
-    /// Time of the linking.
     pub created_at: OffsetDateTime,
     /// Time since which nobody can sign in with it, because its provider said so.
     pub suspended_at: Option<OffsetDateTime>,
@@ -41,7 +39,6 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Erro
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// Returns the user with that identity.
 pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!(
         "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
@@ -62,9 +59,7 @@ pub async fn held(pool: &PgPool) -> Result<i64, Error> {
 /// The result of linking an identity.
 #[derive(Debug, Clone)]
 pub enum Linked {
-    /// The identity is now the user's.
     New(IdentityRow),
-    /// The identity already was the user's.
     Before(IdentityRow),
     /// The identity is another user's, and stays theirs.
     Taken,
@@ -134,7 +129,6 @@ pub async fn link(
 pub enum Unlinked {
     /// The identity was removed, and its sessions with it.
     Done,
-    /// The identity is not this user's.
     NotFound,
     /// The identity is suspended, which would be forgotten.
     Suspended,

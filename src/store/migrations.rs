@@ -71,20 +71,9 @@ pub enum Failure {
         "{missing} of {known} migrations are not applied, starting with {first}, and this role may not apply them \
          ({cause}); run `vestibule migrate` of this release as the role that owns the schema"
     )]
-    NotPermitted {
-        /// The number of missing migrations.
-        missing: usize,
-        /// The number of known migrations.
-        known: usize,
-        /// The first missing migration.
-        first: i64,
-        /// PostgreSQL's error.
-        cause: MigrateError,
-    },
-    /// A migration failed, or was changed after it had been applied.
+    NotPermitted { missing: usize, known: usize, first: i64, cause: MigrateError },
     #[error("{0}; check that this release is not older than the schema, and that the role may change it")]
     Failed(#[from] MigrateError),
-    /// The applied migrations cannot be read.
     #[error(
         "the applied migrations cannot be read: {0}; check that the role may read the tables `_sqlx_migrations` and `oldest_version`"
     )]
@@ -195,7 +184,6 @@ pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
 /// Differences between the database's migrations and those of this program, by version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// Number of known migrations.
     pub known: usize,
     /// Known migrations that are not applied, in order.
     pub missing: Vec<i64>,

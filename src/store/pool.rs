@@ -34,12 +34,10 @@ pub struct Place {
     /// The host, or the directory of a Unix socket.
     pub host: String,
     pub port: u16,
-    /// The name of the database.
     pub database: String,
 }
 
 impl Place {
-    /// Returns the place that these options lead to.
     #[must_use]
     pub fn of(options: &PgConnectOptions) -> Self {
         let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
@@ -64,20 +62,16 @@ pub enum Certificate {
     Verified,
     /// The certificate is verified, but may be that of another host.
     OfAnyHost,
-    /// Nothing is verified.
     NotVerified,
 }
 
 /// The settings cannot be used, or the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting is missing or has the wrong type.
     #[error("the database settings are invalid: {0}")]
     Settings(#[source] Box<figment::Error>),
-    /// The URL cannot be parsed.
     #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it")]
     Url(#[source] sqlx::Error),
-    /// The database failed.
     #[error(transparent)]
     Sqlx(#[from] sqlx::Error),
 }
@@ -91,7 +85,6 @@ impl Settings {
         figment.extract().map_err(|error| Error::Settings(Box::new(error)))
     }
 
-    /// Returns the options for a connection.
     pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(Error::Url)?
@@ -157,7 +150,6 @@ impl Settings {
         Ok(self.pool_options().max_connections(connections).connect_lazy_with(options))
     }
 
-    /// Opens the pool for all other statements.
     pub fn pool(&self) -> Result<PgPool, Error> {
         // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
         let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));

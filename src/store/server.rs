@@ -8,14 +8,11 @@ use super::Error;
 /// A server's description of itself and of this connection.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// PostgreSQL's version.
     pub version: String,
-    /// True if this connection is encrypted.
     pub encrypted: bool,
     pub now: OffsetDateTime,
 }
 
-/// Returns the server's description.
 pub async fn describe(connection: &mut PgConnection) -> Result<Server, Error> {
     let server = sqlx::query_as!(
         Server,

@@ -20,9 +20,7 @@ use crate::domain::user::User;
 /// Lifetimes and periods, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    /// Lifetime of an unused refresh token.
     pub refresh_token: u32,
-    /// Maximum lifetime of a session.
     pub session: u32,
     /// Period in which a repeated exchange returns the same successor.
     pub repeat: u32,
@@ -36,11 +34,8 @@ pub type Hash = [u8; 16];
 /// A refresh token to exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The session that the token names.
     pub session_id: Uuid,
-    /// Hash of its family secret.
     pub family_hash: Hash,
-    /// Hash of its own secret.
     pub presented_hash: Hash,
     /// Hashes of the tokens that it may be exchanged for: the first successor, then those that replace a lost one in
     /// this period and in the one before.
@@ -48,7 +43,6 @@ pub struct Exchange {
     /// The same as derived from the previous `secret_key`, if there is one. The token is exchanged for none of them, but one
     /// may be the live one.
     pub previous_hashes: Option<[Hash; 3]>,
-    /// Origin of the request.
     pub origin: Origin,
 }
 
@@ -56,9 +50,7 @@ pub struct Exchange {
 #[derive(Debug, Clone)]
 pub struct Refreshed {
     pub session_id: Uuid,
-    /// The session's user.
     pub user_id: Uuid,
-    /// Id of the client that opened it.
     pub client_id: String,
     /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
@@ -74,7 +66,6 @@ pub struct Refreshed {
 pub enum NotRefreshed {
     /// The token is unknown, or its session was deleted.
     Unknown,
-    /// The session has ended.
     Ended,
     UserDisabled,
     /// The token or the session has expired.
@@ -184,7 +175,6 @@ pub struct SessionUser {
     pub user: User,
     /// The identity that the session was opened with.
     pub identity: Uuid,
-    /// The user's identities, the oldest first.
     pub identities: Vec<IdentityRow>,
 }
 
@@ -290,11 +280,8 @@ pub async fn by_refresh_token(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
-    /// The current session.
     Local,
-    /// All but the current session.
     Others,
-    /// All sessions.
     Global,
 }
 
@@ -332,9 +319,7 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
 #[derive(Debug, Clone)]
 pub struct SessionRow {
     pub id: Uuid,
-    /// Name of the provider of the sign-in.
     pub provider: String,
-    /// Time of the sign-in.
     pub created_at: OffsetDateTime,
     /// Time of the latest refresh, or of the sign-in.
     pub last_used_at: OffsetDateTime,
@@ -342,9 +327,7 @@ pub struct SessionRow {
     pub ip: Option<IpAddr>,
     /// `User-Agent` header of the sign-in, as long as its event is kept.
     pub user_agent: Option<String>,
-    /// Device name that the client gave.
     pub device_name: Option<String>,
-    /// Device platform that the client gave.
     pub device_platform: Option<String>,
 }
 

@@ -22,22 +22,15 @@ use crate::domain::user::{Identity, User};
 /// The data that one sign-in may write.
 #[derive(Debug)]
 pub struct SignIn {
-    /// Name of the provider.
     pub provider: String,
     pub claims: VerifiedClaims,
     /// The decision on an unknown identity.
     pub decision: Decision,
-    /// Id of the session to open.
     pub session_id: Uuid,
-    /// Hash of the session's family secret.
     pub family_hash: Hash,
-    /// Hash of the secret of its first refresh token.
     pub token_hash: Hash,
-    /// Origin of the request.
     pub origin: Origin,
-    /// Device name that the client gave.
     pub device_name: Option<String>,
-    /// Device platform that the client gave.
     pub device_platform: Option<String>,
     /// Name that the client was told.
     pub told_name: Option<String>,
@@ -65,7 +58,6 @@ pub enum Outcome {
     Created,
     /// The identity was linked to the user who has its e-mail address.
     Linked,
-    /// The identity was known.
     SignedIn,
 }
 
@@ -226,8 +218,8 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
     Ok(Ok(SignedIn { outcome, user, identity, claims: custom(row.claims.as_deref())? }))
 }
 
-/// Sets the name that the user of a session wants to be shown under, or lets the identities say it again; see
-/// `set_name.sql`. Returns `None` if the session has ended, or the user is deleted or disabled.
+/// Sets the user's own name; `None` restores the provider's. See `set_name.sql`. Returns `None` if the session has ended, or
+/// the user is deleted or disabled.
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,
@@ -255,7 +247,6 @@ pub async fn set_name(
     }))
 }
 
-/// Returns a user's stored claims.
 pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
     CustomClaims::stored(claims).map_err(|error| Error::unexpected(&error.to_string()))
 }
