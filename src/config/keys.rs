@@ -1,16 +1,22 @@
 //! `[default.keys]`: rotation of the keys that sign access tokens.
 
-use figment::Figment;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::{Error, text};
+use super::text::{self, DAY};
+
+/// The shortest `announce`. With less, a key would sign before every verifier has loaded it.
+const SHORTEST: u32 = Keys::RELOAD_EVERY + Keys::MAX_AGE;
+const HALF_A_DAY: u32 = DAY / 2;
 
 /// Periods of key rotation, in seconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Keys {
     /// The time for which a key is published before it signs; 10 minutes by default.
+    #[serde(deserialize_with = "text::seconds::<SHORTEST, HALF_A_DAY, _, _>")]
     pub announce: u32,
     /// The time for which a key signs; 30 days by default.
+    #[serde(deserialize_with = "rotation")]
     pub rotate_every: u32,
 }
 
@@ -21,30 +27,13 @@ impl Keys {
     pub const MAX_AGE: u32 = 300;
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Raw {
-    #[serde(default, deserialize_with = "text::parsed")]
-    announce: Option<u32>,
-    #[serde(default, deserialize_with = "text::parsed")]
-    rotate_every: Option<u32>,
+impl Default for Keys {
+    fn default() -> Self {
+        Self { announce: 600, rotate_every: 30 * DAY }
+    }
 }
 
-pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Keys, Error> {
-    const DAY: u32 = 24 * 60 * 60;
-    // With a shorter time, a key would sign before every verifier has loaded it.
-    const SHORTEST: u32 = Keys::RELOAD_EVERY + Keys::MAX_AGE;
-    let keys =
-        Keys { announce: raw.announce.unwrap_or(600), rotate_every: raw.rotate_every.unwrap_or(30 * DAY) };
-    let out_of_range = |key: &str, remedy: String| Err(Error::at(figment, key, "is out of range", remedy));
-    if !(SHORTEST..=DAY / 2).contains(&keys.announce) {
-        return out_of_range("keys.announce", format!("set it to {SHORTEST} to {} seconds", DAY / 2));
-    }
-    if !(DAY..=400 * DAY).contains(&keys.rotate_every) {
-        return out_of_range(
-            "keys.rotate_every",
-            format!("set it to one day to 400 days, {DAY} to {} seconds", 400 * DAY),
-        );
-    }
-    Ok(keys)
+fn rotation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let remedy = "set it to one day to 400 days, 86400 to 34560000 seconds";
+    text::number(deserializer, DAY..=400 * DAY, remedy)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use figment::Figment;
 
-use super::webhook::Raw as RawWebhook;
-use super::{Error, Events, Keys, Session, Webhook, events, keys, root, secret_key, session};
+use super::webhook::{self, Raw as RawWebhook};
+use super::{Error, Events, Keys, Session, Webhook, root, session};
 use crate::secret::SecretKeys;
 
 /// The settings of a maintenance command.
@@ -21,8 +21,8 @@ pub struct Maintenance {
     pub keys: Keys,
     /// Names of the identity providers, whose own settings may be missing.
     pub providers: Vec<String>,
-    secret_key: Option<secret_key::Raw>,
     webhooks: BTreeMap<String, RawWebhook>,
+    secret_key: Option<SecretKeys>,
 }
 
 impl Maintenance {
@@ -35,9 +35,9 @@ impl Maintenance {
         root::database(&figment)?;
         let main = root.idp.name.unwrap_or_else(|| "idp".into());
         Ok(Self {
-            session: session::read(&figment, &root.session)?,
-            events: events::read(&figment, &root.events)?,
-            keys: keys::read(&figment, &root.keys)?,
+            session: session::check(&figment, root.session)?,
+            events: root.events,
+            keys: root.keys,
             providers: std::iter::once(main).chain(root.providers.into_keys()).collect(),
             secret_key: root.secret_key,
             webhooks: root.webhooks,
@@ -48,9 +48,9 @@ impl Maintenance {
     /// Returns the key that encrypts the stored signing keys.
     ///
     /// # Errors
-    /// The key is missing or too weak.
+    /// The key is missing.
     pub fn secret_key(&self) -> Result<SecretKeys, Error> {
-        secret_key::read(&self.figment, self.secret_key.clone())
+        root::secret_key(&self.figment, self.secret_key.clone())
     }
 
     /// Returns the receivers of messages about users.
@@ -58,6 +58,6 @@ impl Maintenance {
     /// # Errors
     /// Returns the first mistake found in their settings.
     pub fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        root::webhooks(&self.figment, &self.webhooks)
+        webhook::read(&self.figment, &self.webhooks)
     }
 }

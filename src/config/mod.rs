@@ -84,20 +84,15 @@ impl Config {
         // From here on, the key is Rocket's. We log one line per request; its own would cost as much as the request.
         let figment = figment.merge(("log_level", "off"));
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
-        let mut providers = BTreeMap::new();
-        let main = provider::read(&figment, provider::DEFAULT, root.idp)?;
+        let main = provider::read(&figment, provider::DEFAULT, None, &root.idp)?;
         let admin_provider = root.admin.provider.unwrap_or_else(|| main.name.clone());
-        providers.insert(main.name.clone(), main);
+        let mut providers = BTreeMap::from([(main.name.clone(), main)]);
         for (name, raw) in root.providers {
             let key = format!("providers.{name}");
-            let provider = provider::read_named(&figment, &key, &name, &raw)?;
+            let provider = provider::read(&figment, &key, Some(&name), &raw)?;
             if providers.insert(name, provider).is_some() {
-                return Err(Error::at(
-                    &figment,
-                    &key,
-                    "has the name of the default provider",
-                    "rename one of them",
-                ));
+                let problem = "has the name of the default provider";
+                return Err(Error::at(&figment, &key, problem, "rename one of them"));
             }
         }
         let admin_provider = providers.get(&admin_provider).cloned().ok_or_else(|| {
@@ -109,15 +104,15 @@ impl Config {
         Ok(Self {
             workers: rocket.workers,
             public_url: root::public_url(&figment, root.public_url)?,
-            secret_key: secret_key::read(&figment, root.secret_key)?,
-            drain: root::drain(&figment, root.drain)?,
-            session: session::read(&figment, &root.session)?,
-            events: events::read(&figment, &root.events)?,
-            proxies: proxy::read(&figment, &root.trusted_proxies, root.forwarded_header)?,
-            rate_limit: rate_limit::read(&figment, &root.rate_limit)?,
-            observers: observers::read(&figment, &root.metrics)?,
-            keys: keys::read(&figment, &root.keys)?,
-            webhooks: root::webhooks(&figment, &root.webhooks)?,
+            secret_key: root::secret_key(&figment, root.secret_key)?,
+            drain: root.drain,
+            session: session::check(&figment, root.session)?,
+            events: root.events,
+            proxies: proxy::read(&figment, root.trusted_proxies, root.forwarded_header)?,
+            rate_limit: root.rate_limit,
+            observers: root.metrics,
+            keys: root.keys,
+            webhooks: webhook::read(&figment, &root.webhooks)?,
             admin_provider,
             providers,
             figment,

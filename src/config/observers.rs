@@ -2,58 +2,44 @@
 
 use std::net::IpAddr;
 
-use figment::Figment;
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::{Error, text};
+use super::text;
 
 /// This machine and private networks (RFC 1918, RFC 4193).
 const NEAR: [&str; 6] =
     ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Raw {
-    #[serde(default = "near", deserialize_with = "text::list")]
-    networks: Vec<String>,
-}
-
-impl Default for Raw {
-    fn default() -> Self {
-        Self { networks: near() }
-    }
-}
-
-fn near() -> Vec<String> {
-    NEAR.map(str::to_owned).into()
-}
+const NEITHER: &str = "contains an item that is neither an IP address nor a network";
 
 /// Networks whose addresses may read the metrics.
-#[derive(Debug, Clone)]
-pub struct Observers(Vec<IpNet>);
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Observers {
+    #[serde(deserialize_with = "networks")]
+    networks: Vec<IpNet>,
+}
 
 impl Observers {
     /// Returns true if one of the networks contains this IP address.
     #[must_use]
     pub fn include(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&address))
+        self.networks.iter().any(|network| network.contains(&address))
     }
 }
 
-pub(super) fn read(figment: &Figment, raw: &Raw) -> Result<Observers, Error> {
-    let networks = raw.networks.iter().map(|text| network(text)).collect::<Option<_>>();
-    networks.map(Observers).ok_or_else(|| {
-        let remedy = "list IP addresses or networks, such as 10.1.0.0/16; an empty list denies all access";
-        Error::at(
-            figment,
-            "metrics.networks",
-            "contains an item that is neither an IP address nor a network",
-            remedy,
-        )
-    })
+impl Default for Observers {
+    fn default() -> Self {
+        Self { networks: NEAR.iter().filter_map(|text| text.parse().ok()).collect() }
+    }
 }
 
-fn network(text: &str) -> Option<IpNet> {
-    text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let remedy = "list IP addresses or networks, such as 10.1.0.0/16; an empty list denies all access";
+    text::list_of(deserializer, |item| network(item).map_err(|problem| format!("{problem}; {remedy}")))
+}
+
+/// Reads a network, or a single address.
+pub(super) fn network(text: &str) -> Result<IpNet, &'static str> {
+    text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| NEITHER)
 }

@@ -254,28 +254,35 @@ const OIDC: Defaults = Defaults {
 const CUSTOM: Defaults = Defaults { format: Format::Any, ..Defaults::PLAIN };
 
 /// The setting `tenants`, with the path segment that selects them in Microsoft's URLs.
+#[derive(Debug, Clone)]
 pub(super) struct Tenant {
     pub tenants: Tenants,
     pub segment: String,
 }
 
-/// Reads `tenants`: one of Microsoft's words for a group of tenants, or a list of ids.
-pub(super) fn tenants(texts: &[String]) -> Option<Tenant> {
-    let texts: Vec<_> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
-    let group = |tenants, segment: &str| Some(Tenant { tenants, segment: segment.to_owned() });
-    match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] | ["common"] => group(Tenants::Any, "common"),
-        ["organizations"] => group(Tenants::Organizations, "organizations"),
-        ["consumers"] => group(Tenants::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()]), "consumers"),
-        [id] if is_tenant_id(id) => group(Tenants::Listed(vec![id.to_owned()]), id),
-        _ if texts.iter().all(|id| is_tenant_id(id)) => {
-            Some(Tenant { tenants: Tenants::Listed(texts), segment: "common".to_owned() })
-        }
-        _ => None,
+impl Default for Tenant {
+    fn default() -> Self {
+        Self { tenants: Tenants::Any, segment: "common".to_owned() }
     }
 }
 
-/// Puts a tenant's path segment into one of the URLs above.
-pub(super) fn with_tenant(url: &str, segment: &str) -> String {
-    url.replace("/common/", &format!("/{segment}/"))
+impl Tenant {
+    /// Reads `tenants`: one of Microsoft's words for a group of tenants, or a list of ids.
+    pub fn read(texts: &[String]) -> Option<Self> {
+        let texts: Vec<_> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
+        let (tenants, segment) = match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["common"] => (Tenants::Any, "common"),
+            ["organizations"] => (Tenants::Organizations, "organizations"),
+            ["consumers"] => (Tenants::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()]), "consumers"),
+            [id] if is_tenant_id(id) => (Tenants::Listed(vec![id.to_owned()]), id),
+            _ if texts.iter().all(|id| is_tenant_id(id)) => (Tenants::Listed(texts.clone()), "common"),
+            _ => return None,
+        };
+        Some(Self { tenants, segment: segment.to_owned() })
+    }
+
+    /// Puts the path segment into one of the URLs above.
+    pub fn select(&self, url: &str) -> String {
+        url.replace("/common/", &format!("/{}/", self.segment))
+    }
 }

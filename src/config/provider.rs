@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 pub(super) use self::keys::Keys as Raw;
-pub(super) use self::reader::{read, read_named};
+pub(super) use self::reader::read;
 use super::{Preset, error};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::client_key::ClientKey;

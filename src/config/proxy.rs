@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use figment::Figment;
 use figment::value::Value;
 use ipnet::{IpNet, Ipv4Net};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::Error;
+use super::observers::network;
+use super::{Error, text};
 
 /// The header in which the proxies name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -44,24 +45,28 @@ impl Proxies {
     }
 }
 
-pub(super) fn read(figment: &Figment, trusted: &[String], header: ForwardedHeader) -> Result<Proxies, Error> {
-    const KEY: &str = "trusted_proxies";
+pub(super) fn read(
+    figment: &Figment,
+    trusted: Vec<IpNet>,
+    header: ForwardedHeader,
+) -> Result<Proxies, Error> {
     let rocket = figment.find_value("ip_header").unwrap_or_else(|_| Value::from(false));
     if rocket.to_bool() != Some(false) {
         let remedy = "remove it; `trusted_proxies` lists the proxies whose headers are trusted";
         return Err(Error::at(figment, "ip_header", "would trust a header from any client", remedy));
     }
-    let trusted = trusted.iter().map(|text| network(text)).collect::<Result<_, _>>();
-    let trusted = trusted.map_err(|problem| {
-        Error::at(figment, KEY, problem, "list the proxies' IP addresses or networks, such as 10.1.0.0/16")
-    })?;
     Ok(Proxies { trusted, header })
 }
 
-fn network(text: &str) -> Result<IpNet, &'static str> {
-    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    let network =
-        canonical(network.map_err(|_| "contains an item that is neither an IP address nor a network")?);
+pub(super) fn trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let remedy = "list the proxies' IP addresses or networks, such as 10.1.0.0/16";
+    text::list_of(deserializer, |item| {
+        trusted_network(item).map_err(|problem| format!("{problem}; {remedy}"))
+    })
+}
+
+fn trusted_network(text: &str) -> Result<IpNet, &'static str> {
+    let network = canonical(network(text)?);
     if network.prefix_len() == 0 {
         return Err("trusts every client, which could then forge its IP address");
     }

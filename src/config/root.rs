@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use figment::Figment;
-use figment::Provider;
 use figment::value::{Dict, Value};
-use serde::Deserialize;
-use url::Url;
+use figment::{Figment, Provider};
+use ipnet::IpNet;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-use super::events::Raw as RawEvents;
-use super::keys::Raw as RawKeys;
 use super::log::{LogFormat, LogLevel};
-use super::observers::Raw as RawObservers;
 use super::provider::Raw as RawProvider;
-use super::proxy::ForwardedHeader;
-use super::rate_limit::Raw as RawRateLimit;
-use super::secret_key::Raw as RawSecretKey;
-use super::session::Raw as RawSession;
-use super::webhook::{self, Raw as RawWebhook, Webhook};
-use super::{Error, database_url, text};
-use crate::domain::secure_url::secure;
+use super::proxy::{self, ForwardedHeader};
+use super::webhook::Raw as RawWebhook;
+use super::{Error, Events, Keys, Observers, RateLimit, Session, database_url, secret_key, text};
+use crate::secret::SecretKeys;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.
 const ROCKET_KEYS: [&str; 18] = [
@@ -66,6 +60,7 @@ const DATABASE_KEYS: [&str; 5] =
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Root {
+    #[serde(default, deserialize_with = "origin")]
     pub public_url: Option<String>,
     /// Read by [`LogFormat::of`]. It stands here so that an invalid value is reported.
     #[serde(rename = "log_format")]
@@ -73,23 +68,24 @@ pub(super) struct Root {
     /// Read by [`LogLevel::of`], in the same way.
     #[serde(rename = "log_level")]
     _log_level: Option<LogLevel>,
-    pub secret_key: Option<RawSecretKey>,
+    #[serde(default, deserialize_with = "secret_key::deserialize")]
+    pub secret_key: Option<SecretKeys>,
     #[serde(default)]
-    pub session: RawSession,
-    #[serde(default, deserialize_with = "text::seconds")]
-    pub drain: Option<u32>,
-    #[serde(default, deserialize_with = "text::list")]
-    pub trusted_proxies: Vec<String>,
+    pub session: Session,
+    #[serde(default = "two_probes", deserialize_with = "drain")]
+    pub drain: u32,
+    #[serde(default, deserialize_with = "proxy::trusted")]
+    pub trusted_proxies: Vec<IpNet>,
     #[serde(default)]
     pub forwarded_header: ForwardedHeader,
     #[serde(default)]
-    pub rate_limit: RawRateLimit,
+    pub rate_limit: RateLimit,
     #[serde(default)]
-    pub events: RawEvents,
+    pub events: Events,
     #[serde(default)]
-    pub keys: RawKeys,
+    pub keys: Keys,
     #[serde(default)]
-    pub metrics: RawObservers,
+    pub metrics: Observers,
     #[serde(default)]
     pub admin: RawAdmin,
     #[serde(default)]
@@ -162,22 +158,35 @@ pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]
     })
 }
 
-/// Checks that the URL is an origin: `https`, or `http` on this machine, with nothing after the host and
-/// port.
-pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {
-    const KEY: &str = "public_url";
-    const REMEDY: &str = "set it to the URL that clients use, such as https://id.example.com";
-    let text = url.ok_or_else(|| Error::at(figment, KEY, "is missing", REMEDY))?;
-    let url =
-        Url::parse(&text).map_err(|e| Error::at(figment, KEY, format!("is not a URL ({e})"), REMEDY))?;
-    if !secure(&url) {
-        return Err(Error::at(figment, KEY, "must be https (http only on this machine)", REMEDY));
-    }
+const PUBLIC_URL: &str = "set it to the URL that clients use, such as https://id.example.com";
+
+/// Deserializes an origin: `https`, or `http` on this machine, with nothing after the host and port.
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let url = text::secure_url(&text, "must be https (http only on this machine)", PUBLIC_URL)?;
     let origin = url.origin().ascii_serialization();
     if text.trim_end_matches('/') != origin {
-        return Err(Error::at(figment, KEY, "must be an origin without a path, query or fragment", REMEDY));
+        let problem = "must be an origin without a path, query or fragment";
+        return Err(D::Error::custom(format_args!("{problem}; {PUBLIC_URL}")));
     }
-    Ok(origin)
+    Ok(Some(origin))
+}
+
+pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {
+    url.ok_or_else(|| Error::at(figment, "public_url", "is missing", PUBLIC_URL))
+}
+
+pub(super) fn secret_key(figment: &Figment, keys: Option<SecretKeys>) -> Result<SecretKeys, Error> {
+    keys.ok_or_else(|| Error::at(figment, "secret_key", "is missing", secret_key::REMEDY))
+}
+
+/// The default of `drain`: with it, a proxy that probes every second sees two failed probes.
+const fn two_probes() -> u32 {
+    2
+}
+
+fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    text::time(deserializer, 0..=300, "set it to 0 to 300 seconds")
 }
 
 /// Checks the database's settings without connecting to it.
@@ -198,16 +207,4 @@ pub(super) fn database(figment: &Figment) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Checks the drain time. The default lets a proxy that probes every second see two failed probes.
-pub(super) fn drain(figment: &Figment, seconds: Option<u32>) -> Result<u32, Error> {
-    match seconds.unwrap_or(2) {
-        seconds @ 0..=300 => Ok(seconds),
-        _ => Err(Error::at(figment, "drain", "is out of range", "set it to 0 to 300 seconds")),
-    }
-}
-
-pub(super) fn webhooks(figment: &Figment, raw: &BTreeMap<String, RawWebhook>) -> Result<Vec<Webhook>, Error> {
-    raw.iter().map(|(name, raw)| webhook::read(figment, name, raw)).collect()
 }

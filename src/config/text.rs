@@ -1,10 +1,97 @@
-//! Lists, switches and numbers, which environment variables can only give as text.
+//! Values that deserialize only if they are valid. Environment variables can only give them as text. In the messages, the
+//! remedy follows the problem after a semicolon (`Error::from_figment`).
+//!
+//! The results are generic so that a setting without a default can be an `Option`.
 
-use std::fmt;
-use std::marker::PhantomData;
-use std::str::FromStr;
+use std::fmt::{self, Display};
+use std::ops::RangeInclusive;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
+use url::Url;
+
+use crate::domain::secure_url::secure;
+
+pub(super) const DAY: u32 = 24 * 60 * 60;
+
+/// A value that may also be written as text: what is expected, for messages, and how the text is parsed.
+struct Scalar<F>(&'static str, F);
+
+impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Scalar<F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<T, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<T, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<T, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.1)(text.trim()).ok_or_else(|| E::invalid_value(Unexpected::Other("text"), &self))
+    }
+}
+
+pub(super) fn flag<'de, D: Deserializer<'de>, T: From<bool>>(deserializer: D) -> Result<T, D::Error> {
+    let flag: bool = deserializer.deserialize_any(Scalar("true or false", |text: &str| text.parse().ok()))?;
+    Ok(flag.into())
+}
+
+pub(super) fn number<'de, D: Deserializer<'de>, T: From<u32>>(
+    deserializer: D,
+    range: RangeInclusive<u32>,
+    remedy: impl Display,
+) -> Result<T, D::Error> {
+    let parse = |text: &str| text.parse().ok();
+    within(deserializer.deserialize_any(Scalar("a non-negative integer", parse))?, range, remedy)
+}
+
+/// Deserializes seconds, with or without the unit: `60` or `60s`.
+pub(super) fn time<'de, D: Deserializer<'de>, T: From<u32>>(
+    deserializer: D,
+    range: RangeInclusive<u32>,
+    remedy: impl Display,
+) -> Result<T, D::Error> {
+    let parse = |text: &str| text.trim_end_matches('s').trim_end().parse().ok();
+    within(deserializer.deserialize_any(Scalar("seconds, such as 60 or \"60s\"", parse))?, range, remedy)
+}
+
+fn within<T: From<u32>, E: Error>(
+    value: u32,
+    range: RangeInclusive<u32>,
+    remedy: impl Display,
+) -> Result<T, E> {
+    if range.contains(&value) {
+        Ok(value.into())
+    } else {
+        Err(E::custom(format_args!("is out of range; {remedy}")))
+    }
+}
+
+/// Deserializes a number of seconds without the unit.
+pub(super) fn seconds<'de, const MIN: u32, const MAX: u32, D: Deserializer<'de>, T: From<u32>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    number(deserializer, MIN..=MAX, format_args!("set it to {MIN} to {MAX} seconds"))
+}
+
+/// Deserializes a number that is checked against others later.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    number(deserializer, 0..=u32::MAX, "")
+}
+
+/// Deserializes a number up to ten thousand.
+pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>>(deserializer: D) -> Result<T, D::Error> {
+    number(deserializer, 1..=10_000, "set it to 1 to 10000")
+}
 
 /// Deserializes a list, or one text with commas. No item may be blank.
 pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -39,64 +126,22 @@ fn item<E: Error>(text: &str) -> Result<String, E> {
     Ok(text.to_owned())
 }
 
-/// Deserializes a value that may also be written as text.
-pub(super) fn parsed<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr + Deserialize<'de>,
-{
-    struct Parsed<T>(PhantomData<T>);
-    impl<'de, T: FromStr + Deserialize<'de>> Visitor<'de> for Parsed<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(match std::any::type_name::<T>() {
-                "bool" => "true or false",
-                _ => "a non-negative integer",
-            })
-        }
-
-        fn visit_bool<E: Error>(self, value: bool) -> Result<T, E> {
-            self.visit_str(if value { "true" } else { "false" })
-        }
-
-        fn visit_u64<E: Error>(self, value: u64) -> Result<T, E> {
-            self.visit_str(&value.to_string())
-        }
-
-        fn visit_i64<E: Error>(self, value: i64) -> Result<T, E> {
-            self.visit_str(&value.to_string())
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-            text.trim().parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Other("text"), &self))
-        }
-    }
-    deserializer.deserialize_any(Parsed(PhantomData)).map(Some)
+/// Deserializes a list whose items have a type of their own.
+pub(super) fn list_of<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, D::Error> {
+    list(deserializer)?.iter().map(|item| parse(item).map_err(D::Error::custom)).collect()
 }
 
-/// Deserializes seconds, with or without the unit: `60` or `60s`.
-pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    struct Seconds;
-    impl Visitor<'_> for Seconds {
-        type Value = u32;
+/// Reads a URL to which a secret may be sent.
+pub(super) fn secure_url<E: Error>(text: &str, insecure: &str, remedy: &str) -> Result<Url, E> {
+    let url = Url::parse(text).map_err(|e| E::custom(format_args!("is not a URL ({e}); {remedy}")))?;
+    if secure(&url) { Ok(url) } else { Err(E::custom(format_args!("{insecure}; {remedy}"))) }
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("seconds, such as 60 or \"60s\"")
-        }
-
-        fn visit_u64<E: Error>(self, value: u64) -> Result<u32, E> {
-            self.visit_str(&value.to_string())
-        }
-
-        fn visit_i64<E: Error>(self, value: i64) -> Result<u32, E> {
-            self.visit_str(&value.to_string())
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<u32, E> {
-            let digits = text.trim().trim_end_matches('s').trim_end();
-            digits.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Other("text"), &self))
-        }
-    }
-    deserializer.deserialize_any(Seconds).map(Some)
+/// Returns true for the name of a provider or a webhook: 1 to 32 of a-z, 0-9, - and _.
+pub(super) fn is_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    (1..=32).contains(&name.len()) && name.bytes().all(plain)
 }

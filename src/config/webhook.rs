@@ -1,24 +1,28 @@
 //! `[default.webhooks.<name>]`: a receiver of messages about users.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use figment::Figment;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use strum::{VariantArray, VariantNames};
 use url::{Host, Url};
 
-use super::{Error, file, text};
+use super::file::{self, Mistake};
+use super::{Error, text};
 use crate::domain::message_type::MessageType;
 use crate::domain::network::Reach;
-use crate::domain::secure_url::secure;
 use crate::secret::Secret;
 
 /// The prefix of a secret, as Standard Webhooks writes it.
 const PREFIX: &str = "whsec_";
 /// The most secrets that sign at a time: the one in use, and the one that replaces it.
 const SECRETS: usize = 2;
+const URL: &str = "set it to the receiver's URL, such as https://shop.example.com/hooks";
+const SECRET: &str = "set it to `whsec_` and the output of `openssl rand -base64 32`";
 
 /// A receiver's settings.
 #[derive(Debug, Clone)]
@@ -48,136 +52,102 @@ impl Webhook {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Raw {
-    url: Option<Secret<String>>,
+    #[serde(default, deserialize_with = "url")]
+    url: Option<Secret<Url>>,
     #[serde(default, deserialize_with = "secrets")]
-    secret: Option<Secret<Vec<String>>>,
+    secret: Option<Vec<Secret<Vec<u8>>>>,
     secret_file: Option<PathBuf>,
-    #[serde(default, deserialize_with = "types")]
-    events: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "text::parsed")]
-    private_network: Option<bool>,
+    #[serde(default = "every_type", deserialize_with = "types")]
+    events: Vec<MessageType>,
+    #[serde(default, deserialize_with = "text::flag")]
+    private_network: bool,
 }
 
-fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret<Vec<String>>>, D::Error> {
-    text::list(deserializer).map(|texts| Some(Secret::new(texts)))
+fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret<Url>>, D::Error> {
+    let insecure = "must be https (http only to this machine), without a password or a fragment";
+    let url = text::secure_url(&String::deserialize(deserializer)?, insecure, URL)?;
+    Ok(Some(Secret::new(url)))
 }
 
-fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    text::list(deserializer).map(Some)
+fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Secret<Vec<u8>>>>, D::Error> {
+    decode(text::list(deserializer)?.iter().map(String::as_str))
+        .map(Some)
+        .map_err(|(problem, remedy)| D::Error::custom(format_args!("{problem}; {remedy}")))
 }
 
-pub(super) fn read(figment: &Figment, name: &str, raw: &Raw) -> Result<Webhook, Error> {
-    Reader { figment, name }.read(raw)
+fn every_type() -> Vec<MessageType> {
+    <MessageType as VariantArray>::VARIANTS.to_vec()
 }
 
-struct Reader<'a> {
-    figment: &'a Figment,
-    name: &'a str,
-}
-
-impl Reader<'_> {
-    fn error(&self, field: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Error {
-        let key = format!("webhooks.{}{field}", self.name);
-        Error::at(self.figment, &key, problem, remedy)
+fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageType>, D::Error> {
+    let known = || format!("use one or more of: {}", <MessageType as VariantNames>::VARIANTS.join(", "));
+    let mut types: Vec<MessageType> = text::list_of(deserializer, |text| {
+        text.parse().map_err(|_| format!("has an unknown type of message; {}", known()))
+    })?;
+    if types.is_empty() {
+        return Err(D::Error::custom(format_args!("is empty; {}", known())));
     }
+    types.sort_unstable();
+    types.dedup();
+    Ok(types)
+}
 
-    fn read(&self, raw: &Raw) -> Result<Webhook, Error> {
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-        if !(1..=32).contains(&self.name.len()) || !self.name.bytes().all(plain) {
-            return Err(self.error(
-                "",
-                "is not a valid name of a webhook",
-                "use 1 to 32 of a-z, 0-9, - and _",
-            ));
-        }
-        let (url, reach) = self.url(raw)?;
-        Ok(Webhook {
-            name: self.name.to_owned(),
-            url: Secret::new(url),
-            secrets: self.secrets(raw)?,
-            types: self.types(raw)?,
-            reach,
-        })
+/// Decodes one or two secrets of 192 to 512 bits.
+fn decode<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<Secret<Vec<u8>>>, Mistake> {
+    let secrets: Vec<_> = texts.map(secret).collect();
+    if !(1..=SECRETS).contains(&secrets.len()) {
+        let problem = "must have one secret, or two while one is replaced";
+        return Err((problem.into(), "remove those that the receiver no longer accepts"));
     }
+    let problem = "has a secret that is not `whsec_` and the base64 of 24 to 64 bytes";
+    secrets.into_iter().collect::<Option<_>>().ok_or_else(|| (problem.into(), SECRET))
+}
 
-    fn url(&self, raw: &Raw) -> Result<(Url, Reach), Error> {
-        const FIELD: &str = ".url";
-        const REMEDY: &str = "set it to the receiver's URL, such as https://shop.example.com/hooks";
-        let text = raw.url.as_ref().ok_or_else(|| self.error(FIELD, "is missing", REMEDY))?;
-        let url = Url::parse(text.expose())
-            .map_err(|error| self.error(FIELD, format!("is not a URL ({error})"), REMEDY))?;
-        if !secure(&url) {
-            let problem = "must be https (http only to this machine), without a password or a fragment";
-            return Err(self.error(FIELD, problem, REMEDY));
+fn secret(text: &str) -> Option<Secret<Vec<u8>>> {
+    let key = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
+    (24..=64).contains(&key.len()).then(|| Secret::new(key))
+}
+
+pub(super) fn read(figment: &Figment, raw: &BTreeMap<String, Raw>) -> Result<Vec<Webhook>, Error> {
+    raw.iter().map(|(name, raw)| raw.read(figment, name)).collect()
+}
+
+impl Raw {
+    fn read(&self, figment: &Figment, name: &str) -> Result<Webhook, Error> {
+        let mistake = |field, problem: &str, remedy: &str| {
+            Error::at(figment, &format!("webhooks.{name}{field}"), problem, remedy)
+        };
+        if !text::is_name(name) {
+            return Err(mistake("", "is not a valid name of a webhook", "use 1 to 32 of a-z, 0-9, - and _"));
         }
-        let reach = match (url.scheme(), raw.private_network.unwrap_or(false)) {
+        let url = self.url.clone().ok_or_else(|| mistake(".url", "is missing", URL))?;
+        let reach = match (url.expose().scheme(), self.private_network) {
             ("http", _) => Reach::ThisMachine,
             (_, true) => Reach::PrivateNetworks,
             (_, false) => Reach::Internet,
         };
         // The IP address of a name is checked at each connection; one that is written in the URL is never looked up.
-        let ip = match url.host() {
+        let ip = match url.expose().host() {
             Some(Host::Ipv4(ip)) => Some(ip.into()),
             Some(Host::Ipv6(ip)) => Some(ip.into()),
             Some(Host::Domain(_)) | None => None,
         };
         if ip.is_some_and(|ip| !reach.permits(ip)) {
-            let problem = "has an IP address that is not one of the internet";
             let remedy = format!(
-                "correct it, or set `webhooks.{}.private_network = true` for a receiver in your own network",
-                self.name
+                "correct it, or set `webhooks.{name}.private_network = true` for a receiver in your own network"
             );
-            return Err(self.error(FIELD, problem, remedy));
+            return Err(mistake(".url", "has an IP address that is not one of the internet", &remedy));
         }
-        Ok((url, reach))
-    }
-
-    fn secrets(&self, raw: &Raw) -> Result<Vec<Secret<Vec<u8>>>, Error> {
-        const REMEDY: &str = "set it to `whsec_` and the output of `openssl rand -base64 32`";
-        let (field, texts) = match (&raw.secret, &raw.secret_file) {
+        let secrets = match (&self.secret, &self.secret_file) {
             (Some(_), Some(_)) => {
-                let problem = "is set in addition to `secret`";
-                return Err(self.error(".secret_file", problem, "remove one of them"));
+                return Err(mistake(".secret_file", "is set in addition to `secret`", "remove one of them"));
             }
-            (None, None) => return Err(self.error(".secret", "is missing", REMEDY)),
-            (Some(texts), None) => (".secret", texts.clone()),
-            (None, Some(path)) => {
-                let text = file::secret(path)
-                    .map_err(|(problem, remedy)| self.error(".secret_file", problem, remedy))?;
-                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-                (".secret_file", Secret::new(lines.map(str::to_owned).collect()))
-            }
+            (None, None) => return Err(mistake(".secret", "is missing", SECRET)),
+            (Some(secrets), None) => secrets.clone(),
+            (None, Some(path)) => file::secret(path)
+                .and_then(|text| decode(text.lines().map(str::trim).filter(|line| !line.is_empty())))
+                .map_err(|(problem, remedy)| mistake(".secret_file", &problem, remedy))?,
         };
-        let texts = texts.expose();
-        if !(1..=SECRETS).contains(&texts.len()) {
-            let problem = "must have one secret, or two while one is replaced";
-            return Err(self.error(field, problem, "remove those that the receiver no longer accepts"));
-        }
-        texts.iter().map(|text| secret(text).ok_or(())).collect::<Result<_, _>>().map_err(|()| {
-            let problem = "has a secret that is not `whsec_` and the base64 of 24 to 64 bytes";
-            self.error(field, problem, REMEDY)
-        })
+        Ok(Webhook { name: name.to_owned(), url, secrets, types: self.events.clone(), reach })
     }
-
-    fn types(&self, raw: &Raw) -> Result<Vec<MessageType>, Error> {
-        let Some(texts) = &raw.events else { return Ok(<MessageType as VariantArray>::VARIANTS.to_vec()) };
-        let known = || format!("use one or more of: {}", <MessageType as VariantNames>::VARIANTS.join(", "));
-        if texts.is_empty() {
-            return Err(self.error(".events", "is empty", known()));
-        }
-        let mut types: Vec<MessageType> = texts
-            .iter()
-            .map(|text| text.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|_| self.error(".events", "has an unknown type of message", known()))?;
-        types.sort_unstable();
-        types.dedup();
-        Ok(types)
-    }
-}
-
-/// Decodes a secret of 192 to 512 bits.
-fn secret(text: &str) -> Option<Secret<Vec<u8>>> {
-    let key = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
-    (24..=64).contains(&key.len()).then(|| Secret::new(key))
 }
