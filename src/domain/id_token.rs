@@ -180,31 +180,4 @@ mod tests {
         let token = IdToken::parse("e30.e30.c2ln", Format::Jwt).unwrap();
         assert!(!format!("{token:?}").contains("c2ln"));
     }
-
-    #[test]
-    fn what_is_not_three_base64url_parts_is_malformed_unless_any_format_goes() {
-        let dots = ".".repeat(8000);
-        for text in [
-            "a",
-            "a.b",
-            "e30.e30",
-            "e30.e30.e30.e30",
-            "{\"a\":1}.e30.e30",
-            "e30=.e30.e30",
-            "e30.e3+/.e30",
-            &dots,
-        ] {
-            assert_eq!(IdToken::parse(text, Format::Jwt).unwrap_err(), Malformed::Parts, "{text:.30}");
-            assert!(IdToken::parse(text, Format::Any).is_ok(), "{text:.30}");
-        }
-        let long = "a".repeat(IdToken::MAX_LENGTH + 1);
-        for text in ["", " ", "\n", "a b", "é", "a ", &long] {
-            assert_eq!(IdToken::parse(text, Format::Any).unwrap_err(), Malformed::Text, "{text:.30}");
-        }
-        for text in ["a\n", "e30.e30.e30\r\n"] {
-            for format in [Format::Any, Format::Jwt] {
-                assert_eq!(IdToken::parse(text, format).unwrap_err(), Malformed::LineBreak, "{text:?}");
-            }
-        }
-    }
 }

@@ -228,9 +228,11 @@ async fn another_issuers_document_and_one_that_leads_astray_are_refused() {
         for change in [
             ("issuer", json!("https://id.example.com")),
             ("issuer", json!(null)),
+            ("issuer", json!([])),
             ("issuer", json!("/")),
             ("jwks_uri", json!("http://id.example.com/keys")),
             ("jwks_uri", json!(7)),
+            ("jwks_uri", json!("jwks")),
             ("introspection_endpoint", json!("file:///etc/passwd")),
             ("token_endpoint", json!("https://user:password@id.example.com/")),
         ] {

@@ -98,6 +98,16 @@ async fn microsofts_tenants_speak_for_themselves_only() {
     ] {
         assert_eq!(word(&any.says(&of(tenant, tid)).await), verdict, "{tenant} {tid}");
     }
+    for iss in [
+        "https://login.microsoftonline.com/{}/v2.0/",
+        "https://login.microsoftonline.com/{}/v2.0#/v2.0",
+        "http://login.microsoftonline.com/{}/v2.0",
+        "https://login.microsoftonline.com.evil.example/{}/v2.0",
+        "https://sts.windows.net/{}/",
+    ] {
+        let claims = any.changed("iss", iss.replace("{}", personal));
+        assert_eq!(word(&any.says(&claims).await), "issuer_mismatch", "{iss}");
+    }
     let mut without = of(TENANT, TENANT);
     without.as_object_mut().unwrap().remove("tid");
     assert_eq!(word(&any.says(&without).await), "issuer_mismatch");
