@@ -34,9 +34,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}: {detail}")]
 pub struct Refused {
-    /// The error's name.
     pub fault: Fault,
-    /// The check that failed.
     pub detail: &'static str,
     /// The received value, for the log alone.
     pub log: Option<String>,
@@ -96,9 +94,6 @@ pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
 }
 
 /// Checks that a message is for one of these clients.
-///
-/// # Errors
-/// `aud` names none of them.
 pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refused> {
     let ours = |value: &Value| value.as_str().is_some_and(|id| client_ids.iter().any(|ours| ours == id));
     let meant = match claims.get("aud") {
@@ -115,9 +110,6 @@ pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refu
 }
 
 /// Checks that a message comes from one of these issuers.
-///
-/// # Errors
-/// `iss` is another one.
 pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
     if issuers.issued(claims) {
         return Ok(());
@@ -127,18 +119,12 @@ pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
 }
 
 /// Returns `iat` of a message, which has to be young enough for its id to be known still.
-///
-/// # Errors
-/// It is missing, too old, or in the future.
 pub fn issued_at(claims: &Object, now: i64) -> Result<i64, Refused> {
     let iat = claims.get("iat").and_then(seconds).ok_or(Refused::malformed("`iat` must be a time"))?;
     check_time(iat, now)
 }
 
 /// Returns the time of a message, unless its id may be forgotten by now.
-///
-/// # Errors
-/// It is too long ago, or in the future.
 pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
     if iat > now.saturating_add(MAX_SKEW) {
         return Err(Refused::malformed("the message is from the future; compare the clocks"));
@@ -178,20 +164,6 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_for_one_of_our_clients() {
-        let ours = ["web".to_owned(), "ios".to_owned()];
-        for aud in [json!("web"), json!(["web"]), json!(["other", "ios"])] {
-            assert_eq!(check_audience(&claims(&json!({ "aud": aud })), &ours), Ok(()), "{aud}");
-        }
-        for aud in
-            [json!("other"), json!([]), json!(null), json!(7), json!(""), json!("WEB"), json!({ "web": 1 })]
-        {
-            let refused = check_audience(&claims(&json!({ "aud": aud })), &ours).unwrap_err();
-            assert_eq!(refused.fault, Fault::InvalidAudience, "{aud}");
-        }
-    }
-
-    #[test]
     fn a_message_is_neither_from_the_future_nor_older_than_its_id_is_kept() {
         let at = |iat: Value| issued_at(&claims(&json!({ "iat": iat })), NOW).ok();
         for iat in [NOW, NOW + MAX_SKEW, NOW - MAX_AGE] {
@@ -202,17 +174,6 @@ mod tests {
             [json!(NOW + MAX_SKEW + 1), json!(NOW - MAX_AGE - 1), json!("now"), json!(null), json!(1e300)]
         {
             assert_eq!(at(iat.clone()), None, "{iat}");
-        }
-    }
-
-    #[test]
-    fn a_message_has_an_id_that_can_be_stored() {
-        let id = |jti: Value| message_id(&claims(&json!({ "jti": jti }))).map(str::to_owned).ok();
-        for sound in ["7", "756E69717565", &"a".repeat(255)] {
-            assert_eq!(id(json!(sound)).as_deref(), Some(sound));
-        }
-        for jti in [json!(""), json!("a\0b"), json!("a".repeat(256)), json!(7), json!(null)] {
-            assert_eq!(id(jti.clone()), None, "{jti}");
         }
     }
 }

@@ -182,8 +182,18 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         let answer = house.app.send(Method::POST, EVENTS, media_type, sound.clone()).await;
         assert_refused(&answer, "invalid_request");
     }
-    let foreign = with(message(&revoked(), "ada", &json!({})), &json!({ "aud": "another-app.example" }));
-    assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
+    let upper = CLIENT_ID.to_uppercase();
+    for aud in [
+        json!("another-app.example"),
+        json!([]),
+        json!(null),
+        json!(7),
+        json!(upper),
+        json!({ CLIENT_ID: 1 }),
+    ] {
+        let foreign = with(message(&revoked(), "ada", &json!({})), &json!({ "aud": aud }));
+        assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
+    }
     assert_eq!((house.keys.calls(), house.transmitter.calls()), (0, 0));
     // An id_token that the same keys have signed is no message.
     for changes in [
@@ -194,6 +204,8 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         json!({ "events": (0..17).map(|n| (format!("urn:{n}"), json!({}))).collect::<serde_json::Map<_, _>>() }),
         json!({ "iat": null }),
         json!({ "iat": "now" }),
+        json!({ "jti": null }),
+        json!({ "jti": 7 }),
         json!({ "jti": "" }),
         json!({ "jti": "x".repeat(256) }),
         json!({ "jti": "a\u{0}b" }),
@@ -271,7 +283,7 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
     let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
     let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
     let claims = json!({
-        "iss": issuer, "aud": [CLIENT_ID], "iat": now(), "jti": "one",
+        "iss": issuer, "aud": ["other", CLIENT_ID], "iat": now(), "jti": "j".repeat(255),
         "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
     });
     let path = "/api/v1/providers/house/events";
