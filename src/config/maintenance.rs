@@ -11,13 +11,9 @@ use crate::secret::SecretKeys;
 /// The settings of a maintenance command.
 #[derive(Debug)]
 pub struct Maintenance {
-    /// The database's settings.
     pub figment: Figment,
-    /// Lifetimes of sessions and tokens.
     pub session: Session,
-    /// Retention of the event log.
     pub events: Events,
-    /// Rotation of the keys that sign access tokens.
     pub keys: Keys,
     /// Names of the identity providers, whose own settings may be missing.
     pub providers: Vec<String>,
@@ -27,9 +23,6 @@ pub struct Maintenance {
 
 impl Maintenance {
     /// Reads and checks the settings of the selected profile.
-    ///
-    /// # Errors
-    /// Returns the first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         root::database(&figment)?;
@@ -46,17 +39,11 @@ impl Maintenance {
     }
 
     /// Returns the key that encrypts the stored signing keys.
-    ///
-    /// # Errors
-    /// The key is missing.
     pub fn secret_key(&self) -> Result<SecretKeys, Error> {
         root::secret_key(&self.figment, self.secret_key.clone())
     }
 
     /// Returns the receivers of messages about users.
-    ///
-    /// # Errors
-    /// Returns the first mistake found in their settings.
     pub fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         webhook::read(&self.figment, &self.webhooks)
     }

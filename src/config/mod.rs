@@ -45,7 +45,6 @@ use crate::secret::SecretKeys;
 pub struct Config {
     /// The settings of Rocket and of the database.
     pub figment: Figment,
-    /// The number of worker threads.
     pub workers: usize,
     /// The public URL of the service, without a trailing slash; `iss` of our tokens.
     pub public_url: String,
@@ -53,23 +52,16 @@ pub struct Config {
     pub secret_key: SecretKeys,
     /// Seconds for which the service goes on answering after SIGTERM.
     pub drain: u32,
-    /// Lifetimes of sessions and tokens.
     pub session: Session,
-    /// Retention of the event log.
     pub events: Events,
-    /// The proxies in front of the service.
     pub proxies: Proxies,
-    /// Rate limits for one caller.
     pub rate_limit: RateLimit,
-    /// The networks that may read the metrics.
     pub observers: Observers,
-    /// Rotation of the keys that sign access tokens.
     pub keys: Keys,
     /// The provider that staff sign in with.
     pub admin_provider: Provider,
     /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
-    /// The receivers of messages about users.
     pub webhooks: Vec<Webhook>,
 }
 

@@ -83,13 +83,11 @@ pub struct Provider {
     pub client_ids: Vec<String>,
     /// The client secret, for the authorization-code flow and for token introspection.
     pub client_secret: Option<Secret<String>>,
-    /// The means by which its tokens are verified.
     pub verify: Verify,
     /// The token-information endpoint; `None` if it is not used or has to be discovered.
     pub tokeninfo_url: Option<Url>,
     /// The HTTP method of that endpoint; for introspection, always POST.
     pub tokeninfo_method: Method,
-    /// The request that the endpoint expects.
     pub protocol: Protocol,
     /// True if the endpoint is known to answer about an `id_token`.
     pub introspects_id_tokens: bool,
@@ -102,35 +100,27 @@ pub struct Provider {
     pub issuer: Option<String>,
     /// The URL of that discovery document.
     pub discovery: Option<Url>,
-    /// The authorization endpoint, for the authorization-code flow.
     pub authorization_url: Option<Url>,
-    /// The token endpoint, for the authorization-code flow.
     pub token_url: Option<Url>,
     /// Our authentication at the token endpoint. `None` follows the discovery document, and otherwise uses
     /// HTTP Basic.
     pub token_auth: Option<ClientAuthentication>,
     /// The endpoint that revokes tokens (RFC 7009).
     pub revocation_url: Option<Url>,
-    /// The key that signs client secrets, if the provider wants such.
     pub client_key: Option<Arc<ClientKey>>,
-    /// Accepted values of `iss`.
     pub issuers: Issuers,
-    /// Deviations of its claims from the standard.
     pub dialect: Dialect,
     /// If not empty, `hd` must be one of these (lower case).
     pub allowed_domains: Vec<String>,
     pub token_format: Format,
-    /// The rules for nonces.
     pub nonces: Nonces,
     /// Treats an absent `email_verified` as true.
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_token_age: u32,
-    /// The number of concurrent calls to the token-information endpoint.
     pub max_calls: usize,
     /// Seconds for which an answer of the endpoint is cached; 0 by default, which caches nothing.
     pub verify_cache: u32,
-    /// The rules by which an e-mail address may link to an existing user.
     pub policy: Policy,
 }
 

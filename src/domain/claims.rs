@@ -277,9 +277,6 @@ pub fn audience(claims: &Object) -> Vec<String> {
 }
 
 /// Returns the client that a token was issued to, according to introspection (RFC 7662 §2.2).
-///
-/// # Errors
-/// It is not a configured client id.
 fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<Option<&'e str>, Refusal> {
     let Some(party) = claims.get("client_id").filter(|_| expected.dialect.client_id) else { return Ok(None) };
     party.as_str().and_then(|id| configured(id, expected)).map(Some).ok_or_else(|| {

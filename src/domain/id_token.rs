@@ -56,9 +56,6 @@ impl IdToken {
     pub const MAX_LENGTH: usize = 8192;
 
     /// Parses a token.
-    ///
-    /// # Errors
-    /// The text cannot be a token of that format.
     pub fn parse(text: &str, format: Format) -> Result<Self, Malformed> {
         let sound =
             (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());

@@ -43,9 +43,6 @@ impl Object {
 
     /// Parses a provider's claims. A lone surrogate (`\ud83d`), left by a name that was cut inside an emoji,
     /// becomes U+FFFD: it keeps no user out, and no check takes U+FFFD for a valid character.
-    ///
-    /// # Errors
-    /// As with [`Object::parse`].
     pub fn told(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| Self::parse(&whole)))
     }

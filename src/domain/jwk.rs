@@ -64,9 +64,6 @@ pub struct KeySet {
 impl KeySet {
     /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or with invalid members are
     /// ignored, as the standard requires.
-    ///
-    /// # Errors
-    /// No usable key is left.
     pub fn read(document: &Object) -> Result<Self, NoKeys> {
         let Some(Value::Array(keys)) = document.get("keys") else { return Err(NoKeys) };
         let (mut usable, mut left_out) = (Vec::new(), Vec::new());

@@ -101,9 +101,6 @@ impl<'t> Jws<'t> {
     }
 
     /// Returns the claims if a key of the provider has signed them.
-    ///
-    /// # Errors
-    /// None of the keys has signed this token.
     pub fn verify(&self, keys: &KeySet, issuers: &Issuers) -> Result<&'t Object, Failure> {
         let candidates: Vec<&Key> = match self.key_id {
             Some(id) => keys.keys().iter().filter(|key| key.id.as_deref() == Some(id)).collect(),

@@ -33,7 +33,6 @@ pub enum Doubt {
 /// A provider's linking settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policy {
-    /// The rule by which an e-mail address may link to an existing user.
     pub link: Link,
     /// The decision about a new user with an unverified e-mail address.
     pub unverified_email: Doubt,

@@ -10,13 +10,11 @@ use super::custom_claims::CustomClaims;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserState {
     pub id: Uuid,
-    /// The e-mail address.
     pub email: Option<String>,
     /// True if it is proven.
     pub email_verified: bool,
     /// True if the product's backend or an import vouches for it.
     pub email_vouched: bool,
-    /// The display name.
     pub name: Option<String>,
     /// True if the name is the user's own word.
     pub own_name: bool,
@@ -37,7 +35,6 @@ pub struct UserState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkedIdentity {
     pub id: Uuid,
-    /// The name of the provider.
     pub provider: String,
     /// `sub` at that provider.
     pub subject: String,

@@ -12,7 +12,6 @@ pub struct User {
     pub email: Option<String>,
     /// True if a provider has verified that the e-mail address belongs to this user.
     pub email_verified: bool,
-    /// Display name.
     pub name: Option<String>,
     /// URL of a picture.
     pub picture: Option<String>,
