@@ -21,6 +21,7 @@ use crate::secret::Secret;
 const PREFIX: &str = "whsec_";
 /// The most secrets that sign at a time: the one in use, and the one that replaces it.
 const SECRETS: usize = 2;
+type Secrets = Vec<Secret<Vec<u8>>>;
 const URL: &str = "set it to the receiver's URL, such as https://shop.example.com/hooks";
 const SECRET: &str = "set it to `whsec_` and the output of `openssl rand -base64 32`";
 
@@ -55,7 +56,7 @@ pub(super) struct Raw {
     #[serde(default, deserialize_with = "url")]
     url: Option<Secret<Url>>,
     #[serde(default, deserialize_with = "secrets")]
-    secret: Option<Vec<Secret<Vec<u8>>>>,
+    secret: Option<Secrets>,
     secret_file: Option<PathBuf>,
     #[serde(default = "every_type", deserialize_with = "types")]
     events: Vec<MessageType>,
@@ -69,7 +70,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret<Url>>
     Ok(Some(Secret::new(url)))
 }
 
-fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Secret<Vec<u8>>>>, D::Error> {
+fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secrets>, D::Error> {
     decode(text::list(deserializer)?.iter().map(String::as_str))
         .map(Some)
         .map_err(|(problem, remedy)| D::Error::custom(format_args!("{problem}; {remedy}")))
@@ -93,7 +94,7 @@ fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageType>,
 }
 
 /// Decodes one or two secrets of 192 to 512 bits.
-fn decode<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<Secret<Vec<u8>>>, Mistake> {
+fn decode<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Secrets, Mistake> {
     let secrets: Vec<_> = texts.map(secret).collect();
     if !(1..=SECRETS).contains(&secrets.len()) {
         let problem = "must have one secret, or two while one is replaced";
