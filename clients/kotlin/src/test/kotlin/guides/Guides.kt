@@ -78,7 +78,7 @@ suspend fun follow(vestibule: Vestibule) {
             is AuthState.Restoring -> show("splash")
             is AuthState.SignedOut -> show("sign-in", state.reason)
             is AuthState.SignedIn -> {
-                // Somebody else had this phone, or two accounts of one person were merged.
+                // Another person used this phone, or two accounts of one person were merged.
                 state.userChanged?.let { forgetData(it.from) }
                 show("home")
             }
@@ -114,7 +114,7 @@ fun newNonce(): String =
 /** Returns what to show, or nothing. */
 fun sentence(thrown: VestibuleException): String? = when (thrown.error) {
     SIGNED_OUT,                                // the state says why
-    SUPERSEDED -> null                         // the person signed out, or in as somebody else, meanwhile
+    SUPERSEDED -> null                         // meanwhile the person signed out, or in as another user
     NETWORK, TIMEOUT, SERVICE_UNAVAILABLE, RATE_LIMITED ->
         thrown.retryAfter?.let { "Please try again in $it seconds." } ?: "Please try again."
     PROVIDER_UNAVAILABLE -> "This way to sign in does not answer at the moment. Try another one."
