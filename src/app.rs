@@ -3,7 +3,6 @@
 
 pub mod check;
 pub mod drain;
-pub mod event_stream;
 pub mod open_files;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;

@@ -20,7 +20,6 @@ mod completions;
 mod dev;
 mod health;
 mod migrate;
-mod providers;
 mod prune;
 mod serve;
 mod staff;
@@ -81,9 +80,6 @@ enum Command {
     /// Manage the API keys of the product's backend
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule api-key list"))]
     ApiKey(api_key::Command),
-    /// Register the service at identity providers
-    #[command(subcommand, after_help = after_help!("Example:\n  vestibule providers register-events apple"))]
-    Providers(providers::Command),
     /// Test webhooks, and send messages again that were not accepted
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule webhooks list"))]
     Webhooks(webhooks::command::Command),
@@ -121,7 +117,6 @@ pub fn run() -> ExitCode {
         Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
-        Command::Providers(command) => providers::run(command),
         Command::Webhooks(command) => webhooks(command),
         Command::User(command) => user(command),
         Command::Audit(command) => audit(command),

@@ -21,7 +21,6 @@ pub mod network;
 pub mod refusal;
 pub mod secure_url;
 pub mod security_event;
-pub mod service_account;
 pub mod session;
 pub mod signing;
 pub mod staff;

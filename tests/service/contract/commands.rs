@@ -4,21 +4,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
-use aws_lc_rs::rsa::{KeyPair, KeySize};
-use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rustix::process::{Pid, Signal, kill_process};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 use vestibule::dev::identity_provider::event::KINDS;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::{SECRET_KEY, command, eventually, free_port, run};
-use crate::support::provider::{Behaviour, Recorded};
 use crate::support::token::claims;
 
 const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", SECRET_KEY);
@@ -229,136 +223,6 @@ async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does()
     kill_process(Pid::from_child(&service), Signal::KILL).unwrap();
     service.wait().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-}
-
-/// A service account's key file, and the key to verify what it signs.
-fn service_account() -> (Value, Vec<u8>) {
-    let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
-    let pkcs8: Pkcs8V1Der = pair.as_der().unwrap();
-    let pem = format!(
-        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
-        STANDARD.encode(pkcs8.as_ref())
-    );
-    let file = json!({
-        "type": "service_account", "client_email": "risc@project.example", "private_key_id": "key-1", "private_key": pem,
-    });
-    (file, pair.public_key().as_ref().to_vec())
-}
-
-/// The service account's key has signed the token, for Google's API and for five minutes.
-fn assert_is_of_the_service_account(bearer: &str, public: &[u8]) {
-    let (message, signature) = bearer.rsplit_once('.').unwrap();
-    let verifier = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public);
-    verifier.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
-    let claims = URL_SAFE_NO_PAD.decode(message.split('.').nth(1).unwrap()).unwrap();
-    let claims: Value = serde_json::from_slice(&claims).unwrap();
-    assert_eq!(
-        (claims["iss"].as_str(), claims["sub"].as_str()),
-        (Some("risc@project.example"), claims["iss"].as_str())
-    );
-    let aud = "https://risc.googleapis.com/google.identity.risc.v1beta.RiscManagementService";
-    assert_eq!(
-        (claims["aud"].as_str(), claims["exp"].as_i64()),
-        (Some(aud), Some(claims["iat"].as_i64().unwrap() + 300))
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operator_registers_the_address_of_events_and_has_it_tested() {
-    let app = App::start().await;
-    let url = app.provider.url();
-    let (file, public) = service_account();
-    let (key, token) = (fresh("key").with_extension("json"), fresh("token"));
-    std::fs::write(&key, file.to_string()).unwrap();
-    std::fs::write(&token, "the-token\n").unwrap();
-    let ssf = format!("{url}/configuration");
-    let endpoint = app.provider.tokeninfo_url();
-    let register = async |preset: &str, arguments: &[&str]| {
-        let mut settings = vec![
-            ("ROCKET_PROFILE", "release"),
-            ("DATABASE_URL", app.database.url.as_str()),
-            SECRET,
-            ("ROCKET_PUBLIC_URL", "https://id.example.com"),
-            ("IDP_CLIENT_ID", "client.example"),
-            ("IDP_PRESET", preset),
-        ];
-        match preset {
-            "google" => settings.extend([("IDP_SSF_URL", ssf.as_str()), ("IDP_TOKENINFO_URL", &endpoint)]),
-            "oidc" => settings.extend([("IDP_SSF_URL", ssf.as_str()), ("IDP_ISSUER", &url)]),
-            _ => {}
-        }
-        let calls = app.provider.calls();
-        let output = run(&settings, &[&["providers", "register-events", "idp"], arguments].concat()).await;
-        let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
-        assert!(!shown.contains("PRIVATE KEY") && !shown.contains("the-token"), "{shown}");
-        (output.status.success(), shown, app.provider.requests().split_off(calls))
-    };
-    let ours = "https://id.example.com/api/v1/providers/idp/events";
-    let body = |call: &Recorded| serde_json::from_slice::<Value>(&call.body).unwrap();
-
-    let mut document =
-        json!({ "issuer": url, "jwks_uri": url, "configuration_endpoint": format!("{url}/stream") });
-    app.provider.behave(Behaviour::Json(document.clone()));
-    let with_key = ["--key-file", key.to_str().unwrap()];
-    let (done, shown, calls) = register("google", &with_key).await;
-    assert!(done && shown.contains(ours), "{shown}");
-    assert_eq!((calls[1].method.as_str(), calls[1].path.as_str()), ("POST", "/stream:update"));
-    assert_eq!(body(&calls[1])["delivery"]["url"], ours);
-    assert_eq!(body(&calls[1])["events_requested"].as_array().unwrap().len(), 7);
-    let bearer = calls[1].header("authorization").unwrap().strip_prefix("Bearer ").unwrap();
-    assert_is_of_the_service_account(bearer, &public);
-    let (done, _, calls) = register("google", &[&with_key[..], &["--verify"]].concat()).await;
-    assert_eq!((done, calls[1].path.as_str()), (true, "/stream:verify"));
-    let (done, shown, calls) = register("google", &[&with_key[..], &["--status"]].concat()).await;
-    assert_eq!((done, calls[1].method.as_str(), calls[1].path.as_str()), (true, "GET", "/stream"), "{shown}");
-
-    // At others, an address has a stream of its own.
-    let with_token = ["--token-file", token.to_str().unwrap()];
-    let (done, shown, calls) = register("oidc", &with_token).await;
-    assert!(done, "{shown}");
-    let made: Vec<_> = calls.iter().map(|call| (call.method.as_str(), call.path.as_str())).collect();
-    assert_eq!(made, [("GET", "/configuration"), ("GET", "/stream"), ("POST", "/stream")]);
-    assert_eq!(body(&calls[2])["delivery"], json!({ "method": "urn:ietf:rfc:8935", "endpoint_url": ours }));
-    assert_eq!(calls[2].header("authorization"), Some("Bearer the-token"));
-    assert_eq!(calls[0].header("authorization"), None);
-    let (done, shown, _) = register("oidc", &[&with_token[..], &["--verify"]].concat()).await;
-    assert!(!done && shown.contains("register it first"), "{shown}");
-    document["stream_id"] = "one".into();
-    document["delivery"] = json!({ "endpoint_url": ours });
-    document["verification_endpoint"] = format!("{url}/verify").into();
-    document["status_endpoint"] = format!("{url}/status").into();
-    app.provider.behave(Behaviour::Json(document.clone()));
-    for (option, expected) in [
-        (&[][..], ("PATCH", "/stream")),
-        (&["--verify"], ("POST", "/verify")),
-        (&["--status"], ("GET", "/status")),
-    ] {
-        let (done, shown, calls) = register("oidc", &[&with_token[..], option].concat()).await;
-        assert_eq!((done, (calls[2].method.as_str(), calls[2].path.as_str())), (true, expected), "{shown}");
-    }
-
-    document["configuration_endpoint"] = "http://elsewhere.example/stream".into();
-    app.provider.behave(Behaviour::Json(document));
-    let (done, shown, calls) = register("oidc", &with_token).await;
-    assert!(!done && shown.contains("configuration_endpoint") && calls.len() == 1, "{shown}");
-    app.provider.behave(Behaviour::status(403));
-    for (preset, arguments, words) in [
-        ("google", &with_key[..], "127.0.0.1 answers 403"),
-        ("google", &[], "--key-file is required"),
-        ("google", &["--key-file", token.to_str().unwrap()], "is not the JSON key of a service account"),
-    ] {
-        let (done, shown, _) = register(preset, arguments).await;
-        assert!(!done && shown.contains(words), "{shown}");
-    }
-    for (preset, place) in
-        [("apple", "developer.apple.com"), ("facebook", "/api/v1/providers/idp/data-deletion")]
-    {
-        let (done, shown, calls) = register(preset, &[]).await;
-        assert!(done && shown.contains(ours) && shown.contains(place) && calls.is_empty(), "{shown}");
-    }
-    for file in [key, token] {
-        std::fs::remove_file(file).unwrap();
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
