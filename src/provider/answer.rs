@@ -81,6 +81,8 @@ pub struct Unavailable {
     pub(super) class: Class,
     /// The failure in a sentence, for the log, if one word is not enough.
     pub why: Option<String>,
+    /// What the provider did, for `vestibule check`.
+    pub(super) seen: Option<String>,
     /// The settings one of which is likely to be wrong, if a retry will not help.
     pub check: Vec<Cow<'static, str>>,
     /// Seconds to wait before a retry.
@@ -108,7 +110,7 @@ impl Unavailable {
 
     /// Creates a failure with its own time before a retry, in seconds.
     pub(super) const fn after(class: Class, retry_after: u32) -> Self {
-        Self { class, why: None, check: Vec::new(), retry_after, by_token: false }
+        Self { class, why: None, seen: None, check: Vec::new(), retry_after, by_token: false }
     }
 
     /// Returns the same as something that the token may have caused.
@@ -166,13 +168,15 @@ async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable
     if !types.iter().any(|one| has_media_type(&response, one))
         || response.headers().contains_key(CONTENT_ENCODING)
     {
-        return Err(Unavailable::new(Class::ContentType));
+        let html = has_media_type(&response, "text/html");
+        let seen = if html { "responds with an HTML page" } else { "does not respond with JSON" };
+        return Err(Unavailable { seen: Some(seen.into()), ..Unavailable::new(Class::ContentType) });
     }
     body(response).await
 }
 
 /// Returns true if the response has this media type, with or without parameters.
-pub(super) fn has_media_type(response: &Response, expected: &str) -> bool {
+fn has_media_type(response: &Response, expected: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let essence = value.split(|&b| b == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())

@@ -4,8 +4,9 @@
 
 use std::future::Future;
 
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
+use url::Url;
 
 use super::Error;
 use super::answer::{Class, Unavailable};
@@ -56,45 +57,51 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
 /// Returns what a request failed with before there was an answer. A certificate is a matter for the operator.
 pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
     let class = if error.is_connect() { Class::Connect } else { Class::Connection };
-    let cause = cause(error);
-    let why = names_certificate(&cause).then(|| format!("{cause}; {CERTIFICATE}"));
-    Unavailable { why, ..Unavailable::new(class) }
-}
-
-/// Returns true when that is a cause of TLS, which does not trust a certificate.
-pub(super) fn names_certificate(cause: &str) -> bool {
-    cause.contains("certificate")
-}
-
-/// Sends a request like [`send`], but returns the root cause of a failure as text. That text comes from the
-/// operating system or from TLS, so it holds neither the URL nor a token.
-pub(super) async fn reach(request: RequestBuilder) -> Result<Response, String> {
-    request.send().await.map_err(cause)
-}
-
-fn cause(error: reqwest::Error) -> String {
-    causes::root(&error.without_url())
+    // The root cause comes from the operating system or from TLS, so it holds neither the URL nor a token.
+    let cause = causes::root(&error.without_url());
+    let why = cause.contains("certificate").then(|| format!("{cause}; {CERTIFICATE}"));
+    Unavailable { why, seen: Some(format!("is unreachable ({cause})")), ..Unavailable::new(class) }
 }
 
 /// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
 /// provider answers with a redirect or a 4xx.
 pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
+    let unavailable = unavailable(response, setting);
+    if is_transient(response.status()) { Failure::Transient(unavailable) } else { unavailable.into() }
+}
+
+fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 500 | 502 | 503 | 504)
+}
+
+/// Classifies the status of an unusable response like [`unusable`], where there is no retry.
+pub(super) fn unavailable(response: &Response, setting: &'static str) -> Unavailable {
     let status = response.status();
-    match status {
-        StatusCode::INTERNAL_SERVER_ERROR
-        | StatusCode::BAD_GATEWAY
-        | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Failure::Transient(Unavailable {
-            retry_after: retry_after(response),
-            ..Unavailable::new(Class::Status5xx)
-        }),
-        StatusCode::TOO_MANY_REQUESTS => {
-            Unavailable { retry_after: retry_after(response), ..Unavailable::new(Class::Status429) }.into()
-        }
-        _ if status.is_client_error() => Unavailable::misconfigured(Class::Status4xx, setting).into(),
-        _ if status.is_redirection() => Unavailable::misconfigured(Class::Status3xx, setting).into(),
-        _ if status.is_server_error() => Unavailable::new(Class::Status5xx).into(),
-        _ => Unavailable::new(Class::StatusOther).into(),
+    let unavailable = match status {
+        StatusCode::TOO_MANY_REQUESTS => Unavailable::after(Class::Status429, retry_after(response)),
+        _ if status.is_client_error() => Unavailable::misconfigured(Class::Status4xx, setting),
+        _ if status.is_redirection() => Unavailable::misconfigured(Class::Status3xx, setting),
+        _ if is_transient(status) => Unavailable::after(Class::Status5xx, retry_after(response)),
+        _ if status.is_server_error() => Unavailable::new(Class::Status5xx),
+        _ => Unavailable::new(Class::StatusOther),
+    };
+    Unavailable { seen: Some(seen(response)), ..unavailable }
+}
+
+/// Describes the status of a response to an operator.
+fn seen(response: &Response) -> String {
+    let status = response.status();
+    let code = status.as_u16();
+    if status.is_redirection() {
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let elsewhere = location.and_then(|location| Url::parse(location).ok());
+        let host = elsewhere.as_ref().and_then(Url::host_str).unwrap_or("the same host");
+        return format!("redirects to {host} ({code})");
+    }
+    match code {
+        429 => "responds with 429 (too many requests)".into(),
+        500..=599 => format!("fails ({code})"),
+        _ => format!("responds with {code}"),
     }
 }
 

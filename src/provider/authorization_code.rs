@@ -1,13 +1,16 @@
 //! The token endpoint: exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC 7636, OpenID
 //! Connect Core §3.1.3). There is no retry, because a code can be used only once.
 
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use std::borrow::Cow;
+
+use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
-use super::{Error, attempt, credentials};
-use crate::config::{ClientAuthentication, Provider};
+use super::{Error, Provider, attempt, credentials};
+use crate::config::{self, ClientAuthentication};
+use crate::domain::json::Object;
 use crate::domain::metadata::Metadata;
 use crate::domain::refusal::{Reason, Refusal};
 
@@ -19,88 +22,137 @@ pub(super) struct Grant<'a> {
     pub redirect_uri: &'a str,
 }
 
+impl Provider {
+    /// Returns the authorization endpoint, for the authorization-code flow.
+    ///
+    /// # Errors
+    /// The endpoint is neither set nor discovered within five seconds.
+    pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
+        let configured = self.settings.authorization_url.as_ref();
+        let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
+        url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
+    }
+
+    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
+    ///
+    /// # Errors
+    /// The provider refuses the code, or gives no usable answer within five seconds.
+    pub async fn exchange(
+        &self,
+        code: &str,
+        code_verifier: &str,
+        redirect_uri: &str,
+        now: i64,
+    ) -> Result<String, Error> {
+        let exchanged = async {
+            let (url, authentication) = self.token_endpoint(now).await?;
+            let request =
+                self.code_request(&url, authentication, Grant { code, code_verifier, redirect_uri });
+            let call = async {
+                let response = request.send().await.map_err(attempt::unreached)?;
+                let answer =
+                    tokens(response, self.token_setting()).await.map_err(|rejected| match rejected {
+                        Rejected::Client(error) => client_rejected(&CREDENTIALS, &error).into(),
+                        Rejected::Code(error) => refused(&error),
+                        Rejected::Unavailable(unavailable) => unavailable.into(),
+                    })?;
+                let id_token = answer.str("id_token").map(str::to_owned);
+                id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
+            };
+            timeout(DEADLINE, call).await?
+        };
+        exchanged.await.map_err(|error: Error| error.named(&self.settings))
+    }
+
+    /// Builds the request that exchanges a code.
+    pub(super) fn code_request(
+        &self,
+        url: &Url,
+        authentication: ClientAuthentication,
+        grant: Grant<'_>,
+    ) -> RequestBuilder {
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", grant.code),
+            ("redirect_uri", grant.redirect_uri),
+            ("code_verifier", grant.code_verifier),
+        ];
+        credentials::post(&self.upstream.client, &self.settings, authentication, url, &fields)
+    }
+
+    /// Returns the setting to look at when the token endpoint does not understand us.
+    pub(super) const fn token_setting(&self) -> &'static str {
+        if self.settings.token_url.is_some() { "token_url" } else { "issuer" }
+    }
+}
+
 /// Selects our authentication at the token endpoint: as it is set, otherwise as the provider publishes,
 /// otherwise HTTP Basic, which every server with client secrets supports (RFC 6749 §2.3.1).
 pub(super) fn authentication(
-    provider: &Provider,
+    provider: &config::Provider,
     published: Option<&Metadata>,
 ) -> Result<ClientAuthentication, Unavailable> {
-    let basic = ClientAuthentication::ClientSecretBasic;
     let published = published.and_then(|metadata| metadata.token_auth_methods.as_ref());
     let offers = |method: &str| published.is_none_or(|methods| methods.iter().any(|one| one == method));
     match provider.token_auth {
         Some(set) => Ok(set),
-        None if offers("client_secret_basic") => Ok(basic),
+        None if offers("client_secret_basic") => Ok(ClientAuthentication::ClientSecretBasic),
         None if offers("client_secret_post") => Ok(ClientAuthentication::ClientSecretPost),
         None => Err(Unavailable::misconfigured(Class::NoClientSecretAccepted, "token_auth")),
     }
 }
 
-/// Builds the request that exchanges a code.
-pub(super) fn request(
-    client: &Client,
-    provider: &Provider,
-    authentication: ClientAuthentication,
-    url: &Url,
-    grant: Grant<'_>,
-) -> RequestBuilder {
-    let fields = [
-        ("grant_type", "authorization_code"),
-        ("code", grant.code),
-        ("redirect_uri", grant.redirect_uri),
-        ("code_verifier", grant.code_verifier),
-    ];
-    credentials::post(client, provider, authentication, url, &fields)
-}
+/// The settings that authenticate us with a client secret.
+pub(super) const CREDENTIALS: [&str; 3] = ["client_id", "client_secret", "token_auth"];
 
-/// Exchanges the code. `setting` is the one that is likely to be wrong if the URL is.
-pub(super) async fn exchange(request: RequestBuilder, setting: &'static str) -> Result<String, Error> {
-    let call = async {
-        let response = request.send().await.map_err(attempt::unreached)?;
-        match response.status() {
-            StatusCode::OK => {
-                let answer = answer::json(response).await?;
-                let id_token = answer.str("id_token").map(str::to_owned);
-                id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
-            }
-            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(match error(response).await {
-                ErrorResponse::Client(error) => {
-                    let settings = ["client_id", "client_secret", "token_auth"];
-                    let why = Some(format!("the provider's error is {error}"));
-                    Unavailable { why, ..Unavailable::client_authentication(&settings) }.into()
-                }
-                ErrorResponse::Code(error) => {
-                    let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
-                    let log = Some(format!("the provider rejected the code: {error}"));
-                    Refusal { log, ..refusal }.into()
-                }
-            }),
-            _ => Err(attempt::unusable(&response, setting).into()),
-        }
-    };
-    timeout(DEADLINE, call).await?
-}
-
-/// An error response of a token endpoint (RFC 6749 §5.2).
-pub(super) enum ErrorResponse {
+/// The reason why a token endpoint issues no tokens.
+pub(super) enum Rejected {
     /// The provider rejects our client credentials, with this error.
     Client(String),
     /// Any other error, with its code if it has a valid one.
     Code(String),
+    Unavailable(Unavailable),
 }
 
-/// Reads a 400 or 401. A wrong client secret must not be blamed on the code: every sign-in would then fail
-/// without a hint at the cause.
-pub(super) async fn error(response: Response) -> ErrorResponse {
+impl From<Unavailable> for Rejected {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::Unavailable(unavailable)
+    }
+}
+
+/// Reads the response of a token endpoint. `setting` is the one that is likely to be wrong if the URL is.
+pub(super) async fn tokens(response: Response, setting: &'static str) -> Result<Object, Rejected> {
+    match response.status() {
+        StatusCode::OK => Ok(answer::json(response).await?),
+        StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(error(response).await),
+        _ => Err(attempt::unavailable(&response, setting).into()),
+    }
+}
+
+/// Reads a 400 or 401 (RFC 6749 §5.2). A wrong client secret must not be blamed on the code: every sign-in
+/// would then fail without a hint at the cause.
+pub(super) async fn error(response: Response) -> Rejected {
     let status = response.status();
     let error = answer::json(response).await.ok();
     let error = error.as_ref().and_then(|error| error.str("error")).unwrap_or_default();
     if matches!(error, "invalid_client" | "unauthorized_client")
         || status == StatusCode::UNAUTHORIZED && error != "invalid_grant"
     {
-        return ErrorResponse::Client(error_name(error).to_owned());
+        return Rejected::Client(error_name(error).to_owned());
     }
-    ErrorResponse::Code(error_name(error).to_owned())
+    Rejected::Code(error_name(error).to_owned())
+}
+
+/// Returns the failure of an endpoint that rejects our client authentication by these settings.
+pub(super) fn client_rejected(settings: &[&'static str], error: &str) -> Unavailable {
+    let why = Some(format!("the provider's error is {error}"));
+    Unavailable { why, ..Unavailable::client_authentication(settings) }
+}
+
+/// Blames a code that the provider rejects.
+pub(super) fn refused(why: &str) -> Error {
+    let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
+    Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()
 }
 
 /// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).

@@ -8,14 +8,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, freshness};
+use crate::domain::issuer::Issuers;
 use crate::domain::json::Object;
+use crate::domain::jwk::KeySet;
+use crate::domain::jws::{self, Jws};
+use crate::domain::metadata::Unfit;
 
 /// Seconds for which an expired document is used while its provider fails: long enough to notice and repair
 /// it.
@@ -33,7 +37,7 @@ pub(super) struct Document<T> {
     client: Client,
     provider: String,
     /// The setting that names its URL.
-    setting: &'static str,
+    pub setting: &'static str,
     read: Read<T>,
     state: Mutex<State<T>>,
     /// Held by the task that fetches.
@@ -190,15 +194,20 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     async fn attempt(&self, url: &Url, now: i64) -> Result<Held<T>, Failure> {
         let response = attempt::send(self.client.get(url.clone())).await?;
+        let lifetime = freshness::lifetime(response.headers(), now);
+        let value = self.value(response).await?;
+        let expires_at = now.saturating_add(lifetime);
+        Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
+    }
+
+    /// Reads the document in a response.
+    pub async fn value(&self, response: Response) -> Result<T, Failure> {
         if response.status() != StatusCode::OK {
             return Err(attempt::unusable(&response, self.setting));
         }
-        let lifetime = freshness::lifetime(response.headers(), now);
         // Keys have a media type of their own (RFC 7517 §8.5).
         let object = answer::object(response, &["application/json", "application/jwk-set+json"]).await?;
-        let value = (self.read)(&object)?;
-        let expires_at = now.saturating_add(lifetime);
-        Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
+        Ok((self.read)(&object)?)
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -206,8 +215,51 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 }
 
+/// The cached keys of one provider.
+pub(super) fn keys(client: Client, provider: &str, setting: &'static str) -> Arc<Document<KeySet>> {
+    let read = |document: &Object| {
+        KeySet::read(document).map_err(|none| Unavailable {
+            seen: Some(format!("contain {none}")),
+            ..Unavailable::new(Class::NoKeys)
+        })
+    };
+    Document::new(client, provider, setting, Box::new(read))
+}
+
+impl Document<KeySet> {
+    /// Verifies a signature with the keys at this URL. They are fetched again if the signature's key is missing.
+    pub async fn verify<'t>(
+        self: &Arc<Self>,
+        jws: &Jws<'t>,
+        issuers: &Issuers,
+        url: &Url,
+        now: i64,
+    ) -> Result<Result<&'t Object, jws::Failure>, Unavailable> {
+        let keys = self.get(url, now).await?;
+        match jws.verify(&keys.value, issuers) {
+            Err(jws::Failure::UnknownKey) => {}
+            verdict => return Ok(verdict),
+        }
+        // The provider may have published new keys.
+        let (keys, since) = self.renew(url, now, &keys).await?;
+        match jws.verify(&keys.value, issuers) {
+            // The keys were fetched before this token came, and its key may be newer.
+            Err(jws::Failure::UnknownKey) if !since => Err(unknown_key(1)),
+            verdict => Ok(verdict),
+        }
+    }
+}
+
+/// Reports a document that is not what `setting` should lead to.
+pub(super) fn unfit(setting: &'static str) -> impl Fn(Unfit) -> Unavailable {
+    move |unfit| Unavailable {
+        why: Some(unfit.to_string()),
+        ..Unavailable::misconfigured(Class::Metadata, setting)
+    }
+}
+
 /// Reports a key id that is not in the document but may be in the next one.
-pub(super) fn unknown_key(seconds: i64) -> Unavailable {
+fn unknown_key(seconds: i64) -> Unavailable {
     // Anybody can make one up.
     Unavailable::after(Class::UnknownKey, u32::try_from(seconds).unwrap_or(1)).by_token()
 }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable};
-use super::document::{self, Document, Held};
+use super::document::{self, Document};
 use super::{Error, Provider};
 use crate::config::{self, Preset};
 use crate::domain::id_token::IdToken;
@@ -34,9 +34,9 @@ pub enum EventError {
 /// The published documents about a provider's security events.
 pub(super) struct Documents {
     /// The URL of the first, if there is one to look for.
-    pub url: Option<Url>,
-    transmitter: Arc<Document<Transmitter>>,
-    keys: Arc<Document<KeySet>>,
+    url: Option<Url>,
+    pub transmitter: Arc<Document<Transmitter>>,
+    pub keys: Arc<Document<KeySet>>,
 }
 
 impl Documents {
@@ -50,18 +50,10 @@ impl Documents {
             &settings.name,
             "ssf_url",
             Box::new(move |document| {
-                Transmitter::read(document, issuer.as_deref()).map_err(|unfit| Unavailable {
-                    why: Some(unfit.to_string()),
-                    ..Unavailable::misconfigured(Class::Metadata, "ssf_url")
-                })
+                Transmitter::read(document, issuer.as_deref()).map_err(document::unfit("ssf_url"))
             }),
         );
-        let keys = Document::new(
-            client.clone(),
-            &settings.name,
-            "ssf_url",
-            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new(Class::NoKeys))),
-        );
+        let keys = document::keys(client.clone(), &settings.name, "ssf_url");
         Self { url, transmitter, keys }
     }
 }
@@ -117,17 +109,9 @@ impl Provider {
         let claims =
             token.unverified().ok_or(Refused::malformed("the message is not a signed JWT"))?.claims();
         security_event::check_audience(claims, &self.settings.client_ids)?;
-        let Source { issuers, url, keys: document } = self.event_source(now).await?;
+        let Source { issuers, url, keys } = self.event_source(now).await?;
         security_event::check_issuer(claims, &issuers)?;
-        let keys = document.get(&url, now).await?;
-        match jws.verify(&keys.value, &issuers) {
-            Err(Failure::UnknownKey) => {}
-            verdict => return Ok(verdict.map_err(|failure| failed(failure.into_refusal()))?.clone()),
-        }
-        // The provider may have published new keys.
-        let (keys, since): (Arc<Held<KeySet>>, bool) = document.renew(&url, now, &keys).await?;
-        match jws.verify(&keys.value, &issuers) {
-            Err(Failure::UnknownKey) if !since => Err(document::unknown_key(1).into()),
+        match keys.verify(&jws, &issuers, &url, now).await? {
             Err(Failure::UnknownKey) => {
                 let detail = "the message is not signed with a published key of the provider";
                 Err(Refused::new(Fault::InvalidKey, detail).into())

@@ -21,14 +21,10 @@ mod single_flight;
 mod tokeninfo;
 mod verifier;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use url::Url;
-
 pub use self::answer::Unavailable;
-use self::authorization_code::Grant;
 pub use self::authorization_code::error_name;
 pub use self::bulkhead::State as Breaker;
 pub use self::call_stats::{BOUNDS, CallStats};
@@ -117,38 +113,6 @@ impl Provider {
         let max_token_age = self.settings.max_token_age.min(max_age);
         let settings = config::Provider { max_token_age, ..self.settings.clone() };
         Self { settings, upstream: Arc::clone(&self.upstream) }
-    }
-
-    /// Returns the authorization endpoint, for the authorization-code flow.
-    ///
-    /// # Errors
-    /// The endpoint is neither set nor discovered within five seconds.
-    pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
-        let configured = self.settings.authorization_url.as_ref();
-        let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
-        url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
-    }
-
-    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
-    ///
-    /// # Errors
-    /// The provider refuses the code, or gives no usable answer within five seconds.
-    pub async fn exchange(
-        &self,
-        code: &str,
-        code_verifier: &str,
-        redirect_uri: &str,
-        now: i64,
-    ) -> Result<String, Error> {
-        let exchanged = async {
-            let (url, authentication) = self.token_endpoint(now).await?;
-            let grant = Grant { code, code_verifier, redirect_uri };
-            let client = &self.upstream.client;
-            let request = authorization_code::request(client, &self.settings, authentication, &url, grant);
-            let setting = if self.settings.token_url.is_some() { "token_url" } else { "issuer" };
-            authorization_code::exchange(request, setting).await
-        };
-        exchanged.await.map_err(|error| error.named(&self.settings))
     }
 
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).

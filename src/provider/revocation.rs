@@ -7,13 +7,12 @@ use reqwest::{RequestBuilder, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, Class, DEADLINE, Unavailable};
-use super::authorization_code::{ErrorResponse, error};
+use super::answer::{Class, DEADLINE, Unavailable};
+use super::authorization_code::{CREDENTIALS, Rejected, client_rejected, error, refused, tokens};
 use super::{Error, Provider, attempt, credentials};
 use crate::config::{ClientAuthentication, Preset};
 use crate::domain::id_token::{Format, IdToken};
 use crate::domain::json::Object;
-use crate::domain::refusal::{Reason, Refusal};
 use crate::secret::Secret;
 
 /// An authorization code of one of our apps.
@@ -52,17 +51,10 @@ impl Provider {
             let (url, authentication) = self.token_endpoint(now).await?;
             let request = self.request_for_code(&url, authentication, code, now)?;
             let response = request.send().await.map_err(attempt::unreached)?;
-            match response.status() {
-                StatusCode::OK => {}
-                StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => {
-                    return Err(match error(response).await {
-                        ErrorResponse::Code(name) if name == "invalid_grant" => refused(&name),
-                        other => self.rejected(other).into(),
-                    });
-                }
-                _ => return Err(attempt::unusable(&response, "token_url").into()),
-            }
-            let answer = answer::json(response).await?;
+            let answer = tokens(response, "token_url").await.map_err(|rejected| match rejected {
+                Rejected::Code(name) if name == "invalid_grant" => refused(&name),
+                other => self.rejected(other).into(),
+            })?;
             self.check_subject(&answer, code.subject)?;
             let found =
                 [false, true].into_iter().find_map(|access| Some((access, answer.str(kind(access))?)));
@@ -88,12 +80,10 @@ impl Provider {
             match response.status() {
                 status if status.is_success() => Ok(()),
                 StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => match error(response).await {
-                    ErrorResponse::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => {
-                        Ok(())
-                    }
+                    Rejected::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => Ok(()),
                     other => Err(self.rejected(other).into()),
                 },
-                _ => Err(attempt::unusable(&response, "revocation_url").into()),
+                _ => Err(attempt::unavailable(&response, "revocation_url").into()),
             }
         };
         let revoked: Result<_, Error> =
@@ -153,24 +143,18 @@ impl Provider {
         Ok(client.post(url.clone()).form(&[fields, &own].concat()))
     }
 
-    /// Returns the failure of a request that the provider understands and rejects.
-    fn rejected(&self, error: ErrorResponse) -> Unavailable {
-        let (settings, name): (&[_], _) = match error {
-            ErrorResponse::Client(name) if self.settings.client_key.is_some() => {
-                (&["team_id", "key_id", "private_key"], name)
+    /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
+    fn rejected(&self, rejected: Rejected) -> Unavailable {
+        match rejected {
+            Rejected::Client(name) if self.settings.client_key.is_some() => {
+                client_rejected(&["team_id", "key_id", "private_key"], &name)
             }
-            ErrorResponse::Client(name) => (&["client_id", "client_secret", "token_auth"], name),
-            ErrorResponse::Code(name) => {
+            Rejected::Client(name) => client_rejected(&CREDENTIALS, &name),
+            Rejected::Code(name) => {
                 let why = Some(format!("the provider's error is {name}"));
-                return Unavailable { why, ..Unavailable::new(Class::Status4xx) };
+                Unavailable { why, ..Unavailable::new(Class::Status4xx) }
             }
-        };
-        let why = Some(format!("the provider's error is {name}"));
-        Unavailable { why, ..Unavailable::client_authentication(settings) }
+            Rejected::Unavailable(unavailable) => unavailable,
+        }
     }
-}
-
-fn refused(why: &str) -> Error {
-    let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
-    Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()
 }

@@ -56,15 +56,11 @@ pub(super) async fn classify(provider: &Provider, response: Response) -> Result<
         (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
             let why = Some(CONFIDENTIAL.to_owned());
-            Err(Unavailable {
-                why,
-                ..Unavailable::misconfigured(Class::Status4xx, endpoint_setting(provider))
-            }
-            .into())
+            Err(Unavailable { why, ..attempt::unavailable(&response, endpoint_setting(provider)) }.into())
         }
         (StatusCode::OK, _) => claims(response).await,
         (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
-            Err(classify_error(status, response).await)
+            Err(client_or_token(status, response).await.unwrap_or_else(refused))
         }
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
             // A body that was read to its end lets the connection be reused.
@@ -84,7 +80,7 @@ pub(super) async fn classify(provider: &Provider, response: Response) -> Result<
 
 /// Returns the setting to look at when the endpoint does not understand us. An address that was discovered is changed by
 /// the issuer.
-const fn endpoint_setting(provider: &Provider) -> &'static str {
+pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
     if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
 }
 
@@ -147,17 +143,15 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
 /// Decides if a 400 or 401 is the token's fault. An introspection endpoint answers an invalid token with a
 /// 200. A 401, and some errors of a 400, mean that it rejects our client credentials (RFC 7662 §2.3, RFC 6749
 /// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
-async fn classify_error(status: StatusCode, response: Response) -> Failure {
+///
+/// Returns `None` for a 400 that does not state its reason.
+pub(super) async fn client_or_token(status: StatusCode, response: Response) -> Option<Failure> {
     let error = answer::json(response).await.ok();
+    let client_rejected = || Unavailable::client_authentication(&["client_id", "client_secret"]).into();
     match error.as_ref().and_then(|error| error.str("error")) {
-        Some("invalid_token") => refused(),
-        Some("invalid_client" | "unauthorized_client") => client_rejected(),
-        Some(introspection::NOT_INTROSPECTED) => Unavailable::not_introspected().into(),
-        _ if status == StatusCode::UNAUTHORIZED => client_rejected(),
-        _ => refused(),
+        Some("invalid_token") => Some(refused()),
+        Some("invalid_client" | "unauthorized_client") => Some(client_rejected()),
+        Some(introspection::NOT_INTROSPECTED) => Some(Unavailable::not_introspected().into()),
+        _ => (status == StatusCode::UNAUTHORIZED).then(client_rejected),
     }
-}
-
-fn client_rejected() -> Failure {
-    Unavailable::client_authentication(&["client_id", "client_secret"]).into()
 }

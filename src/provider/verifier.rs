@@ -52,7 +52,7 @@ impl Deref for Claims<'_> {
 pub(super) struct Upstream {
     pub client: Client,
     pub endpoint: Endpoint,
-    metadata: Arc<Document<Metadata>>,
+    pub(super) metadata: Arc<Document<Metadata>>,
     pub(super) keys: Arc<Document<KeySet>>,
     pub(super) events: events::Documents,
     /// Used once the operator has been warned that its tokens have no `email`.
@@ -66,19 +66,10 @@ impl Upstream {
             client.clone(),
             &settings.name,
             "issuer",
-            Box::new(move |document| {
-                Metadata::read(document, &issuer).map_err(|unfit| Unavailable {
-                    why: Some(unfit.to_string()),
-                    ..Unavailable::misconfigured(Class::Metadata, "issuer")
-                })
-            }),
+            Box::new(move |document| Metadata::read(document, &issuer).map_err(document::unfit("issuer"))),
         );
-        let keys = Document::new(
-            client.clone(),
-            &settings.name,
-            if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" },
-            Box::new(|document| KeySet::read(document).map_err(|_| Unavailable::new(Class::NoKeys))),
-        );
+        let setting = if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" };
+        let keys = document::keys(client.clone(), &settings.name, setting);
         let events = events::Documents::new(&client, settings);
         Self { client, endpoint: Endpoint::new(settings), metadata, keys, events, without_email: Once::new() }
     }
@@ -153,20 +144,8 @@ impl Provider {
         let now = expected.now;
         let configured = self.settings.jwks_url.as_ref();
         let url = self.locate(configured, now, |metadata| &metadata.jwks_url).await?;
-        let document = &self.upstream.keys;
-        let keys = document.get(&url, now).await?;
-        match jws.verify(&keys.value, expected.issuers) {
-            Err(Failure::UnknownKey) => {}
-            Err(Failure::Refused(refusal)) => return Err(refusal.into()),
-            Ok(claims) => return Ok(claims),
-        }
-        // The provider may have published new keys.
-        let (keys, since) = document.renew(&url, now, &keys).await?;
-        match jws.verify(&keys.value, expected.issuers) {
-            // The keys were fetched before this token came, and its key may be newer.
-            Err(Failure::UnknownKey) if !since => Err(document::unknown_key(1).into()),
-            result => Ok(result.map_err(Failure::into_refusal)?),
-        }
+        let verdict = self.upstream.keys.verify(&jws, expected.issuers, &url, now).await?;
+        Ok(verdict.map_err(Failure::into_refusal)?)
     }
 
     /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
