@@ -17,12 +17,10 @@ async fn two_answers_that_differ_in_whom_they_mean_are_none() {
         let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
         let token = Signer::Rsa.token(&house.claims());
         for (name, value) in [("sub", "somebody-else"), ("aud", "android.example")] {
-            let answer = (preset.answer)(&house.changed(name, value).to_string());
-            house.endpoint.behave(Behaviour::body("application/json", answer));
+            house.vouch(&house.changed(name, value));
             assert_eq!(class(&house.verify(&token).await), "disagreement", "{} {name}", preset.name);
         }
-        let answer = (preset.answer)(&house.without("sub").to_string());
-        house.endpoint.behave(Behaviour::body("application/json", answer));
+        house.vouch(&house.without("sub"));
         assert_eq!(class(&house.verify(&token).await), "disagreement", "{}", preset.name);
     }
 }
@@ -38,8 +36,7 @@ async fn two_spellings_of_one_thing_agree() {
         if preset.is_of("google") {
             spelt["iss"] = "accounts.google.com".into();
         }
-        let answer = (preset.answer)(&spelt.to_string());
-        house.endpoint.behave(Behaviour::body("application/json", answer));
+        house.vouch(&spelt);
         let verdict = house.verify(&token).await;
         assert_eq!(word(&verdict), "accepted", "{}: {verdict:?}", preset.name);
     }
@@ -52,8 +49,7 @@ async fn neither_answer_stands_in_for_the_other() {
         let claims = house.claims();
         let token = Signer::Rsa.token(&claims);
         // The endpoint would accept anything; the signature is wrong.
-        let answer = (preset.answer)(&claims.to_string());
-        house.endpoint.behave(Behaviour::body("application/json", answer.clone()));
+        house.vouch(&claims);
         let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
         assert_eq!(word(&house.verify(&forged).await), "invalid_token", "{}", preset.name);
         // Well signed, and of no use for another reason: it need not leave the house either.
@@ -66,7 +62,7 @@ async fn neither_answer_stands_in_for_the_other() {
         assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
         house.endpoint.behave(Behaviour::status(503));
         assert_eq!(word(&house.verify(&token).await), "unavailable", "{}", preset.name);
-        house.endpoint.behave(Behaviour::body("application/json", answer));
+        house.vouch(&claims);
         assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
     }
 }

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use vestibule::domain::claims::LEEWAY;
 use vestibule::domain::email::Email;
 use vestibule::domain::refusal::Reason;
-use vestibule::provider::Error;
 
-use super::house::{House, NOW, word};
+use super::house::{House, NOW, refusal, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, signed};
@@ -190,7 +189,7 @@ async fn a_date_that_is_none_is_named() {
     let house = House::of(PRESETS[0]).await;
     for name in ["exp", "iat", "nbf"] {
         let verdict = house.says(&house.changed(name, "soon")).await;
-        let Err(Error::Refused(refusal)) = verdict else { panic!("{name}: {verdict:?}") };
+        let refusal = refusal(verdict);
         assert_eq!(refusal.detail, format!("`{name}` is not a number of seconds"));
     }
 }
@@ -321,8 +320,7 @@ async fn nonces(house: &House, held: Option<&str>, sent: Option<&str>) -> &'stat
     if let Some(held) = held {
         claims["nonce"] = held.into();
     }
-    let answer = (house.preset.answer)(&claims.to_string());
-    house.endpoint.behave(Behaviour::body("application/json", answer));
+    house.vouch(&claims);
     word(&house.verify_with(&house.preset.token(&claims), sent, NOW).await)
 }
 
@@ -362,10 +360,9 @@ async fn a_nonce_that_the_app_hashed_where_the_raw_one_counts_is_told_to_the_log
         let house = House::with(preset, &json!({ "nonce_form": "raw" })).await;
         for (held, hint) in [(hashed().as_str(), true), ("another", false)] {
             let claims = house.changed("nonce", held);
-            let answer = (preset.answer)(&claims.to_string());
-            house.endpoint.behave(Behaviour::body("application/json", answer));
+            house.vouch(&claims);
             let verdict = house.verify_with(&preset.token(&claims), Some(RAW), NOW).await;
-            let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+            let refusal = refusal(verdict);
             let log = refusal.log.unwrap_or_default();
             assert_eq!(log.contains("SHA-256") && log.contains("nonce_form"), hint, "{}: {log}", preset.name);
             assert!(
@@ -409,8 +406,7 @@ async fn one_clients_nonces_may_differ_from_the_others() {
         ] {
             let mut claims = house.changed("azp", party);
             claims["nonce"] = held.into();
-            let answer = (preset.answer)(&claims.to_string());
-            house.endpoint.behave(Behaviour::body("application/json", answer));
+            house.vouch(&claims);
             let here = house.verify_with(&preset.token(&claims), sent, NOW).await;
             assert_eq!(word(&here), verdict, "{}: {party} {held} {sent:?}", preset.name);
         }
@@ -492,8 +488,7 @@ async fn what_a_token_says_of_itself_is_refused_early_and_else_not_believed() {
         assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
         if preset.asks && !preset.signs() && !preset.introspects() {
             // The token claims one person, the provider knows another.
-            let answer = (preset.answer)(&house.changed("sub", "the-provider-s").to_string());
-            house.endpoint.behave(Behaviour::body("application/json", answer));
+            house.vouch(&house.changed("sub", "the-provider-s"));
             let verified = house.verify(&signer.token(&house.changed("sub", "the-token-s"))).await.unwrap();
             assert_eq!(verified.subject, "the-provider-s", "{}", preset.name);
         }
@@ -561,8 +556,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
             for (name, value) in members.as_object().unwrap() {
                 claims[name] = value.clone();
             }
-            let answer = (preset.answer)(&claims.to_string());
-            house.endpoint.behave(Behaviour::body("application/json", answer));
+            house.vouch(&claims);
             // Shown as it is, it is refused unasked, and a token that cannot be read by what is told of it.
             let calls = house.calls();
             let shown = preset.signer.unwrap_or(Signer::Rsa).token(&claims);
@@ -574,9 +568,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                     assert_eq!(word(&verdict), "accepted", "{members}");
                     continue;
                 }
-                let Err(Error::Refused(refusal)) = verdict else {
-                    panic!("{} {members}: {verdict:?}", preset.name)
-                };
+                let refusal = refusal(verdict);
                 assert_eq!((refusal.reason.into(), refusal.detail), ("invalid_token", detail), "{members}");
                 assert!(!unasked || house.calls() == calls, "{} {members}", preset.name);
             }
@@ -600,7 +592,7 @@ async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
             let mut header = signer.header();
             header["typ"] = typ.into();
             let verdict = house.verify(&signer.token_with(&header, &house.claims())).await;
-            let Err(Error::Refused(refusal)) = verdict else { panic!("{} {typ}: {verdict:?}", preset.name) };
+            let refusal = refusal(verdict);
             let detail = format!("this is {kind}; send the id_token");
             assert_eq!((refusal.reason, refusal.detail), (Reason::InvalidToken, &*detail), "{typ}");
         }

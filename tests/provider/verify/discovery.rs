@@ -45,20 +45,31 @@ async fn every_call_says_that_it_is_from_vestibule() {
     }
 }
 
+/// A house with these settings, whose token endpoint is on the endpoint's server and authenticates clients by these methods.
+async fn exchanging(settings: &Value, methods: Option<&Value>) -> House {
+    let house = House::with(preset("oidc"), settings).await;
+    let mut document = json!({
+        "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()),
+    });
+    if let Some(methods) = methods {
+        document["token_endpoint_auth_methods_supported"] = methods.clone();
+    }
+    house.metadata.behave(Behaviour::Json(document));
+    house.endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
+    house
+}
+
+async fn exchange(house: &House) -> Result<String, Error> {
+    house.provider().exchange("code", "verifier", "https://x.example/", NOW).await
+}
+
 #[tokio::test]
 async fn where_staff_sign_in_comes_from_it_too() {
     let house = House::of(preset("oidc")).await;
-    let provider = house.providers.get("under-test").unwrap();
-    let url = provider.authorization_url(NOW).await.unwrap();
+    let url = house.provider().authorization_url(NOW).await.unwrap();
     assert_eq!(url.as_str(), format!("{}/authorize", house.metadata.url()));
-    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
-    let provider = house.providers.get("under-test").unwrap();
-    let behaviour = Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" }));
-    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
-    house.metadata.behave(Behaviour::Json(document));
-    house.endpoint.behave(behaviour);
-    let exchanged = provider.exchange("code", "verifier", "https://id.example.com/", NOW).await;
-    assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
+    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
+    assert_eq!(exchange(&house).await.unwrap(), "e30.e30.c2ln");
     assert_eq!(house.endpoint.requests()[0].path, "/token");
 }
 
@@ -76,17 +87,8 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
         if let Some(set) = set {
             settings["token_auth"] = set.into();
         }
-        let house = House::with(preset("oidc"), &settings).await;
-        let mut document = json!({
-            "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()),
-        });
-        if let Some(methods) = published {
-            document["token_endpoint_auth_methods_supported"] = methods.clone();
-        }
-        house.metadata.behave(Behaviour::Json(document));
-        house.endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
-        let provider = house.providers.get("under-test").unwrap();
-        let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
+        let house = exchanging(&settings, published).await;
+        let exchanged = exchange(&house).await;
         let Some(in_form) = in_form else {
             let error = exchanged.unwrap_err().to_string();
             assert!(error.ends_with("check `providers.under-test.token_auth`"), "{error}");
@@ -120,17 +122,13 @@ async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
         "client_secret": "hush", "token_url": endpoint.url(), "token_auth": "client_secret_post",
     });
     let house = House::with(preset("oidc"), &settings).await;
-    let provider = house.providers.get("under-test").unwrap();
-    let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
+    let exchanged = exchange(&house).await;
     assert_eq!((exchanged.unwrap().as_str(), house.metadata.calls()), ("e30.e30.c2ln", 0));
 }
 
 #[tokio::test]
 async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_name() {
-    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
-    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
-    house.metadata.behave(Behaviour::Json(document));
-    let provider = house.providers.get("under-test").unwrap();
+    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let (longest, unnamed) = ("e".repeat(40), Some("no known reason"));
     for (status, error, told) in [
         (401, json!({ "error": "invalid_client", "error_description": "hush" }), None),
@@ -146,12 +144,8 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
         (400, json!({ "error": "" }), unnamed),
         (400, json!({}), unnamed),
     ] {
-        house.endpoint.behave(Behaviour::Status {
-            code: status,
-            headers: vec![("Content-Type".into(), "application/json".into())],
-            body: error.to_string().into_bytes(),
-        });
-        let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
+        house.endpoint.behave(Behaviour::json(status, error.to_string()));
+        let exchanged = exchange(&house).await;
         match exchanged.unwrap_err() {
             Error::Unavailable(unavailable) => {
                 assert_eq!(told, None, "{error}");
@@ -175,14 +169,11 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
 
 #[tokio::test]
 async fn a_token_endpoint_that_is_not_one_is_named_with_its_setting() {
-    let house = House::with(preset("oidc"), &json!({ "client_secret": "hush" })).await;
-    let document = json!({ "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()) });
-    house.metadata.behave(Behaviour::Json(document));
+    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let settings = json!({ "client_secret": "hush", "token_url": house.endpoint.url(), "token_auth": "client_secret_post" });
     let set = House::with(preset("oidc"), &settings).await;
     // Both ask the endpoint of the first house.
     for (asking, setting) in [(&house, "issuer"), (&set, "token_url")] {
-        let provider = asking.providers.get("under-test").unwrap();
         let wrong = format!("; check `providers.under-test.{setting}`");
         for (status, class, remedy) in [
             (404, "status_4xx", wrong.as_str()),
@@ -192,8 +183,7 @@ async fn a_token_endpoint_that_is_not_one_is_named_with_its_setting() {
             (503, "status_5xx", ""),
         ] {
             house.endpoint.behave(Behaviour::status(status));
-            let exchanged = provider.exchange("code", "verifier", "https://x.example/", NOW).await;
-            let said = exchanged.unwrap_err().to_string();
+            let said = exchange(asking).await.unwrap_err().to_string();
             assert!(said.ends_with(&format!("{class}{remedy}")), "{status}: {said}");
         }
     }

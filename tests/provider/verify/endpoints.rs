@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::house::{House, NOW, class, opaque_of, word};
+use super::house::{House, NOW, class, opaque_of, unavailable, word};
 use super::presets::{PRESETS, Preset, preset};
 use crate::support::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
 use crate::support::tls::SelfSigned;
@@ -71,7 +71,7 @@ fn welcome_after(house: &House, seconds: i64) -> String {
         };
         claims[time] = later;
     }
-    house.endpoint.behave(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
+    house.vouch(&claims);
     preset.token(&claims)
 }
 
@@ -237,12 +237,9 @@ async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
             for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
                 let headers = vec![("Retry-After".to_owned(), header.to_owned())];
                 asked.server(&house).behave(Behaviour::Status { code: 429, headers, body: Vec::new() });
-                match house.verify_at(&token, now).await {
-                    Err(vestibule::provider::Error::Unavailable(unavailable)) => {
-                        assert_eq!(unavailable.retry_after, seconds, "{} {asked:?} {header}", preset.name);
-                    }
-                    other => panic!("{} {asked:?}: {other:?}", preset.name),
-                }
+                let verdict = house.verify_at(&token, now).await;
+                let told = unavailable(&verdict).retry_after;
+                assert_eq!(told, seconds, "{} {asked:?} {header}", preset.name);
             }
         }
     }
@@ -252,11 +249,7 @@ async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
 async fn a_token_that_the_provider_calls_invalid_is_invalid() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
         let (house, token) = sound(preset).await;
-        let refused = |code, body: serde_json::Value| Behaviour::Status {
-            code,
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: body.to_string().into_bytes(),
-        };
+        let refused = |code, body: Value| Behaviour::json(code, body.to_string());
         let mut behaviours = vec![
             refused(400, json!({ "error": "invalid_token" })),
             refused(401, json!({ "error": "invalid_token" })),
@@ -278,7 +271,7 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
         }
         // And what was good once is asked about again.
         let claims = house.claims();
-        house.endpoint.behave_once(Behaviour::body("application/json", (preset.answer)(&claims.to_string())));
+        house.endpoint.behave_once(house.answer(&claims));
         assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
         assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
     }
@@ -291,8 +284,7 @@ async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) 
     if asked == Asked::Metadata {
         claims["iss"] = address.into();
     }
-    let answer = (preset.answer)(&claims.to_string());
-    house.endpoint.behave(Behaviour::body("application/json", answer));
+    house.vouch(&claims);
     (house, preset.token(&claims))
 }
 

@@ -1,10 +1,12 @@
 //! A service's providers, one of which is under test, and the servers that it asks.
 
+use figment::Figment;
 use serde_json::{Value, json};
 use vestibule::config::{self, Config};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::id_token::IdToken;
-use vestibule::provider::{Error, Providers};
+use vestibule::domain::refusal::Refusal;
+use vestibule::provider::{Error, Providers, Unavailable};
 
 use super::presets::{CLIENT_ID, Preset};
 use crate::support::provider::{Behaviour, Provider};
@@ -13,15 +15,18 @@ use crate::support::signer::{Signer, base64, jwks};
 /// When the tests take place. Nothing reads a clock.
 pub const NOW: i64 = 2_000_000_000;
 
-/// Reads settings that are sound but for those of the provider `under-test`.
-pub fn read(settings: &Value) -> Result<Config, config::Error> {
-    let figment = config::defaults()
+/// Settings that lack only providers.
+pub fn basics() -> Figment {
+    config::defaults()
         .merge(("public_url", "http://127.0.0.1:8000"))
         .merge(("secret_key", "a secret key that only the tests use"))
         .merge(("databases.vestibule.url", "postgres://localhost/none"))
-        .merge(("idp.client_id", "google.example"))
-        .merge(("providers.under-test", settings));
-    Config::read(figment)
+}
+
+/// Reads settings that are sound but for those of the provider `under-test`.
+pub fn read(settings: &Value) -> Result<Config, config::Error> {
+    let idp = ("idp.client_id", "google.example");
+    Config::read(basics().merge(idp).merge(("providers.under-test", settings)))
 }
 
 /// The providers and the servers behind the one under test.
@@ -99,6 +104,24 @@ impl House {
         claims
     }
 
+    pub fn provider(&self) -> &vestibule::provider::Provider {
+        self.providers.get("under-test").unwrap()
+    }
+
+    /// The endpoint's answer about a token with these claims.
+    pub fn answer(&self, claims: &Value) -> Behaviour {
+        self.answer_text(&claims.to_string())
+    }
+
+    fn answer_text(&self, claims: &str) -> Behaviour {
+        Behaviour::body("application/json", (self.preset.answer)(claims))
+    }
+
+    /// Lets the endpoint answer so about every token.
+    pub fn vouch(&self, claims: &Value) {
+        self.endpoint.behave(self.answer(claims));
+    }
+
     /// Signs in with a token of which the provider says this.
     pub async fn says(&self, claims: &Value) -> Result<VerifiedClaims, Error> {
         self.says_text(&claims.to_string()).await
@@ -107,7 +130,7 @@ impl House {
     /// The same of a text that may be odd JSON.
     pub async fn says_text(&self, claims: &str) -> Result<VerifiedClaims, Error> {
         if self.preset.asks {
-            self.endpoint.behave(Behaviour::body("application/json", (self.preset.answer)(claims)));
+            self.endpoint.behave(self.answer_text(claims));
         }
         self.verify(&self.preset.token_of(claims)).await
     }
@@ -126,7 +149,7 @@ impl House {
         nonce: Option<&str>,
         now: i64,
     ) -> Result<VerifiedClaims, Error> {
-        let provider = self.providers.get("under-test").unwrap();
+        let provider = self.provider();
         let token = IdToken::parse(token, provider.settings.token_format).unwrap();
         provider.verify(&token, nonce, now).await
     }
@@ -157,9 +180,23 @@ pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
 }
 
 /// Why a provider is not available, in a word.
+#[track_caller]
 pub fn class(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
+    unavailable(verdict).class()
+}
+
+#[track_caller]
+pub fn unavailable(verdict: &Result<VerifiedClaims, Error>) -> &Unavailable {
     match verdict {
-        Err(Error::Unavailable(unavailable)) => unavailable.class(),
+        Err(Error::Unavailable(unavailable)) => unavailable,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn refusal(verdict: Result<VerifiedClaims, Error>) -> Refusal {
+    match verdict {
+        Err(Error::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
     }
 }

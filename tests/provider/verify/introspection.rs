@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::house::{House, NOW, class, word};
+use super::house::{House, NOW, class, refusal, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
@@ -56,8 +56,7 @@ async fn the_secret_may_also_go_by_the_form_or_not_at_all() {
 #[tokio::test]
 async fn a_token_that_is_not_a_jwt_is_asked_about_unread() {
     let house = House::of(preset("rfc7662")).await;
-    let answer = (house.preset.answer)(&house.claims().to_string());
-    house.endpoint.behave(Behaviour::body("application/json", answer));
+    house.vouch(&house.claims());
     for token in ["mF_9.B5f-4.1JqM", "2YotnFZFEjr1zCsicMWpAA", "..", "{\"sub\":1}"] {
         assert_eq!(word(&house.verify(token).await), "accepted", "{token}");
         assert_eq!(house.endpoint.requests().last().unwrap().parameters()[0].1, token);
@@ -96,17 +95,15 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
         let house = House::of(preset).await;
         let claims = house.claims();
         let token = preset.token(&claims);
-        let refusal = |code, body: &str| Behaviour::Status {
-            code,
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: body.as_bytes().to_vec(),
-        };
         for behaviour in [
             Behaviour::status(401),
-            refusal(401, r#"{"error":"invalid_client"}"#),
-            refusal(401, r#"{"error":"invalid_request","error_description":"Authentication failed."}"#),
-            refusal(400, r#"{"error":"invalid_client"}"#),
-            refusal(400, r#"{"error":"unauthorized_client"}"#),
+            Behaviour::json(401, r#"{"error":"invalid_client"}"#),
+            Behaviour::json(
+                401,
+                r#"{"error":"invalid_request","error_description":"Authentication failed."}"#,
+            ),
+            Behaviour::json(400, r#"{"error":"invalid_client"}"#),
+            Behaviour::json(400, r#"{"error":"unauthorized_client"}"#),
         ] {
             house.endpoint.behave(behaviour.clone());
             let verdict = house.verify(&token).await;
@@ -245,11 +242,7 @@ async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_say
     for preset in introspecting() {
         let house = House::of(preset).await;
         // What node's oidc-provider says of every JWT.
-        house.endpoint.behave(Behaviour::Status {
-            code: 400,
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: br#"{"error":"unsupported_token_type"}"#.to_vec(),
-        });
+        house.endpoint.behave(Behaviour::json(400, r#"{"error":"unsupported_token_type"}"#));
         for _ in 0..20 {
             let verdict = house.verify(&preset.token(&house.claims())).await;
             assert_eq!(class(&verdict), "not_introspected", "{}", preset.name);
@@ -262,7 +255,7 @@ async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_say
 async fn a_hint_names_no_audience_that_introspection_tells_of_an_unread_token() {
     let house = House::of(preset("rfc7662")).await;
     let verdict = house.says(&house.changed("aud", "resource-server")).await;
-    let Err(vestibule::provider::Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+    let refusal = refusal(verdict);
     let log = refusal.log.unwrap();
     assert!(log.contains("resource-server") && !log.contains("additional_client_ids"), "{log}");
 }

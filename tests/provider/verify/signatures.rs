@@ -1,9 +1,8 @@
 //! Signatures (RFC 7515, RFC 8725), each wrong in one way, with every preset that looks at them.
 
 use serde_json::{Value, json};
-use vestibule::provider::Error;
 
-use super::house::{House, NOW, word};
+use super::house::{House, NOW, refusal, word};
 use super::presets::{PRESETS, Preset, preset};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, jwks, signed};
@@ -17,8 +16,7 @@ fn signing() -> impl Iterator<Item = Preset> {
 async fn publishing(preset: Preset, keys: &[Value]) -> House {
     let house = House::of(preset).await;
     house.keys.behave(Behaviour::Json(jwks(keys)));
-    let answer = (preset.answer)(&house.claims().to_string());
-    house.endpoint.behave(Behaviour::body("application/json", answer));
+    house.vouch(&house.claims());
     house
 }
 
@@ -63,8 +61,11 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 header["alg"] = alg.into();
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
                 assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
-                let Err(Error::Refused(refusal)) = verdict else { unreachable!() };
-                assert_eq!(refusal.detail, "`alg` does not match the key's algorithm", "{signer:?} {alg}");
+                assert_eq!(
+                    refusal(verdict).detail,
+                    "`alg` does not match the key's algorithm",
+                    "{signer:?} {alg}"
+                );
             }
         }
         assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
@@ -319,7 +320,7 @@ async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that
     let mut header = Signer::Rsa.header();
     header["alg"] = "RS512\n".into();
     let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
-    let Err(Error::Refused(refusal)) = verdict else { panic!("{verdict:?}") };
+    let refusal = refusal(verdict);
     let log = refusal.log.unwrap();
     assert!(log.contains("RS512?") && log.contains("RS256, PS256, ES256 and EdDSA"), "{log}");
     assert!(!refusal.detail.contains("RS512"), "{}", refusal.detail);

@@ -209,7 +209,7 @@ async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be_had() {
     let (app, keys) = house().await;
-    keys.behave(Behaviour::Status { code: 500, headers: Vec::new(), body: Vec::new() });
+    keys.behave(Behaviour::status(500));
     let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
     assert_eq!(notify(&app, &payload).await, 503);
     let (app, _keys) = house().await;

@@ -95,11 +95,7 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
     let token_url = format!("{}/token", app.provider.url());
     let page = "https://provider.example/authorize";
     let settings = [("IDP_TOKEN_URL", token_url.as_str()), ("IDP_AUTHORIZATION_URL", page)];
-    let says = |code, error: &str| Behaviour::Status {
-        code,
-        headers: vec![("Content-Type".into(), "application/json".into())],
-        body: json!({ "error": error }).to_string().into_bytes(),
-    };
+    let says = |code, error: &str| Behaviour::json(code, json!({ "error": error }).to_string());
     app.provider.behave(says(400, "invalid_grant"));
     let said = check(&app, &settings).await;
     let line = "provider idp, staff sign-in (127.0.0.1): rejects an invalid code as expected (400), ";
@@ -296,19 +292,13 @@ async fn keys_of_another_secret_key_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_us_for_who_we_are() {
     let app = App::start().await;
-    let invalid = json!({ "error": "invalid_token" }).to_string();
-    let with_body = |code, body: &str| Behaviour::Status {
-        code,
-        headers: vec![("content-type".into(), "application/json".into())],
-        body: body.into(),
-    };
     for (behaviour, words) in [
         (Behaviour::Json(json!({ "active": false })), ""),
-        (with_body(400, &invalid), ""),
+        (Behaviour::json(400, r#"{"error":"invalid_token"}"#), ""),
         (Behaviour::status(401), "client_secret"),
-        (with_body(400, r#"{"error":"invalid_client"}"#), "client_secret"),
-        (with_body(400, r#"{"error":"invalid_request"}"#), "idp.tokeninfo_url"),
-        (with_body(400, r#"{"error":"unsupported_token_type"}"#), "idp.verify"),
+        (Behaviour::json(400, r#"{"error":"invalid_client"}"#), "client_secret"),
+        (Behaviour::json(400, r#"{"error":"invalid_request"}"#), "idp.tokeninfo_url"),
+        (Behaviour::json(400, r#"{"error":"unsupported_token_type"}"#), "idp.verify"),
         (Behaviour::Json(json!({ "active": true })), "accepts an unsigned token"),
         (Behaviour::Json(json!({ "sub": "x" })), "idp.preset"),
     ] {
@@ -385,7 +375,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
     }
     for (behaviour, words) in [
         (Behaviour::body("text/html", "<!doctype html>"), "responds with an HTML page"),
-        (Behaviour::body("application/json", "{"), "is not a valid document (not_json)"),
+        (Behaviour::body("application/json", "{"), "returns an unusable response (not_json)"),
     ] {
         app.provider.behave_once(behaviour);
         let said = check(&app, &settings).await;

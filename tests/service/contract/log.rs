@@ -128,10 +128,8 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
-    let says = |code, error: &str| Behaviour::Status {
-        code,
-        headers: vec![("Content-Type".into(), "application/json".into())],
-        body: json!({ "error": error, "error_description": "a description" }).to_string().into_bytes(),
+    let says = |code, error: &str| {
+        Behaviour::json(code, json!({ "error": error, "error_description": "a description" }).to_string())
     };
     for (behaviour, words) in [
         (says(401, "invalid_client"), "the operator has to correct them"),

@@ -111,6 +111,12 @@ impl Behaviour {
         Self::Status { code: 200, headers, body: bytes.into() }
     }
 
+    /// An answer of this status with this JSON.
+    pub fn json(code: u16, text: impl Into<Vec<u8>>) -> Self {
+        let headers = vec![("content-type".to_owned(), JSON.to_owned())];
+        Self::Status { code, headers, body: text.into() }
+    }
+
     /// This behaviour after a delay.
     pub fn delayed(self, before: Duration) -> Self {
         Self::Delay { before, then: Box::new(self) }

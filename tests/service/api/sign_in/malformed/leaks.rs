@@ -113,9 +113,8 @@ async fn what_the_provider_says_of_a_failure_is_not_passed_on() {
     let app = App::start().await;
     for code in [400, 401, 403, 404, 429, 500, 503] {
         let token = app.token(&json!(code));
-        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        let body = format!(r#"{{"error":"{MARK}","error_description":"{token}"}}"#).into_bytes();
-        app.provider.behave_for(&token, Behaviour::Status { code, headers, body });
+        let body = format!(r#"{{"error":"{MARK}","error_description":"{token}"}}"#);
+        app.provider.behave_for(&token, Behaviour::json(code, body));
         assert_silent(&app, &app.post("idp", &json!({ "id_token": token })).await, &token);
     }
     for behaviour in [
