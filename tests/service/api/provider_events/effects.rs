@@ -20,98 +20,75 @@ struct Case {
     suspends: bool,
 }
 
-fn cases() -> Vec<Case> {
-    let case = |family: &str, name: &str, more: Value, kind, cause, ends, suspends| {
-        let event = format!("{family}/{name}");
-        Case { event, more, kind, cause, ends, suspends }
-    };
-    let none = || json!({});
-    vec![
-        case(RISC, "sessions-revoked", none(), "sessions_revoked", None, true, false),
-        case(OAUTH, "tokens-revoked", none(), "tokens_revoked", None, true, false),
-        case(
-            RISC,
-            "account-disabled",
-            json!({ "reason": "hijacking" }),
-            "account_disabled",
-            Some("hijacking"),
-            true,
-            true,
-        ),
-        case(RISC, "account-disabled", none(), "account_disabled", None, true, true),
-        case(
-            RISC,
-            "account-disabled",
-            json!({ "reason": "bulk-account" }),
-            "account_disabled",
-            Some("bulk-account"),
-            false,
-            false,
-        ),
-        case(RISC, "account-enabled", none(), "account_enabled", None, false, false),
-        case(RISC, "account-purged", none(), "account_purged", None, true, true),
-        case(
-            RISC,
-            "account-credential-change-required",
-            none(),
-            "credential_change",
-            Some("required"),
-            true,
-            false,
-        ),
-        case(
-            RISC,
-            "credential-compromise",
-            json!({ "credential_type": "password" }),
-            "credential_change",
-            Some("compromised"),
-            true,
-            false,
-        ),
-        case(
+/// What an event does: ends the sessions, suspends.
+const NOTHING: [bool; 2] = [false, false];
+const ENDS: [bool; 2] = [true, false];
+const SUSPENDS: [bool; 2] = [true, true];
+
+fn cases() -> impl Iterator<Item = Case> {
+    let none = json!({});
+    let reason = |word: &str| json!({ "reason": word });
+    let of = |word: &str| json!({ "credential_type": word });
+    let credential = |kind: &str, change: &str| json!({ "credential_type": kind, "change_type": change });
+    let required = "account-credential-change-required";
+    let cases = [
+        (RISC, "sessions-revoked", none.clone(), "sessions_revoked", None, ENDS),
+        (OAUTH, "tokens-revoked", none.clone(), "tokens_revoked", None, ENDS),
+        (RISC, "account-disabled", reason("hijacking"), "account_disabled", Some("hijacking"), SUSPENDS),
+        (RISC, "account-disabled", none.clone(), "account_disabled", None, SUSPENDS),
+        (RISC, "account-disabled", reason("bulk-account"), "account_disabled", Some("bulk-account"), NOTHING),
+        (RISC, "account-enabled", none.clone(), "account_enabled", None, NOTHING),
+        (RISC, "account-purged", none.clone(), "account_purged", None, SUSPENDS),
+        (RISC, required, none.clone(), "credential_change", Some("required"), ENDS),
+        (RISC, "credential-compromise", of("password"), "credential_change", Some("compromised"), ENDS),
+        (
             RISC,
             "identifier-changed",
             json!({ "new-value": "new@example.com" }),
             "identifier_changed",
             None,
-            false,
-            false,
+            NOTHING,
         ),
-        case(RISC, "identifier-recycled", none(), "identifier_changed", Some("recycled"), false, false),
-        case(
+        (RISC, "identifier-recycled", none, "identifier_changed", Some("recycled"), NOTHING),
+        (
             CAEP,
             "session-revoked",
             json!({ "initiating_entity": "policy" }),
             "sessions_revoked",
             Some("policy"),
-            true,
-            false,
+            ENDS,
         ),
-        case(
+        (
             CAEP,
             "credential-change",
-            json!({ "credential_type": "password", "change_type": "update" }),
+            credential("password", "update"),
             "credential_change",
             Some("update"),
-            true,
-            false,
+            ENDS,
         ),
-        case(
+        (
             CAEP,
             "credential-change",
-            json!({ "credential_type": "fido2-roaming", "change_type": "create" }),
+            credential("fido2-roaming", "create"),
             "credential_change",
             Some("create"),
-            false,
-            false,
+            NOTHING,
         ),
-    ]
+    ];
+    cases.into_iter().map(|(family, name, more, kind, cause, [ends, suspends])| Case {
+        event: format!("{family}/{name}"),
+        more,
+        kind,
+        cause,
+        ends,
+        suspends,
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine() {
     let house = House::open().await;
-    for (number, case) in cases().into_iter().enumerate() {
+    for (number, case) in cases().enumerate() {
         let (subject, what) = (format!("ada-{number}"), format!("{} {}", case.event, case.more));
         let opened = house.sign_in(&subject).await;
         let user: uuid::Uuid = opened.user_id().parse().unwrap();
@@ -282,12 +259,12 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
         "UPDATE identities SET joined_at = joined_at - interval '2 days' WHERE joined_by IS NOT NULL";
     app.database.run(linked_long_ago).await;
     app.database.run("UPDATE sessions SET created_at = created_at - interval '1 minute'").await;
-    house.tell(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}))).await;
+    house.risc("sessions-revoked", "ada").await;
     assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 401);
     for answer in [&other, &stranger] {
         assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
     }
-    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }))).await;
+    house.hijacked("ada").await;
     for (answer, status) in [(&other, 401), (&stranger, 200)] {
         let token = app.refresh(&answer.refresh_token()).await;
         assert_eq!(token.status.as_u16(), status);

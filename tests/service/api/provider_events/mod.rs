@@ -65,6 +65,17 @@ impl House {
         assert_eq!((answer.status.as_u16(), answer.text.as_str()), (202, ""), "{claims}");
     }
 
+    /// Sends a genuine RISC event about an account.
+    async fn risc(&self, event: &str, subject: &str) {
+        self.tell(&message(&format!("{RISC}/{event}"), subject, &json!({}))).await;
+    }
+
+    /// Reports an account as hijacked.
+    async fn hijacked(&self, subject: &str) {
+        let reason = json!({ "reason": "hijacking" });
+        self.tell(&message(&format!("{RISC}/account-disabled"), subject, &reason)).await;
+    }
+
     /// Everything that a message may change about an account.
     async fn state(&self, subject: &str) -> State {
         let row: (i64, bool, Option<String>) = sqlx::query_as(

@@ -87,7 +87,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
                 let path = format!("/api/v1/me/identities/{}", again["id"].as_str().unwrap());
                 assert_eq!(app.delete(&mine.access_token(), &path).await.status, 204);
             }
-            "purged" => house.tell(&message(&format!("{RISC}/account-purged"), "old", &json!({}))).await,
+            "purged" => house.risc("account-purged", "old").await,
             "moved" => {
                 let to = app.sign_in(&claims("grace", "grace@example.com")).await.user_id().parse().unwrap();
                 let change = Change::Move { identity: identity(&old), from: user.parse().unwrap(), to };
@@ -181,16 +181,9 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     )
     .await;
     app.sign_in_at(NAME, &unverified(at(NAME, "ada", "new@example.com"))).await;
-    house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }))).await;
+    house.hijacked("ada").await;
     let hijacker = app.sign_in(&claims("hijacker", "old@example.com")).await;
     assert_eq!((hijacker.status.as_u16(), hijacker.error().as_str()), (409, "link_required"));
-}
-
-/// The provider reports an account hijacked.
-async fn hijacked(house: &House, subject: &str) {
-    house
-        .tell(&message(&format!("{RISC}/account-disabled"), subject, &json!({ "reason": "hijacking" })))
-        .await;
 }
 
 async fn merge(app: &App, into: &Answer, provider: &str, claims: &Value) -> Answer {
@@ -218,7 +211,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     let hijacker = app.sign_in_at("third", &eve).await;
     assert_eq!(link(app, &hijacker, "fourth", &mallory).await.status, 201);
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
-    hijacked(&house, "ada").await;
+    house.hijacked("ada").await;
 
     for signed_in in [&owner, &hijacker] {
         assert_eq!(
@@ -237,7 +230,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
         app.database.value("SELECT detail->'held' FROM events WHERE kind = 'provider_event'").await;
     assert_eq!(held.as_array().unwrap().len(), 3);
 
-    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    house.risc("account-enabled", "ada").await;
     let back = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
     assert_eq!(error(&app.sign_in_at("third", &eve).await), suspended, "the provider's word releases none");
     let user = owner.user_id().parse().unwrap();
@@ -261,15 +254,15 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
         let ada = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
         assert_eq!(link(app, &ada, NAME, &eve()).await.status, 201);
         let linked = identity(&app.sign_in_at(NAME, &eve()).await);
-        hijacked(&house, "ada").await;
-        hijacked(&house, "eve").await;
+        house.hijacked("ada").await;
+        house.hijacked("eve").await;
         for releases in [released_first, !released_first] {
             assert_eq!(error(&app.sign_in_at(NAME, &eve()).await), (403, "identity_suspended".into()));
             if releases {
                 let release = Change::Release { identity: linked, user: ada.user_id().parse().unwrap() };
                 assert_eq!(by_staff(app, release).await, Outcome::Done);
             } else {
-                house.tell(&message(&format!("{RISC}/account-enabled"), "eve", &json!({}))).await;
+                house.risc("account-enabled", "eve").await;
             }
         }
         assert_eq!(app.sign_in_at(NAME, &eve()).await.user_id(), ada.user_id());
@@ -295,7 +288,7 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
             // Nobody has signed in with the account for longer than a day.
             app.database.run("UPDATE identities SET joined_at = joined_at - interval '2 days'").await;
         }
-        hijacked(&house, "ada").await;
+        house.hijacked("ada").await;
         let back = app.sign_in_at("third", &eve).await;
         assert_eq!(
             back.status.as_u16(),
@@ -319,7 +312,7 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
     let other = at("third", "other", "other@example.com");
     app.sign_in_at("third", &other).await;
-    hijacked(&house, "ada").await;
+    house.hijacked("ada").await;
 
     let refused = (403, "identity_suspended".to_owned());
     let mine = app.sign_in(&own).await;
@@ -327,7 +320,7 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     assert_eq!(error(&merge(app, &mine, "third", &other).await), refused);
     assert_eq!(error(&merge(app, &app.sign_in_at("third", &other).await, "idp", &own).await), refused);
 
-    house.tell(&message(&format!("{RISC}/account-purged"), "ada", &json!({}))).await;
+    house.risc("account-purged", "ada").await;
     let mine = app.sign_in(&own).await;
     assert_eq!(
         app.delete(&mine.access_token(), "/api/v1/me").await.status,

@@ -21,12 +21,6 @@ use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
 use crate::support::token::{claims, now};
 
-async fn suspend(house: &House, subject: &str) {
-    house
-        .tell(&message(&format!("{RISC}/account-disabled"), subject, &json!({ "reason": "hijacking" })))
-        .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     let house = House::open().await;
@@ -34,7 +28,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
     let linked = house.sign_in("ada").await;
     assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", mine.user_id()));
-    suspend(&house, "ada").await;
+    house.hijacked("ada").await;
     // Known as it was, and with another name, which takes another statement.
     let renamed = crate::support::token::with(account("ada"), &json!({ "name": "Eve" }));
     for claims in [account("ada"), renamed] {
@@ -57,7 +51,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     assert_problem(&deleted, 403, "identity_suspended");
     assert_eq!(app.get(&token, "/api/v1/me").await.status.as_u16(), 200);
 
-    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    house.risc("account-enabled", "ada").await;
     assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
 }
 
@@ -67,7 +61,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let pool = &house.app.database.pool;
     let (ada, grace) = (house.sign_in("ada").await, house.sign_in("grace").await);
     let [ada, grace]: [uuid::Uuid; 2] = [ada, grace].map(|answer| answer.user_id().parse().unwrap());
-    suspend(&house, "ada").await;
+    house.hijacked("ada").await;
     // As if it had been opened at the moment of the suspension.
     let session: uuid::Uuid =
         value!(pool, "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id");
@@ -101,13 +95,13 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
     let house = House::open().await;
     let app = &house.app;
     let opened = house.sign_in("ada").await;
-    suspend(&house, "ada").await;
+    house.hijacked("ada").await;
     let elsewhere = claims("eve", "ada@example.com");
     assert_problem(&app.sign_in(&elsewhere).await, 409, "link_required");
     assert_eq!(app.database.count("SELECT count(*) FROM identities").await, 1);
     assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 0);
     // An account that is gone proves nothing either: its address is whoever's it is now.
-    house.tell(&message(&format!("{RISC}/account-purged"), "ada", &json!({}))).await;
+    house.risc("account-purged", "ada").await;
     let linked = app.sign_in(&elsewhere).await;
     assert_eq!(linked.outcome(), "created");
     assert_ne!(linked.user_id(), opened.user_id());
@@ -120,7 +114,7 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     let own = claims("ada", "ada@example.com");
     app.sign_in(&own).await;
     let linked = house.sign_in("ada").await;
-    suspend(&house, "ada").await;
+    house.hijacked("ada").await;
     let unlink = async |mine: &Answer, answer: &Answer| {
         let path = format!("/api/v1/me/identities/{}", answer.json()["identity"]["id"].as_str().unwrap());
         app.delete(&mine.access_token(), &path).await
@@ -139,7 +133,7 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     }
 
     // Nobody can sign in with an account that is gone.
-    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    house.risc("account-enabled", "ada").await;
     let by_its_owner = json!({ "initiating_entity": "user" });
     house.tell(&message(&format!("{RISC}/account-purged"), "ada", &by_its_owner)).await;
     let mine = app.sign_in(&own).await;
@@ -155,7 +149,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     let grace = house.sign_in("grace").await.user_id();
     let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user_id();
     let [ada, grace, linus] = [ada, grace, linus].map(|id| id.parse().unwrap());
-    suspend(&house, "ada").await;
+    house.hijacked("ada").await;
     let identity: uuid::Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
     let suspended = State { sessions: 0, suspended: true, why: Some("hijacking".into()) };
     for change in
@@ -167,7 +161,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
         assert_eq!(house.state("ada").await, suspended, "{change:?}");
     }
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
-    house.tell(&message(&format!("{RISC}/account-enabled"), "ada", &json!({}))).await;
+    house.risc("account-enabled", "ada").await;
     assert_problem(&app.sign_in_at(NAME, &early).await, 401, "token_expired");
     assert_eq!(house.sign_in("ada").await.user_id(), linus.to_string());
 }
@@ -175,7 +169,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
     let house = House::open().await;
-    house.tell(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}))).await;
+    house.risc("sessions-revoked", "ada").await;
     let pool = &house.app.database.pool;
     let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
     for (days, provider_events) in [(89, 0), (1, 1)] {
