@@ -15,6 +15,7 @@ use std::time::Duration;
 use figment::Figment;
 use rocket::error::ErrorKind;
 use rocket::fairing::AdHoc;
+use rocket::futures::future::OptionFuture;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
 use sqlx::postgres::PgConnectOptions;
@@ -71,10 +72,8 @@ pub enum Error {
     /// A setting that only some commands need is missing or wrong.
     #[error(transparent)]
     Config(#[from] config::Error),
-    /// The database's settings cannot be used.
     #[error(transparent)]
     Settings(#[from] pool::Error),
-    /// The database does not answer, or refuses the connection.
     #[error(
         "the connection to the database failed: {cause}; check DATABASE_URL, which names the database {place} (characters such \
          as / # @ in a password are percent-encoded), and that PostgreSQL is running and accepts the connection"
@@ -85,31 +84,23 @@ pub enum Error {
         /// The error of the network or of PostgreSQL.
         cause: sqlx::Error,
     },
-    /// The connection pooler mixes up the prepared statements of its clients.
     #[error("the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}")]
     Pooler,
-    /// The schema cannot be brought up to date.
     #[error("the migration of the schema failed: {0}")]
     Migrate(#[from] migrations::Failure),
-    /// A statement failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No signing key can be used.
     #[error(transparent)]
     SigningKey(#[from] signing_key::Error),
-    /// The HTTP client for identity providers cannot be built.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The HTTP client for webhooks cannot be built.
     #[error(transparent)]
     WebhookClient(#[from] webhooks::ClientError),
-    /// The trace exporter that the environment configures cannot be built.
     #[cfg(feature = "otlp")]
     #[error(
         "the trace exporter cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
     )]
     Traces(#[from] opentelemetry_otlp::ExporterBuildError),
-    /// The service cannot listen on the address.
     #[error(
         "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop the process that uses the port"
     )]
@@ -119,7 +110,6 @@ pub enum Error {
         /// The operating system's error.
         cause: io::Error,
     },
-    /// Rocket does not start.
     #[error("the server failed to start: {0}")]
     Rocket(#[from] Box<rocket::Error>),
 }
@@ -342,17 +332,9 @@ pub async fn launch(
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
     drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
     let end = async {
-        let messages = async {
-            if let Some(webhooks) = webhooks {
-                webhooks.close().await;
-            }
-        };
-        let tokens = async {
-            if let Some(provider_tokens) = provider_tokens {
-                provider_tokens.close().await;
-            }
-        };
-        tokio::join!(messages, tokens);
+        let messages = webhooks.as_ref().map(Webhooks::close);
+        let tokens = provider_tokens.as_ref().map(ProviderTokens::close);
+        tokio::join!(OptionFuture::from(messages), OptionFuture::from(tokens));
         if let Some(writer) = refusals {
             // A panic there is in the log already; the task has ended in any case.
             let _ = writer.await;

@@ -27,15 +27,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// [`LEEWAY`](crate::domain::claims::LEEWAY) on.
 const CLOSE: i64 = 30;
 
-/// The result for one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The item.
     pub subject: String,
     pub state: State,
 }
 
-/// The state of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The item is in order.
@@ -56,11 +53,11 @@ impl State {
     }
 }
 
-/// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at once. The settings themselves are valid
-/// by now.
+/// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at
+/// once. The settings themselves are valid by now.
 ///
 /// # Errors
-/// See [`Error`]. A problem that the check finds is not an error.
+/// A problem that the check finds is not an error.
 pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
     let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
     if let Some(state) = proxies(config) {
@@ -89,13 +86,9 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     for provider in providers.all() {
         let settings = &provider.settings;
         if settings.enabled {
-            for finding in provider.check(clock::now()).await {
-                told(settings, finding, &mut say);
-            }
+            told(settings, provider.check(clock::now()).await, &mut say);
         }
-        for finding in provider.check_revocation(clock::now()).await {
-            told(settings, finding, &mut say);
-        }
+        told(settings, provider.check_revocation(clock::now()).await, &mut say);
         if !settings.enabled {
             continue;
         }
@@ -106,17 +99,13 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             let remedy = format!("set {team}, {key} and {file}");
             say(&format!("provider {}, revocation", settings.name), State::warn(problem, remedy));
         }
-        for finding in provider.check_events(clock::now()).await {
-            told(settings, finding, &mut say);
-        }
+        told(settings, provider.check_events(clock::now()).await, &mut say);
         if let Some(state) = events(settings, &config.public_url) {
             say(&format!("provider {}, events", settings.name), state);
         }
         if settings.name == config.admin_provider.name {
             let back = Admin::new(settings, &config.public_url).redirect_uri();
-            for finding in provider.check_code_flow(&back, clock::now()).await {
-                told(settings, finding, &mut say);
-            }
+            told(settings, provider.check_code_flow(&back, clock::now()).await, &mut say);
         }
     }
     Ok(())
@@ -341,22 +330,21 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>
     })
 }
 
-fn told(provider: &Provider, finding: Finding, say: &mut impl FnMut(&str, State)) {
-    let Finding { endpoint, host, took, ahead, outcome, warning } = finding;
-    let subject = format!("provider {}, {endpoint} ({host})", provider.name);
-    let took = took.map(|took| format!(", {} ms", took.as_millis())).unwrap_or_default();
-    say(
-        &subject,
-        match outcome {
+fn told(provider: &Provider, findings: Vec<Finding>, say: &mut impl FnMut(&str, State)) {
+    for Finding { endpoint, host, took, ahead, outcome, warning } in findings {
+        let subject = format!("provider {}, {endpoint} ({host})", provider.name);
+        let took = took.map(|took| format!(", {} ms", took.as_millis())).unwrap_or_default();
+        let state = match outcome {
             Ok(well) => State::Ok(format!("{well}{took}")),
             Err(fault) => State::fail(format!("{}{took}", fault.problem), fault.remedy),
-        },
-    );
-    if let Some(warning) = warning {
-        say(&subject, State::warn(warning.problem, warning.remedy));
-    }
-    if let Some(ahead) = ahead {
-        say(&format!("{subject}, its clock"), clock_state(ahead, "the provider's"));
+        };
+        say(&subject, state);
+        if let Some(warning) = warning {
+            say(&subject, State::warn(warning.problem, warning.remedy));
+        }
+        if let Some(ahead) = ahead {
+            say(&format!("{subject}, its clock"), clock_state(ahead, "the provider's"));
+        }
     }
 }
 
