@@ -69,7 +69,6 @@ pub(super) enum Class {
     UnknownKey,
 }
 
-/// The provider gave no usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no usable response from the provider: {}{}{}",

@@ -6,10 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::single_flight::Key;
 
-/// The most answers that are cached.
 const CAPACITY: usize = 10_000;
 
-/// The cached answers of one provider.
 #[derive(Debug)]
 pub(super) struct AnswerCache<T> {
     /// Seconds for which an answer is cached.

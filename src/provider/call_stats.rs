@@ -10,7 +10,6 @@ use super::bulkhead::State;
 /// Upper bounds of the latency histogram, in milliseconds. Slower calls are counted in one more bucket.
 pub const BOUNDS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 3_000, 5_000];
 
-/// The counters of one provider.
 #[derive(Debug, Default)]
 pub(super) struct CallCounters {
     outcomes: Mutex<BTreeMap<&'static str, u64>>,
@@ -18,16 +17,13 @@ pub(super) struct CallCounters {
     microseconds: AtomicU64,
 }
 
-/// A copy of the counters.
 #[derive(Debug, Clone, Default)]
 pub struct CallStats {
     /// Calls by result: `answered`, `refused`, `kept` (from the cache) or the class of the failure.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Calls in each bucket of [`BOUNDS`] and in the one above; not cumulative.
     pub latency: [u64; BOUNDS.len() + 1],
-    /// The duration of all calls together.
     pub total: Duration,
-    /// The state of the circuit breaker.
     pub breaker: State,
 }
 

@@ -7,7 +7,6 @@ use reqwest::redirect::Policy;
 /// The timeout of a connection attempt, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The client could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client for identity providers cannot be built: {0}; install the system's CA certificates")]
 pub struct ClientError(#[source] reqwest::Error);

@@ -32,7 +32,6 @@ const BETWEEN_RENEWALS: i64 = 10;
 /// The parser of a document. Its error has a class for the log and the setting to check.
 pub(super) type Read<T> = Box<dyn Fn(&Object) -> Result<T, Unavailable> + Send + Sync>;
 
-/// A cached document of one provider.
 pub(super) struct Document<T> {
     client: Client,
     provider: String,
@@ -51,13 +50,11 @@ struct State<T> {
     fetched_at: Option<i64>,
     /// The time of the latest fetch that was made because something was missing in the document.
     renewed_at: Option<i64>,
-    /// The failure of the latest fetch, if it failed.
     failure: Option<Unavailable>,
 }
 
 /// A good document.
 pub(super) struct Held<T> {
-    /// The parsed document.
     pub value: T,
     url: Url,
     refresh_at: i64,
@@ -215,7 +212,6 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 }
 
-/// The cached keys of one provider.
 pub(super) fn keys(client: Client, provider: &str, setting: &'static str) -> Arc<Document<KeySet>> {
     let read = |document: &Object| {
         KeySet::read(document).map_err(|none| Unavailable {

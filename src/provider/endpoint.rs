@@ -22,7 +22,6 @@ use crate::domain::json::Object;
 /// The timeout of a probe. A request waits for it and has a deadline of its own.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// The endpoint with its protections.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     bulkhead: Bulkhead,
@@ -41,7 +40,6 @@ impl Endpoint {
         }
     }
 
-    /// Returns the call statistics since the start.
     pub fn call_stats(&self) -> CallStats {
         self.counters.stats(self.bulkhead.state())
     }

@@ -39,11 +39,9 @@ use crate::domain::id_token::{Format, IdToken};
 use crate::domain::issuer::Issuers;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// The configured providers, by name.
 #[derive(Debug, Clone)]
 pub struct Providers(Arc<BTreeMap<String, Provider>>);
 
-/// One provider.
 #[derive(Debug, Clone)]
 pub struct Provider {
     pub settings: config::Provider,
@@ -76,20 +74,17 @@ impl Providers {
         Ok(Self(Arc::new(by_name.collect())))
     }
 
-    /// Returns the names of the providers.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// Returns the call statistics of each provider's endpoint, by the provider's name.
     #[must_use]
     pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
         let stats = |provider: &Provider| provider.upstream.endpoint.call_stats();
         self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
     }
 
-    /// Returns the provider of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.0.get(name)
@@ -100,7 +95,6 @@ impl Providers {
         self.0.values()
     }
 
-    /// Returns the providers that are switched on.
     pub fn enabled(&self) -> impl Iterator<Item = &Provider> {
         self.all().filter(|provider| provider.settings.enabled)
     }

@@ -38,7 +38,6 @@ pub struct Finding {
     pub warning: Option<Fault>,
 }
 
-/// A problem with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub problem: String,
@@ -341,7 +340,6 @@ impl Probe<'_> {
         value
     }
 
-    /// Returns the current time by our clock.
     fn time(&self) -> i64 {
         let elapsed = i64::try_from(self.started.elapsed().as_secs()).unwrap_or_default();
         self.now.saturating_add(elapsed)
@@ -402,7 +400,6 @@ fn client_rejected(provider: &config::Provider) -> Fault {
     Fault::new("rejects the client credentials", format!("check {id} and {secret}"))
 }
 
-/// Describes a document of keys.
 fn usable(keys: &KeySet) -> String {
     format!("{} usable", keys.keys().len())
 }

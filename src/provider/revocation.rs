@@ -15,13 +15,11 @@ use crate::domain::id_token::{Format, IdToken};
 use crate::domain::json::Object;
 use crate::secret::Secret;
 
-/// An authorization code of one of our apps.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'a> {
     pub code: &'a str,
     /// The redirect URI of the request that it was issued for, if that had one.
     pub redirect_uri: Option<&'a str>,
-    /// The client that it was issued to.
     pub client_id: &'a str,
     /// The user's `sub`.
     pub subject: &'a str,

@@ -2,7 +2,6 @@
 
 use super::report::{Event, EventKind};
 
-/// The effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effect {
     /// True if the sessions that were opened before it end.

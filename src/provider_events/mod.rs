@@ -28,9 +28,7 @@ pub const MAX_LENGTH: usize = 256 << 10;
 pub enum Sender {
     /// Security Event Tokens (RFC 8417), pushed as RFC 8935 describes.
     SecurityEvents,
-    /// Apple's server-to-server notifications.
     Apple,
-    /// Facebook's callbacks.
     Facebook,
 }
 

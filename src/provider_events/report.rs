@@ -9,14 +9,11 @@ pub struct Report {
     pub id: String,
     /// The time of the event, in seconds since the epoch.
     pub at: i64,
-    /// The events in the message.
     pub events: Vec<Event>,
 }
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What has happened.
     pub kind: EventKind,
     /// The account that it is about. `None` for a verification, and for what no identity has, such as a single token.
     pub subject: Option<Subject>,
@@ -26,7 +23,6 @@ pub struct Event {
     pub email: Option<String>,
 }
 
-/// An account at the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     Subject(String),
@@ -44,7 +40,6 @@ pub enum EventKind {
     TokensRevoked,
     /// It was disabled, perhaps because it was hijacked.
     AccountDisabled,
-    /// It was enabled again.
     AccountEnabled,
     /// It was deleted for good.
     AccountPurged,

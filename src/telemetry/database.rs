@@ -41,7 +41,6 @@ static TIMES: LazyLock<Times> = LazyLock::new(|| Times {
     batches: Histogram::new(SIZES),
 });
 
-/// Returns the histograms.
 #[must_use]
 pub fn times() -> &'static Times {
     &TIMES

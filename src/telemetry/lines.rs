@@ -155,7 +155,6 @@ impl Drop for Pending {
     }
 }
 
-/// Starts the thread.
 pub(super) fn start() -> io::Result<Pending> {
     thread::Builder::new().name("log".into()).spawn(|| LINES.keep_writing())?;
     Ok(Pending(()))

@@ -8,7 +8,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// The interval between lines if there is no terminal.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The progress of a command.
 pub(crate) struct Progress {
     bar: ProgressBar,
     what: &'static str,
@@ -40,7 +39,6 @@ impl Progress {
         }
     }
 
-    /// Prints a line beside the bar.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| tell(line));
     }

@@ -15,7 +15,6 @@ const CONSECUTIVE: u32 = 5;
 /// The fewest calls for which a failure rate is computed, and the time for which a call counts.
 const SAMPLE: usize = 20;
 const WINDOW: Duration = Duration::from_secs(30);
-/// The most calls that are remembered.
 const REMEMBERED: usize = 200;
 /// The time for which the breaker stays open. Together with the longest call it is less than ten seconds,
 /// after which a provider that has recovered is called again.
@@ -23,7 +22,6 @@ const OPEN: Duration = Duration::from_secs(4);
 /// The longest time for which the breaker stays open if the provider sends `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The state of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum State {
@@ -36,10 +34,8 @@ pub enum State {
     HalfOpen,
 }
 
-/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallResult {
-    /// The provider works.
     Success,
     /// The provider does not work. It may have said for how long.
     Failure(Option<Duration>),
@@ -62,10 +58,8 @@ enum Phase {
     HalfOpen,
 }
 
-/// The permission to make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
-    /// The generation in which the call was admitted.
     pub generation: Generation,
     /// True if the caller has to probe first.
     pub needs_probe: bool,
@@ -84,7 +78,6 @@ struct Inner {
     calls: VecDeque<(Instant, bool)>,
 }
 
-/// The circuit breaker of one provider.
 #[derive(Debug)]
 pub(super) struct Breaker(Mutex<Inner>);
 
@@ -103,7 +96,6 @@ impl Breaker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state.
     pub fn state(&self, now: Instant) -> State {
         let inner = self.inner();
         match inner.phase {
@@ -165,7 +157,6 @@ impl Breaker {
         }
     }
 
-    /// Records the result of a call.
     pub fn record(&self, generation: Generation, result: CallResult, now: Instant) {
         let mut inner = self.inner();
         // The result of a call from before the breaker opened no longer counts.

@@ -14,12 +14,10 @@ use self::breaker::{Admission, Breaker, Generation};
 use super::answer::{Class, Unavailable};
 use crate::clock;
 
-/// The longest wait for a permit.
 const WAIT: Duration = Duration::from_millis(250);
 /// The number of requests that may wait, for each permit there is.
 const WAITING: usize = 4;
 
-/// The bulkhead and the circuit breaker of a provider.
 #[derive(Debug)]
 pub(super) struct Bulkhead {
     name: String,
@@ -48,7 +46,6 @@ impl Bulkhead {
         }
     }
 
-    /// Returns the state of the circuit breaker.
     pub fn state(&self) -> State {
         self.breaker.state(Instant::now())
     }
