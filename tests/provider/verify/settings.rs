@@ -4,7 +4,7 @@ use figment::providers::{Format, Toml};
 use serde_json::{Value, json};
 use vestibule::config::{self, ClientAuthentication, Config, Protocol, Verify};
 
-use super::house::read;
+use super::house::{basics, read};
 use super::presets::CLIENT_ID;
 
 #[test]
@@ -14,12 +14,8 @@ fn the_documented_example_is_accepted() {
         .skip_while(|line| !line.starts_with("    [default.providers."))
         .take_while(|line| line.is_empty() || line.starts_with("    "))
         .collect();
-    let figment = config::defaults()
-        .merge(("public_url", "http://127.0.0.1:8000"))
-        .merge(("secret_key", "a secret key that only the tests use"))
-        .merge(("databases.vestibule.url", "postgres://localhost/none"))
-        .merge(("idp.client_id", "google.example"))
-        .merge(Toml::string(&example.join("\n")).nested());
+    let figment =
+        basics().merge(("idp.client_id", "google.example")).merge(Toml::string(&example.join("\n")).nested());
     let config = Config::read(figment).unwrap();
     let names: Vec<_> = config.providers.keys().map(String::as_str).collect();
     assert_eq!(names, ["apple", "idp", "staff"]);
@@ -33,6 +29,10 @@ fn settings(preset: &str, more: &Value) -> Value {
         settings[name] = value.clone();
     }
     settings
+}
+
+fn sound(preset: &str, more: &Value) -> config::Provider {
+    read(&settings(preset, more)).unwrap().providers.remove("under-test").unwrap()
 }
 
 #[test]
@@ -54,45 +54,35 @@ fn a_preset_and_a_client_id_are_enough() {
         ("microsoft", Verify::Jwks, None, "https://login.microsoftonline.com/common/discovery/v2.0/keys"),
         ("facebook", Verify::Jwks, None, "https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
     ] {
-        let config = read(&settings(name, &json!({}))).unwrap();
-        let provider = &config.providers["under-test"];
+        let provider = sound(name, &json!({}));
         assert_eq!(provider.verify, verify, "{name}");
         assert_eq!(provider.tokeninfo_url.as_ref().map(url::Url::as_str), tokeninfo, "{name}");
         assert_eq!(provider.jwks_url.as_ref().unwrap().as_str(), keys, "{name}");
     }
     let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47";
-    let config = read(&settings("microsoft", &json!({ "tenants": tenant }))).unwrap();
-    let keys = config.providers["under-test"].jwks_url.as_ref().unwrap().to_string();
-    assert_eq!(keys, format!("https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys"));
+    let keys = sound("microsoft", &json!({ "tenants": tenant })).jwks_url.unwrap();
+    assert_eq!(keys.as_str(), format!("https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys"));
 }
 
 #[test]
 fn what_is_set_goes_before_what_is_known() {
-    let config = read(&settings(
-        "line",
-        &json!({
-            "tokeninfo_url": "https://proxy.example/verify", "tokeninfo_method": "get", "issuers": "https://other.example",
-            "nonce": "required", "token_format": "any",
-        }),
-    ))
-    .unwrap();
-    let provider = &config.providers["under-test"];
+    let line = json!({
+        "tokeninfo_url": "https://proxy.example/verify", "tokeninfo_method": "get", "issuers": "https://other.example",
+        "nonce": "required", "token_format": "any",
+    });
+    let provider = sound("line", &line);
     assert_eq!(provider.tokeninfo_url.as_ref().unwrap().as_str(), "https://proxy.example/verify");
     assert!(
         provider.issuers.include("https://other.example")
             && !provider.issuers.include("https://access.line.me")
     );
-    let config =
-        read(&settings("google", &json!({ "verify": "both", "jwks_url": "https://proxy.example/keys" })))
-            .unwrap();
-    assert_eq!(
-        config.providers["under-test"].jwks_url.as_ref().unwrap().as_str(),
-        "https://proxy.example/keys"
-    );
+    let google = sound("google", &json!({ "verify": "both", "jwks_url": "https://proxy.example/keys" }));
+    assert_eq!(google.jwks_url.unwrap().as_str(), "https://proxy.example/keys");
     let issuer = json!({ "issuer": "https://id.example.com/realms/people", "verify": "tokeninfo", "client_secret": "hush", "tokeninfo_auth": "client_secret_post" });
-    let config = read(&settings("keycloak", &issuer)).unwrap();
-    let protocol = config.providers["under-test"].protocol;
-    assert_eq!(protocol, Protocol::Introspection(ClientAuthentication::ClientSecretPost));
+    assert_eq!(
+        sound("keycloak", &issuer).protocol,
+        Protocol::Introspection(ClientAuthentication::ClientSecretPost)
+    );
 }
 
 #[test]
