@@ -58,10 +58,6 @@ pub enum Behaviour {
     CloseAfterHalf,
     /// Sends half the usual body and then nothing more.
     StallAfterHalf,
-    /// The usual answer with `Connection: close`, which it keeps.
-    CloseAfterEachAnswer,
-    /// The usual answer as if the connection stayed, and then it is closed.
-    CloseIdleSilently,
     /// Another behaviour once per connection; a second request on it is closed unanswered.
     DeadOnReuse(Box<Behaviour>),
     /// The usual answer with that many headers more.
@@ -186,8 +182,6 @@ impl Behaviour {
             Self::CloseBeforeAnswer => (Vec::new(), End::Close),
             Self::CloseAfterHalf => (half(usual), End::Close),
             Self::StallAfterHalf => (half(usual), End::Hang),
-            Self::CloseAfterEachAnswer => (usual.clone().with("connection", "close").bytes(), End::Close),
-            Self::CloseIdleSilently => (usual.bytes(), End::Close),
             Self::DeadOnReuse(_) if reused => (Vec::new(), End::Close),
             Self::DeadOnReuse(then) => return then.plan(usual, reused),
             Self::ManyHeaders(count) => {
