@@ -54,7 +54,7 @@ use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
 use crate::web::ops::Probe;
-use crate::web::{api, data_deletion, openapi, ops, problem, well_known};
+use crate::web::{self, api, data_deletion, openapi, ops, problem, well_known};
 use crate::webhooks::{self, Webhooks};
 
 /// The section of the database's settings.
@@ -227,7 +227,7 @@ impl Start {
 /// Returns the OpenAPI description of the whole service.
 #[must_use]
 pub fn description() -> OpenApi {
-    let mut whole = openapi::description(admin::api::description());
+    let mut whole = web::description(admin::api::description());
     webhooks::description::describe(&mut whole);
     whole
 }
@@ -290,14 +290,14 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .attach(ExactPath)
         .attach(RateLimitFields)
         .attach(templates::fairing())
-        .mount("/", deadline::routes(ops::routes()))
+        .mount("/", deadline::routes(ops::RESOURCE.routes()))
         .mount("/api/v1", deadline::routes(starting::routes(api::routes())))
         .mount("/api/v1/admin", deadline::routes(starting::routes(admin::api::routes())))
-        .mount("/.well-known", deadline::routes(starting::routes(well_known::routes())))
+        .mount("/.well-known", deadline::routes(starting::routes(well_known::RESOURCE.routes())))
         .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())
-        .mount("/providers", deadline::routes(starting::routes(data_deletion::routes())))
-        .mount("/problems", problem::pages::routes())
+        .mount("/providers", deadline::routes(starting::routes(data_deletion::RESOURCE.routes())))
+        .mount("/problems", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
     #[cfg(feature = "otlp")]
     let rocket = match Traces::open()? {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use super::page::{Page, View};
-use crate::web::http::request_log::RequestId;
+use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn catchers() -> Vec<Catcher> {

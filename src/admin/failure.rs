@@ -7,7 +7,7 @@ use rocket::response::{self, Responder};
 use super::catcher::Failed;
 use super::page::Page;
 use crate::admin::access_log;
-use crate::web::http::request_log::RequestId;
+use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::{provider, store};
 

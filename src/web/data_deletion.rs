@@ -1,9 +1,8 @@
 //! `/providers/<name>/data-deletion/<code>`: what became of a request to delete data, for the person who made it.
 
 use rocket::http::{Header, Status};
-use rocket::{Route, State, get, routes};
+use rocket::{State, get};
 use serde::Serialize;
-use utoipa::OpenApi;
 use uuid::Uuid;
 
 use super::database::Db;
@@ -13,25 +12,12 @@ use super::http::rfc3339::rfc3339;
 use super::http::templates::{Html, html};
 use super::openapi::problems::Problems;
 use super::problem::Problem;
+use super::resource::resource;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::{self, Outcome};
 use crate::store::error::retrying;
 
-/// Returns the routes of the page, to be mounted at `/providers`.
-#[must_use]
-pub fn routes() -> Vec<Route> {
-    routes![status]
-}
-
-/// Returns the description of the page.
-#[must_use]
-pub fn description() -> utoipa::openapi::OpenApi {
-    ApiDoc::openapi()
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(status))]
-struct ApiDoc;
+resource!("Providers": data_deletion_status);
 
 /// The request, or nothing if the code is unknown.
 #[derive(Serialize, Default)]
@@ -51,8 +37,6 @@ struct Page((Status, Html), Header<'static>);
 #[utoipa::path(
     get,
     path = "/providers/{provider}/data-deletion/{code}",
-    operation_id = "dataDeletionStatus",
-    tag = "Providers",
     params(("provider" = String, Path, description = "The provider that sent the request.", example = "facebook"),
            ("code" = String, Path, description = "The confirmation code.", example = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b")),
     responses(
@@ -63,7 +47,7 @@ struct Page((Status, Html), Header<'static>);
     ),
 )]
 #[get("/<name>/data-deletion/<code>")]
-async fn status(
+async fn data_deletion_status(
     _limit: RateLimited<Refresh>,
     name: &str,
     code: &str,

@@ -10,4 +10,16 @@ pub mod metrics;
 pub mod openapi;
 pub mod ops;
 pub mod problem;
+mod resource;
 pub mod well_known;
+
+use utoipa::openapi::OpenApi;
+
+use self::resource::Resource;
+
+/// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
+#[must_use]
+pub fn description(features: OpenApi) -> OpenApi {
+    let outside = [well_known::RESOURCE, ops::RESOURCE, data_deletion::RESOURCE, problem::pages::RESOURCE];
+    openapi::description(api::description().merge_from(features), outside.map(Resource::description))
+}

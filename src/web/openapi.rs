@@ -1,12 +1,11 @@
 //! `GET /api/v1/openapi.json`: the OpenAPI description, generated from the code that answers.
 //!
 //! Each resource describes its routes next to them, with the structs that it serialises and the errors of its
-//! guards. This module combines them, and `app` adds those of features. Routes outside `/api/v1` are added in
-//! [`description`] by `merge`, since their paths are already complete.
+//! guards. [`description`] adds what they share.
 
 pub mod examples;
 pub mod headers;
-mod page;
+pub mod page;
 pub mod problems;
 
 use std::sync::OnceLock;
@@ -14,19 +13,18 @@ use std::sync::OnceLock;
 use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use rocket::{Route, State, get, routes};
-use utoipa::OpenApi as _;
-use utoipa::openapi::path::{Operation, PathItem};
+use rocket::{State, get};
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
-    Components, ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathsBuilder,
-    RefOr, Required, Server,
+    Components, ComponentsBuilder, Content, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder,
+    PathsBuilder, RefOr, Required, Server,
 };
 
 use self::problems::{NoErrors, Problems};
-use super::api;
 use super::problem::{self, Problem};
+use super::resource::{operations, resource};
 
 /// The name of the security scheme in the descriptions of the routes.
 const ACCESS_TOKEN: &str = "access_token";
@@ -52,15 +50,12 @@ impl Document {
     }
 }
 
-/// Returns the routes of the document and of its page, to be mounted at `/api/v1`.
-#[must_use]
-pub fn routes() -> Vec<Route> {
-    [routes![document], page::routes()].concat()
-}
+resource!("Description": get_open_api);
 
-/// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
+/// Returns the description of the whole service: of the routes under `/api/v1`, and of those outside, whose paths are
+/// complete.
 #[must_use]
-pub fn description(features: OpenApi) -> OpenApi {
+pub fn description(api: OpenApi, outside: impl IntoIterator<Item = OpenApi>) -> OpenApi {
     let frame = OpenApiBuilder::new()
         .info(info())
         .servers(Some([Server::new("/")]))
@@ -68,17 +63,10 @@ pub fn description(features: OpenApi) -> OpenApi {
         .paths(PathsBuilder::new())
         .components(Some(components()))
         .build();
-    let mut whole = frame.nest(
-        "/api/v1",
-        api::description()
-            .merge_from(Itself::openapi())
-            .merge_from(page::ApiDoc::openapi())
-            .merge_from(features),
-    );
-    whole.merge(super::well_known::description());
-    whole.merge(super::ops::description());
-    whole.merge(super::data_deletion::description());
-    whole.merge(super::problem::pages::description());
+    let mut whole = frame.nest("/api/v1", api);
+    for routes in outside {
+        whole.merge(routes);
+    }
     whole.paths.paths.values_mut().flat_map(operations).for_each(complete);
     whole
 }
@@ -121,33 +109,37 @@ fn components() -> Components {
     components
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
-    [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
-}
-
 /// Adds the parts that all routes share and those that utoipa cannot express.
 fn complete(operation: &mut Operation) {
     // Without this member, the operation would not state that it needs no authentication.
     operation.security.get_or_insert_default();
     let id = operation.operation_id.as_deref().unwrap_or_default();
-    if let Some(RefOr::T(body)) = &mut operation.request_body
-        && OPTIONAL_BODIES.contains(&id)
-    {
-        body.required = Some(Required::False);
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        if OPTIONAL_BODIES.contains(&id) {
+            body.required = Some(Required::False);
+        }
+        body.content.values_mut().for_each(illustrate);
     }
     // `RequestLog` adds the header to every answer.
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             let name = headers::REQUEST_ID_HEADER;
             response.headers.insert(name.to_owned(), headers::reference(name));
+            response.content.values_mut().for_each(illustrate);
         }
     }
 }
 
-#[derive(utoipa::OpenApi)]
-#[openapi(paths(document))]
-struct Itself;
+/// Adds the example of the content's type.
+fn illustrate(content: &mut RefOr<Content>) {
+    if let RefOr::T(content) = content
+        && let Some(RefOr::Ref(schema)) = &content.schema
+        && content.example.is_none()
+        && content.examples.is_empty()
+    {
+        content.example = examples::of(schema.ref_location.rsplit('/').next().unwrap_or_default());
+    }
+}
 
 /// The document as a response.
 struct Json<'a>(&'a str);
@@ -168,8 +160,6 @@ impl<'r> Responder<'r, 'r> for Json<'r> {
 #[utoipa::path(
     get,
     path = "/openapi.json",
-    operation_id = "getOpenApi",
-    tag = "Description",
     responses(
         (
             status = 200, description = "The document.", content_type = "application/json", body = Object,
@@ -179,7 +169,7 @@ impl<'r> Responder<'r, 'r> for Json<'r> {
     ),
 )]
 #[get("/openapi.json")]
-fn document(document: &State<Document>) -> Result<Json<'_>, Problem> {
+fn get_open_api(document: &State<Document>) -> Result<Json<'_>, Problem> {
     match document.json.get_or_init(|| (document.describe)().to_json().map_err(|error| error.to_string())) {
         Ok(json) => Ok(Json(json)),
         Err(error) => Err(Problem::internal().logged(error.as_str())),

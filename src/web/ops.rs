@@ -6,11 +6,11 @@ use rocket::http::{ContentType, Status};
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
-use rocket::{Route, State, get, routes};
+use rocket::{State, get};
 use serde::Serialize;
 use sqlx::PgPool;
 use tokio::sync::Mutex;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::guard::client_address;
 use super::http::drain::Drain;
@@ -18,6 +18,7 @@ use super::http::starting::Stage;
 use super::metrics::Metrics;
 use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
 use super::problem::{ErrorCode, Problem};
+use super::resource::resource;
 use crate::config::Observers;
 use crate::keys::KeyRing;
 use crate::store;
@@ -28,21 +29,7 @@ use crate::store::migrations::{self, Standing};
 /// The longest wait for the database. Probes come every few seconds.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Returns the routes, to be mounted at `/`.
-#[must_use]
-pub fn routes() -> Vec<Route> {
-    routes![livez, readyz, metrics]
-}
-
-/// Returns the description of the routes.
-#[must_use]
-pub fn description() -> utoipa::openapi::OpenApi {
-    ApiDoc::openapi()
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(livez, readyz, metrics))]
-struct ApiDoc;
+resource!("Operation": livez, readyz, metrics);
 
 /// Check liveness
 ///
@@ -50,8 +37,6 @@ struct ApiDoc;
 #[utoipa::path(
     get,
     path = "/livez",
-    operation_id = "livez",
-    tag = "Operation",
     responses((status = 200, description = "The process is alive.", body = String, content_type = "text/plain", example = "ok"),
               Problems<NoErrors>),
 )]
@@ -91,8 +76,6 @@ impl<'r> Responder<'r, 'static> for Readiness {
 #[utoipa::path(
     get,
     path = "/readyz",
-    operation_id = "readyz",
-    tag = "Operation",
     responses((status = 200, description = "The service is ready.", body = Readiness,
                example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
               (status = 503, description = "The service is not ready. The members that are not `ok` state the reason; `read_only` is a \
@@ -195,8 +178,6 @@ impl ErrorResponses for Observer {
 #[utoipa::path(
     get,
     path = "/metrics",
-    operation_id = "metrics",
-    tag = "Operation",
     responses((status = 200, description = "The metrics.", body = String,
                content_type = "application/openmetrics-text",
                example = "# HELP vestibule_build Version of the running program.\n…\n# EOF\n"), Problems<Observer>),

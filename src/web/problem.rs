@@ -15,9 +15,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub use self::catalogue::{Entry, ErrorCode};
-use super::http::request_log::RequestId;
-use super::openapi::problems::any_name;
+use self::catalogue::any_name;
+pub use self::catalogue::{Entry, ErrorCode, names};
+use super::http::request_id::RequestId;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::{Reason, Refusal};
 use crate::domain::session::EndReason;

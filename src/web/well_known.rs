@@ -7,32 +7,18 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rocket::http::{ContentType, Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use rocket::{Route, State, get, routes};
+use rocket::{State, get};
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
-use super::openapi::examples;
 use super::openapi::problems::{NoErrors, Problems};
 use super::problem::Problem;
+use super::resource::resource;
 use crate::config;
 use crate::keys::KeyRing;
 use crate::keys::signing_key::Jwk;
 
-/// Returns the routes, to be mounted at `/.well-known`.
-#[must_use]
-pub fn routes() -> Vec<Route> {
-    routes![jwks, authorization_server]
-}
-
-/// Returns the description of the routes.
-#[must_use]
-pub fn description() -> utoipa::openapi::OpenApi {
-    ApiDoc::openapi()
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(jwks, authorization_server))]
-struct ApiDoc;
+resource!("Verification": keys, metadata);
 
 /// The public keys.
 #[derive(Serialize, ToSchema)]
@@ -47,13 +33,10 @@ struct JwkSet {
 #[utoipa::path(
     get,
     path = "/.well-known/jwks.json",
-    operation_id = "keys",
-    tag = "Verification",
-    responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet,
-                example = json!(examples::keys())), Problems<NoErrors>),
+    responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet), Problems<NoErrors>),
 )]
 #[get("/jwks.json")]
-fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
+fn keys(keys: &State<KeyRing>) -> Result<Document, Problem> {
     Document::new(&JwkSet { keys: keys.published() })
 }
 
@@ -63,13 +46,11 @@ fn jwks(keys: &State<KeyRing>) -> Result<Document, Problem> {
 #[utoipa::path(
     get,
     path = "/.well-known/oauth-authorization-server",
-    operation_id = "metadata",
-    tag = "Verification",
     responses((status = 200, description = "The metadata (RFC 8414).", body = Metadata,
                 example = json!(Metadata::new("https://id.example.com"))), Problems<NoErrors>),
 )]
 #[get("/oauth-authorization-server")]
-fn authorization_server(metadata: &State<Metadata>) -> Result<Document, Problem> {
+fn metadata(metadata: &State<Metadata>) -> Result<Document, Problem> {
     Document::new(metadata.inner())
 }
 

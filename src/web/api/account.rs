@@ -1,9 +1,9 @@
 //! `/api/v1/me`: the signed-in user.
 
 use rocket::http::Status;
-use rocket::{Route, delete, get, patch, routes};
+use rocket::{delete, get, patch};
 use serde::{Deserialize, Serialize};
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::{Identity, Json, User};
@@ -18,17 +18,11 @@ use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{
     ClientOrigin, JsonBody, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
 };
-use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![me, update_me, delete_me]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(me, update_me, delete_me))]
-pub(super) struct ApiDoc;
+resource!("Account": get_me, update_me, delete_me);
 
 /// A user with identities.
 #[derive(Serialize, ToSchema)]
@@ -65,16 +59,14 @@ struct UpdateMeRequest {
 #[utoipa::path(
     get,
     path = "/me",
-    operation_id = "getMe",
-    tag = "Account",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "The user.", body = Me, example = json!(examples::me())),
+        (status = 200, description = "The user.", body = Me),
         Problems<SignedIn>,
     ),
 )]
 #[get("/me")]
-fn me(signed_in: SignedIn) -> Json<Me> {
+fn get_me(signed_in: SignedIn) -> Json<Me> {
     Me::new(signed_in.user, signed_in.identities, signed_in.identity)
 }
 
@@ -85,12 +77,10 @@ fn me(signed_in: SignedIn) -> Json<Me> {
 #[utoipa::path(
     patch,
     path = "/me",
-    operation_id = "updateMe",
-    tag = "Account",
     security(("access_token" = [])),
-    request_body(content = UpdateMeRequest, description = "The name to be shown.", example = json!(examples::name())),
+    request_body(content = UpdateMeRequest, description = "The name to be shown."),
     responses(
-        (status = 200, description = "The user with that name.", body = Me, example = json!(examples::me())),
+        (status = 200, description = "The user with that name.", body = Me),
         Problems<(Renaming, JsonBody)>,
     ),
 )]
@@ -114,14 +104,7 @@ async fn update_me(
     }
 }
 
-/// The errors of a deletion.
-enum DeletionFailures {}
-
-impl ErrorResponses for DeletionFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::Refused(Reason::IdentitySuspended)].into_iter()
-    }
-}
+failures!(DeletionFailures: ErrorCode::Refused(Reason::IdentitySuspended));
 
 /// Delete the account
 ///
@@ -132,11 +115,8 @@ impl ErrorResponses for DeletionFailures {
 #[utoipa::path(
     delete,
     path = "/me",
-    operation_id = "deleteMe",
-    tag = "Account",
     security(("access_token" = [])),
-    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago.",
-                 example = json!(examples::reauthentication())),
+    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago."),
     responses(
         (status = 204, description = "The user was deleted, and all sessions have ended."),
         Problems<(Reauthenticated, DeletionFailures)>,

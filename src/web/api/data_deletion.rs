@@ -1,9 +1,9 @@
 //! `POST /api/v1/providers/<name>/data-deletion`: Facebook's data deletion request callback.
 
 use rocket::http::Status;
-use rocket::{Route, State, post, routes};
+use rocket::{State, post};
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::provider_events::Message;
 use super::view::Json;
@@ -16,17 +16,11 @@ use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited};
-use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![request]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(request))]
-pub(super) struct ApiDoc;
+resource!("Providers": request_data_deletion);
 
 /// A form with a signed request.
 #[derive(ToSchema)]
@@ -49,14 +43,7 @@ struct DeletionReceipt {
 /// A form, which is small.
 type SignedRequest = Message<{ 64 << 10 }>;
 
-/// The errors of a request.
-enum DeletionErrors {}
-
-impl ErrorResponses for DeletionErrors {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        SignedRequest::kinds().chain([ErrorCode::InvalidRequest])
-    }
-}
+failures!(Malformed: ErrorCode::InvalidRequest);
 
 /// Receive a request to delete data
 ///
@@ -66,20 +53,17 @@ impl ErrorResponses for DeletionErrors {
 #[utoipa::path(
     post,
     path = "/providers/{provider}/data-deletion",
-    operation_id = "requestDataDeletion",
-    tag = "Providers",
     params(("provider" = String, Path, description = "The configured name of a provider with the preset `facebook`.",
             example = "facebook")),
     request_body(content = DeletionRequest, content_type = "application/x-www-form-urlencoded",
-                 description = "The request, signed with the app secret.", example = json!(examples::signed_request())),
+                 description = "The request, signed with the app secret."),
     responses(
-        (status = 200, description = "The request was carried out.", body = DeletionReceipt,
-         example = json!(examples::deletion_receipt())),
-        Problems<(RateLimited<SignIn>, DeletionErrors, Db)>,
+        (status = 200, description = "The request was carried out.", body = DeletionReceipt),
+        Problems<(RateLimited<SignIn>, (SignedRequest, Malformed), Db)>,
     ),
 )]
 #[post("/providers/<name>/data-deletion", data = "<message>")]
-async fn request(
+async fn request_data_deletion(
     _limit: RateLimited<SignIn>,
     name: &str,
     message: Result<SignedRequest, Problem>,

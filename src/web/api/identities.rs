@@ -1,9 +1,9 @@
 //! `/api/v1/me/identities`: the identities with which a user signs in.
 
 use rocket::http::Status;
-use rocket::{Route, delete, get, post, routes};
+use rocket::{delete, get, post};
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
@@ -15,35 +15,19 @@ use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::verified_identity::request::LinkRequest;
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![list, link, unlink]
-}
+resource!("Identities": list_identities, link_identity, unlink_identity);
 
-#[derive(OpenApi)]
-#[openapi(paths(list, link, unlink))]
-pub(super) struct ApiDoc;
+failures!(LinkFailures:
+    ErrorCode::IdentityAlreadyLinked,
+    ErrorCode::InvalidAccessToken,
+    ErrorCode::Refused(Reason::IdentitySuspended),
+);
 
-/// The errors of linking beside those of the guards.
-enum LinkFailures {}
-
-impl ErrorResponses for LinkFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        let suspended = ErrorCode::Refused(Reason::IdentitySuspended);
-        [ErrorCode::IdentityAlreadyLinked, ErrorCode::InvalidAccessToken, suspended].into_iter()
-    }
-}
-
-/// The errors of unlinking beside those of the guards.
-enum UnlinkFailures {}
-
-impl ErrorResponses for UnlinkFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NotFound, ErrorCode::LastIdentity].into_iter()
-    }
-}
+failures!(UnlinkFailures: ErrorCode::NotFound, ErrorCode::LastIdentity);
 
 /// A user's identities.
 #[derive(Serialize, ToSchema)]
@@ -56,17 +40,14 @@ struct Identities {
 #[utoipa::path(
     get,
     path = "/me/identities",
-    operation_id = "listIdentities",
-    tag = "Identities",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "All identities, oldest first.", body = Identities,
-         example = json!(examples::identities())),
+        (status = 200, description = "All identities, oldest first.", body = Identities),
         Problems<SignedIn>,
     ),
 )]
 #[get("/me/identities")]
-fn list(signed_in: SignedIn) -> Json<Identities> {
+fn list_identities(signed_in: SignedIn) -> Json<Identities> {
     let SignedIn { identities, identity, .. } = signed_in;
     let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
     Json(Status::Ok, Identities { identities })
@@ -82,8 +63,6 @@ fn list(signed_in: SignedIn) -> Json<Identities> {
     post,
     // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that differ in it alone.
     path = "/me/identities/{identity}",
-    operation_id = "linkIdentity",
-    tag = "Identities",
     security(("access_token" = [])),
     params(("identity" = String, Path, example = "google",
             description = "The provider's name as in the path of the sign-in, not the id of an identity.")),
@@ -93,15 +72,13 @@ fn list(signed_in: SignedIn) -> Json<Identities> {
         ("reauthentication" = (summary = "In an older session", value = json!(examples::whole_link()))),
     )),
     responses(
-        (status = 201, description = "The identity was linked.", body = Identity,
-         example = json!(examples::identity())),
-        (status = 200, description = "The identity was already linked to this user; nothing has changed.", body = Identity,
-         example = json!(examples::identity())),
+        (status = 201, description = "The identity was linked.", body = Identity),
+        (status = 200, description = "The identity was already linked to this user; nothing has changed.", body = Identity),
         Problems<(NewIdentity<'_>, LinkFailures)>,
     ),
 )]
 #[post("/me/identities/<_>", data = "<new>")]
-async fn link(
+async fn link_identity(
     _limit: RateLimited<SignIn>,
     new: NewIdentity<'_>,
     db: &Db,
@@ -135,19 +112,21 @@ async fn link(
 #[utoipa::path(
     delete,
     path = "/me/identities/{identity}",
-    operation_id = "unlinkIdentity",
-    tag = "Identities",
     security(("access_token" = [])),
     params(("identity" = Uuid, Path, description = "The identity's `id`.")),
-    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago.",
-                 example = json!(examples::reauthentication())),
+    request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago."),
     responses(
         (status = 204, description = "The identity was unlinked, and its sessions have ended."),
         Problems<(Reauthenticated, UnlinkFailures)>,
     ),
 )]
 #[delete("/me/identities/<id>", data = "<who>")]
-async fn unlink(id: &str, who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+async fn unlink_identity(
+    id: &str,
+    who: Reauthenticated,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Status, Problem> {
     let signed_in = who.0;
     let not_found = || Problem::new(ErrorCode::NotFound, "the user has no identity with this id");
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;

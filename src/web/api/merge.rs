@@ -1,9 +1,9 @@
 //! `POST /api/v1/me/merge`: one person who has two users makes them one.
 
 use rocket::http::Status;
-use rocket::{Route, post, routes};
+use rocket::post;
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::{Json, User};
@@ -16,26 +16,17 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::MergeMeRequest;
 use crate::web::guard::{ClientOrigin, OtherAccount, RateLimited, bearer};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![merge]
-}
+resource!("Account": merge_me);
 
-#[derive(OpenApi)]
-#[openapi(paths(merge))]
-pub(super) struct ApiDoc;
-
-/// The errors of a merge beside those of the guards.
-enum MergeFailures {}
-
-impl ErrorResponses for MergeFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        let refused = [Reason::UserNotFound, Reason::UserDisabled].map(ErrorCode::Refused);
-        refused.into_iter().chain([ErrorCode::IdentityAlreadyLinked])
-    }
-}
+failures!(MergeFailures:
+    ErrorCode::Refused(Reason::UserNotFound),
+    ErrorCode::Refused(Reason::UserDisabled),
+    ErrorCode::IdentityAlreadyLinked,
+);
 
 /// A merge of another user into the signed-in one: what it changed, or would change.
 #[derive(Serialize, ToSchema)]
@@ -107,8 +98,6 @@ impl From<LinkedIdentity> for MovedIdentity {
 #[utoipa::path(
     post,
     path = "/me/merge",
-    operation_id = "mergeMe",
-    tag = "Account",
     security(("access_token" = [])),
     request_body(content = MergeMeRequest, description = "A new `id_token` of the other account.", examples(
         ("dry_run" = (summary = "What the merge would change", value = json!(examples::merge_me(true)))),
@@ -124,7 +113,7 @@ impl From<LinkedIdentity> for MovedIdentity {
     ),
 )]
 #[post("/me/merge", data = "<other>")]
-async fn merge(
+async fn merge_me(
     _limit: RateLimited<SignIn>,
     other: OtherAccount<'_>,
     db: &Db,

@@ -17,43 +17,36 @@ pub(crate) mod view;
 pub use self::sign_in::errors as sign_in_errors;
 
 use rocket::Route;
-use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
 use super::openapi;
+use super::resource::Resource;
+
+const RESOURCES: [Resource; 13] = [
+    account::RESOURCE,
+    data_deletion::RESOURCE,
+    identities::RESOURCE,
+    merge::RESOURCE,
+    oauth::RESOURCE,
+    openapi::RESOURCE,
+    openapi::page::RESOURCE,
+    provider_events::RESOURCE,
+    providers::RESOURCE,
+    refresh::RESOURCE,
+    sessions::RESOURCE,
+    sign_in::RESOURCE,
+    sign_out::RESOURCE,
+];
 
 /// Returns the routes of the API.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    let resources = [
-        account::routes(),
-        data_deletion::routes(),
-        identities::routes(),
-        merge::routes(),
-        oauth::routes(),
-        openapi::routes(),
-        provider_events::routes(),
-        providers::routes(),
-        refresh::routes(),
-        sessions::routes(),
-        sign_in::routes(),
-        sign_out::routes(),
-    ];
-    resources.concat()
+    RESOURCES.into_iter().flat_map(Resource::routes).collect()
 }
 
-/// Returns the description of these routes, except the document's own. Paths are relative to the mount point.
+/// Returns the description of these routes. Paths are relative to the mount point.
 #[must_use]
 pub fn description() -> OpenApi {
-    account::ApiDoc::openapi()
-        .merge_from(data_deletion::ApiDoc::openapi())
-        .merge_from(identities::ApiDoc::openapi())
-        .merge_from(merge::ApiDoc::openapi())
-        .merge_from(oauth::ApiDoc::openapi())
-        .merge_from(provider_events::ApiDoc::openapi())
-        .merge_from(providers::ApiDoc::openapi())
-        .merge_from(refresh::ApiDoc::openapi())
-        .merge_from(sessions::ApiDoc::openapi())
-        .merge_from(sign_in::ApiDoc::openapi())
-        .merge_from(sign_out::ApiDoc::openapi())
+    let none = OpenApi::default();
+    RESOURCES.into_iter().map(Resource::description).fold(none, OpenApi::merge_from)
 }

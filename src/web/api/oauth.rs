@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use rocket::http::{Header, Status};
 use rocket::request::Request;
 use rocket::response::{self, Responder};
-use rocket::{Route, State, post, routes};
+use rocket::{State, post};
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::token_response::{TokenGrant, TokenResponse};
 use super::view::Json;
@@ -19,18 +19,12 @@ use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, FormBody, RateLimited};
-use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 use crate::{clock, config, store};
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![token, revoke]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(token, revoke))]
-pub(super) struct ApiDoc;
+resource!("Session": token, revoke);
 
 /// A refresh request (RFC 6749 §6).
 #[derive(ToSchema)]
@@ -148,15 +142,12 @@ type Elsewhere = (RateLimited<Refresh>, FormBody, Db);
 #[utoipa::path(
     post,
     path = "/auth/token",
-    operation_id = "token",
-    tag = "Session",
     request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
-                 description = "The refresh token.", example = json!(examples::refresh_grant())),
+                 description = "The refresh token."),
     responses(
-        (status = 200, description = "The new access token and refresh token.", body = TokenGrant,
-         example = json!(examples::token_grant())),
+        (status = 200, description = "The new access token and refresh token.", body = TokenGrant),
         (status = 400, description = "The form is malformed, or the token cannot be exchanged (RFC 6749 §5.2).",
-         body = OAuthError, example = json!(examples::oauth_error())),
+         body = OAuthError),
         Problems<Elsewhere>,
     ),
 )]
@@ -197,14 +188,12 @@ struct Revoked((), Header<'static>);
 #[utoipa::path(
     post,
     path = "/auth/revoke",
-    operation_id = "revoke",
-    tag = "Session",
     request_body(content = RevocationRequest, content_type = "application/x-www-form-urlencoded",
-                 description = "The token.", example = json!(examples::revocation())),
+                 description = "The token."),
     responses(
         (status = 200, description = "The token's session has ended."),
         (status = 400, description = "The form is malformed (RFC 6749 §5.2).",
-         body = OAuthError, example = json!(examples::oauth_error())),
+         body = OAuthError),
         Problems<Elsewhere>,
     ),
 )]

@@ -5,9 +5,9 @@ use rocket::data::{FromData, Outcome};
 use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
-use rocket::{Route, State, post, routes};
+use rocket::{State, post};
 use serde::Serialize;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::view::Json;
 use crate::clock;
@@ -21,14 +21,9 @@ use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ErrorResponses, Problems};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![receive]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(receive))]
-pub(super) struct ApiDoc;
+resource!("Providers": receive_provider_events);
 
 /// The body of any media type, and its media type in lower case without parameters.
 ///
@@ -136,8 +131,6 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
 #[utoipa::path(
     post,
     path = "/providers/{provider}/events",
-    operation_id = "receiveProviderEvents",
-    tag = "Providers",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),
     request_body(content = String, content_type = "application/secevent+jwt",
@@ -147,12 +140,12 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
         (status = 202, description = "The message is stored and applied, or was before."),
         (status = 200, description = "The same, for providers that expect this status."),
         (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
-         headers(("Content-Language" = String, description = "`en`")), example = json!(examples::event_error())),
+         headers(("Content-Language" = String, description = "`en`"))),
         Problems<(RateLimited<SignIn>, Events, Db)>,
     ),
 )]
 #[post("/providers/<name>/events", data = "<message>")]
-async fn receive(
+async fn receive_provider_events(
     _limit: RateLimited<SignIn>,
     name: &str,
     message: Result<Events, Problem>,

@@ -3,28 +3,22 @@
 use std::collections::BTreeMap;
 
 use rocket::http::{ContentType, Header};
-use rocket::{Route, State, get, routes};
+use rocket::{State, get};
 use serde::Serialize;
 use strum::VariantNames;
+use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-use utoipa::{OpenApi, ToSchema};
 
 use crate::config::{self, Preset};
 use crate::domain::claims::{NonceForm, NoncePolicy, NonceRule};
 use crate::provider::Providers;
 use crate::web::guard::RateLimited;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![list]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(list))]
-pub(super) struct ApiDoc;
+resource!("Session": list_providers);
 
 /// The identity providers.
 #[derive(Serialize, ToSchema)]
@@ -104,17 +98,14 @@ struct Cacheable(Vec<u8>, ContentType, Header<'static>);
 #[utoipa::path(
     get,
     path = "/auth/providers",
-    operation_id = "listProviders",
-    tag = "Session",
     responses(
         (status = 200, description = "The providers that are switched on.", body = ProviderList,
-         headers(("Cache-Control" = String, description = "`public, max-age=300`")),
-         example = json!(examples::providers())),
+         headers(("Cache-Control" = String, description = "`public, max-age=300`"))),
         Problems<RateLimited<Refresh>>,
     ),
 )]
 #[get("/auth/providers")]
-fn list(_limit: RateLimited<Refresh>, providers: &State<Providers>) -> Result<Cacheable, Problem> {
+fn list_providers(_limit: RateLimited<Refresh>, providers: &State<Providers>) -> Result<Cacheable, Problem> {
     let mut enabled: Vec<_> = providers.enabled().map(|provider| &provider.settings).collect();
     enabled.sort_by_key(|provider| !provider.is_default());
     let list = ProviderList { providers: enabled.into_iter().map(Provider::from).collect() };

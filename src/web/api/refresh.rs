@@ -1,7 +1,7 @@
 //! `POST /api/v1/auth/refresh`: exchanges a refresh token for the next credential.
 
-use rocket::{Route, State, post, routes};
-use utoipa::{OpenApi, ToSchema};
+use rocket::{State, post};
+use utoipa::ToSchema;
 
 use super::token_response::{Credential, TokenResponse};
 use crate::clock;
@@ -11,17 +11,11 @@ use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{ClientOrigin, JsonBody, RateLimited, json_body};
-use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![refresh]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(refresh))]
-pub(super) struct ApiDoc;
+resource!("Session": refresh);
 
 /// A refresh request.
 #[derive(ToSchema)]
@@ -31,14 +25,7 @@ struct RefreshRequest {
     refresh_token: String,
 }
 
-/// The errors of a refresh beside those of the guards.
-enum Refused {}
-
-impl ErrorResponses for Refused {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::InvalidRefreshToken].into_iter()
-    }
-}
+failures!(Refused: ErrorCode::InvalidRefreshToken);
 
 /// Exchange a refresh token for new tokens
 ///
@@ -49,13 +36,9 @@ impl ErrorResponses for Refused {
 #[utoipa::path(
     post,
     path = "/auth/refresh",
-    operation_id = "refresh",
-    tag = "Session",
-    request_body(content = RefreshRequest, description = "The refresh token.",
-                 example = json!(examples::refresh_token())),
+    request_body(content = RefreshRequest, description = "The refresh token."),
     responses(
-        (status = 200, description = "The new access token and refresh token.", body = Credential,
-         example = json!(examples::credential())),
+        (status = 200, description = "The new access token and refresh token.", body = Credential),
         Problems<(RateLimited<Refresh>, (JsonBody, Refused, Db))>,
     ),
 )]

@@ -4,38 +4,23 @@ use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use rocket::http::Status;
-use rocket::{Route, delete, get, routes};
+use rocket::{delete, get};
 use serde::Serialize;
 use time::OffsetDateTime;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::Json;
-use crate::service::sign_out::end_session;
+use crate::service::sign_out;
 use crate::store::error::retrying;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, SignedIn};
-use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{NotFoundOnly, Problems};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![list, end]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(list, end))]
-pub(super) struct ApiDoc;
-
-/// The errors of ending a session beside those of the guards.
-enum EndFailures {}
-
-impl ErrorResponses for EndFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NotFound].into_iter()
-    }
-}
+resource!("Session": list_sessions, end_session);
 
 /// A user's sessions.
 #[derive(Serialize, ToSchema)]
@@ -84,17 +69,14 @@ struct Device {
 #[utoipa::path(
     get,
     path = "/me/sessions",
-    operation_id = "listSessions",
-    tag = "Session",
     security(("access_token" = [])),
     responses(
-        (status = 200, description = "The active sessions, by `last_used_at`, the latest first.", body = Sessions,
-         example = json!(examples::sessions())),
+        (status = 200, description = "The active sessions, by `last_used_at`, the latest first.", body = Sessions),
         Problems<SignedIn>,
     ),
 )]
 #[get("/me/sessions")]
-async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
+async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
     let rows = retrying!(sessions::of_user(db.pool(), signed_in.user.id))?.into_iter();
     let mut sessions: Vec<_> = rows
         .map(|row| Session {
@@ -119,20 +101,23 @@ async fn list(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
 #[utoipa::path(
     delete,
     path = "/me/sessions/{id}",
-    operation_id = "endSession",
-    tag = "Session",
     security(("access_token" = [])),
     params(("id" = Uuid, Path, description = "The session's `id`.")),
     responses(
         (status = 204, description = "The session has ended. Its refresh token is invalid, and this service refuses its access \
                                       token. Services that only verify access tokens accept it until it expires."),
-        Problems<(SignedIn, EndFailures)>,
+        Problems<(SignedIn, NotFoundOnly)>,
     ),
 )]
 #[delete("/me/sessions/<id>")]
-async fn end(signed_in: SignedIn, id: &str, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+async fn end_session(
+    signed_in: SignedIn,
+    id: &str,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Status, Problem> {
     let not_found = || Problem::new(ErrorCode::NotFound, "the user has no session with this id");
     let session = Uuid::parse_str(id).map_err(|_| not_found())?;
-    let ended = end_session(db.pool(), signed_in.user.id, session, &origin.0).await?;
+    let ended = sign_out::end_session(db.pool(), signed_in.user.id, session, &origin.0).await?;
     ended.then_some(Status::NoContent).ok_or_else(not_found)
 }

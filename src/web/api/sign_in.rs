@@ -1,7 +1,6 @@
 //! `POST /api/v1/auth/oauth/<provider>`: exchanges an identity provider's token for a credential of the service.
 
-use rocket::{Route, State, post, routes};
-use utoipa::OpenApi;
+use rocket::{State, post};
 
 use super::token_response::{SignInBody, TokenResponse};
 use crate::config;
@@ -13,34 +12,22 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems};
+use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![sign_in]
-}
+resource!("Session": sign_in);
 
-#[derive(OpenApi)]
-#[openapi(paths(sign_in))]
-pub(super) struct ApiDoc;
-
-/// The errors of the rules about users.
-enum SignInErrors {}
-
-impl ErrorResponses for SignInErrors {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        let reasons = [
-            Reason::UserDisabled,
-            Reason::IdentitySuspended,
-            Reason::UserNotFound,
-            Reason::IdentityConflict,
-            Reason::LinkRequired,
-            Reason::EmailNotVerified,
-            Reason::EmailMissing,
-        ];
-        reasons.into_iter().map(ErrorCode::Refused)
-    }
-}
+failures!(
+    /// The errors of the rules about users.
+    SignInErrors: ErrorCode::Refused(Reason::UserDisabled),
+    ErrorCode::Refused(Reason::IdentitySuspended),
+    ErrorCode::Refused(Reason::UserNotFound),
+    ErrorCode::Refused(Reason::IdentityConflict),
+    ErrorCode::Refused(Reason::LinkRequired),
+    ErrorCode::Refused(Reason::EmailNotVerified),
+    ErrorCode::Refused(Reason::EmailMissing),
+);
 
 /// All that can fail a sign-in.
 type Failures<'r> = (RateLimited<SignIn>, (VerifiedIdentity<'r>, SignInErrors, Db));
@@ -60,8 +47,6 @@ pub fn errors() -> impl Iterator<Item = ErrorCode> {
 #[utoipa::path(
     post,
     path = "/auth/oauth/{provider}",
-    operation_id = "signIn",
-    tag = "Session",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),
     request_body(content = SignInRequest, description = "The `id_token` that the provider's SDK has just returned.", examples(

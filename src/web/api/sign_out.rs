@@ -1,8 +1,8 @@
 //! `POST /api/v1/auth/logout`: ends this session, the user's others, or all.
 
 use rocket::http::Status;
-use rocket::{Route, State, post, routes};
-use utoipa::{OpenApi, ToSchema};
+use rocket::{State, post};
+use utoipa::ToSchema;
 
 use crate::service::SharedStatements;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
@@ -10,17 +10,11 @@ use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
 use crate::web::guard::{ClientOrigin, RateLimited, SignOutProof};
-use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![logout]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(logout))]
-pub(super) struct ApiDoc;
+resource!("Session": logout);
 
 /// The sessions to end.
 #[derive(ToSchema)]
@@ -40,13 +34,10 @@ enum SignOutScope {
 #[utoipa::path(
     post,
     path = "/auth/logout",
-    operation_id = "logout",
-    tag = "Session",
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<SignOutScope>), Query,
             description = "`local` ends the current session, `others` all other sessions of the user, `global` all sessions of the user.")),
-    request_body(content = SignOutRequest, description = "Required only without a valid access token.",
-                 example = json!(examples::refresh_token())),
+    request_body(content = SignOutRequest, description = "Required only without a valid access token."),
     responses(
         (status = 204, description = "Signed out."),
         Problems<(RateLimited<Refresh>, SignOutProof, Db)>,

@@ -1,10 +1,9 @@
 //! Bearer authentication (RFC 6750).
 
 use rocket::request::{FromRequest, Outcome, Request};
-use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
-use super::outcome;
+use super::outcome::{outcome, state};
 use super::rate_limited::{admit_name, admit_session};
 use crate::clock;
 use crate::domain::session::EndReason;
@@ -115,7 +114,7 @@ pub async fn over(db: &Db, token: AccessToken) -> Problem {
 impl Bearer {
     /// Reads the header. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
-        let issuer: &Issuer = request.rocket().state().ok_or_else(Problem::internal)?;
+        let issuer: &Issuer = state(request)?;
         let token = issuer.verify(credentials(request)?, clock::now()).await;
         Ok(Self(token.map_err(|_| Challenge::Invalid)?))
     }
@@ -126,8 +125,8 @@ impl SignedIn {
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
-        let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-        let shared: &SharedStatements = request.rocket().state().ok_or_else(Problem::internal)?;
+        let db: &Db = state(request)?;
+        let shared: &SharedStatements = state(request)?;
         match service::session::user(db.pool(), shared, token).await? {
             Some(SessionUser { user, identity, identities }) => {
                 Ok(Self { token, user, identity, identities })
@@ -153,26 +152,6 @@ impl ErrorResponses for SignedIn {
 impl ErrorResponses for Renaming {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
         SignedIn::kinds()
-    }
-}
-
-impl Sentinel for Bearer {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        rocket.state::<Issuer>().is_none()
-    }
-}
-
-impl Sentinel for SignedIn {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Bearer::abort(rocket)
-            || rocket.state::<Db>().is_none()
-            || rocket.state::<SharedStatements>().is_none()
-    }
-}
-
-impl Sentinel for Renaming {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        SignedIn::abort(rocket)
     }
 }
 

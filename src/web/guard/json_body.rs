@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::outcome;
+use super::outcome::{outcome, state};
 use crate::domain::json::Object;
 use crate::domain::text::printable;
 use crate::web::openapi::problems::ErrorResponses;
@@ -140,7 +140,7 @@ pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Re
     if request.headers().contains("Content-Encoding") {
         return Err(Problem::new(ErrorCode::UnsupportedMediaType, "the body must not be compressed"));
     }
-    let budget: &Budget = request.rocket().state().ok_or_else(Problem::internal)?;
+    let budget: &Budget = state(request)?;
     let limit = usize::try_from(limit.as_u64()).unwrap_or(usize::MAX);
     let declared = request.headers().get_one("Content-Length").and_then(|length| length.parse().ok());
     let arrived = timeout(BODY_TIMEOUT, arriving(budget, data, declared, limit)).await;

@@ -7,7 +7,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use super::client_address;
 use crate::domain::actor::Origin;
 use crate::domain::text::printable;
-use crate::web::http::request_log::RequestId;
+use crate::web::http::request_id::RequestId;
 
 /// The longest `User-Agent` that is stored, in characters.
 const MAX_USER_AGENT: usize = 256;

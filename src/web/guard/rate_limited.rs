@@ -5,10 +5,10 @@
 use std::marker::PhantomData;
 
 use rocket::request::{FromRequest, Outcome, Request};
-use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
-use super::{client_address, outcome};
+use super::client_address;
+use super::outcome::{outcome, state};
 use crate::web::http::rate_limit::{Key, Policy, RateLimits};
 use crate::web::http::rate_limit_fields;
 use crate::web::openapi::problems::ErrorResponses;
@@ -16,48 +16,31 @@ use crate::web::problem::{ErrorCode, Problem};
 
 /// A policy whose key is the client's IP address.
 pub trait ByAddress: Send {
-    /// The policy.
     const POLICY: Policy;
 }
 
-/// Sign-ins, and other requests that ask a provider.
-#[derive(Debug)]
-pub struct SignIn;
+/// Names the policy of a limited route in its guard's type.
+macro_rules! by_address {
+    ($($(#[$doc:meta])* $policy:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $policy;
 
-impl ByAddress for SignIn {
-    const POLICY: Policy = Policy::SignIn;
+        impl ByAddress for $policy {
+            const POLICY: Policy = Policy::$policy;
+        }
+    )*};
 }
 
-/// Sign-ins of staff, who may share one IP address with many phones.
-#[derive(Debug)]
-pub struct StaffSignIn;
-
-impl ByAddress for StaffSignIn {
-    const POLICY: Policy = Policy::StaffSignIn;
-}
-
-/// Refreshes.
-#[derive(Debug)]
-pub struct Refresh;
-
-impl ByAddress for Refresh {
-    const POLICY: Policy = Policy::Refresh;
-}
-
-/// Requests with a cookie that may belong to a staff session.
-#[derive(Debug)]
-pub struct StaffPages;
-
-impl ByAddress for StaffPages {
-    const POLICY: Policy = Policy::StaffPages;
-}
-
-/// Requests with unknown API keys.
-#[derive(Debug)]
-pub struct UnknownApiKey;
-
-impl ByAddress for UnknownApiKey {
-    const POLICY: Policy = Policy::UnknownApiKey;
+by_address! {
+    /// Sign-ins, and other requests that ask a provider.
+    SignIn,
+    /// Sign-ins of staff, who may share one IP address with many phones.
+    StaffSignIn,
+    Refresh,
+    /// Requests with a cookie that may belong to a staff session.
+    StaffPages,
+    UnknownApiKey
 }
 
 /// A request that was counted and is within the limit of its IP address.
@@ -71,12 +54,6 @@ pub struct RateLimited<P>(PhantomData<P>);
 impl<P> ErrorResponses for RateLimited<P> {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
         [ErrorCode::RateLimited].into_iter()
-    }
-}
-
-impl<P> Sentinel for RateLimited<P> {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        rocket.state::<RateLimits>().is_none()
     }
 }
 
@@ -123,7 +100,7 @@ pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
 }
 
 fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem> {
-    let limits = request.rocket().state::<RateLimits>().ok_or_else(Problem::internal)?;
+    let limits: &RateLimits = state(request)?;
     match rate_limit_fields::count(request, limits, policy, key) {
         Some(standing) if !standing.admitted => {
             let detail = match policy {

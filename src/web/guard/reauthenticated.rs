@@ -3,14 +3,13 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
-use rocket::{Ignite, Rocket, Sentinel};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bearer::{self, SignedIn};
 use super::json_body::{self, JsonBody, only};
-use super::outcome;
+use super::outcome::{outcome, state};
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
 use crate::domain::claims::VerifiedClaims;
@@ -136,26 +135,6 @@ impl ErrorResponses for OtherAccount<'_> {
     }
 }
 
-impl Sentinel for Reauthenticated {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        SignedIn::abort(rocket)
-            || VerifiedIdentity::abort(rocket)
-            || rocket.state::<config::Session>().is_none()
-    }
-}
-
-impl Sentinel for NewIdentity<'_> {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Reauthenticated::abort(rocket)
-    }
-}
-
-impl Sentinel for OtherAccount<'_> {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Reauthenticated::abort(rocket)
-    }
-}
-
 #[rocket::async_trait]
 impl<'r> FromData<'r> for Reauthenticated {
     type Error = ();
@@ -216,9 +195,8 @@ impl<'r> FromData<'r> for OtherAccount<'r> {
 }
 
 async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) -> Result<(), Problem> {
-    let db: &Db = request.rocket().state().ok_or_else(Problem::internal)?;
-    let config::Session { reauthentication_window: window, .. } =
-        request.rocket().state().ok_or_else(Problem::internal)?;
+    let db: &Db = state(request)?;
+    let config::Session { reauthentication_window: window, .. } = state(request)?;
     let proof = match body.get("reauthentication") {
         None => None,
         Some(Value::Object(proof)) => {
@@ -249,7 +227,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
     match retrying!(judge(db.pool(), who.user.id, &provider.name, &claims))? {
         reauthentication::Proof::Theirs => {
             if let Some(code) = code {
-                let tokens: &ProviderTokens = request.rocket().state().ok_or_else(Problem::internal)?;
+                let tokens: &ProviderTokens = state(request)?;
                 tokens.keep(db.pool(), provider, &claims, &code).await?;
             }
             Ok(())
@@ -272,7 +250,7 @@ struct Proof<'r> {
 impl<'r> Proof<'r> {
     /// Parses a proof whose members have that prefix in the body.
     fn parse(request: &'r Request<'_>, proof: &Object, prefix: &str) -> Result<Self, Problem> {
-        let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+        let providers: &Providers = state(request)?;
         let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
             let detail = format!("`{prefix}provider` must be the name of a configured provider");
             Problem::new(ErrorCode::InvalidRequest, detail)
@@ -284,8 +262,7 @@ impl<'r> Proof<'r> {
 
     /// Verifies the token with its provider. An older one does not count: a thief may have it, too.
     async fn vouch(&self, request: &Request<'_>) -> Result<VerifiedClaims, Problem> {
-        let config::Session { reauthentication_window: window, .. } =
-            request.rocket().state().ok_or_else(Problem::internal)?;
+        let config::Session { reauthentication_window: window, .. } = state(request)?;
         let fresh = self.provider.with_max_age(*window);
         let claims = vouch(request, &fresh, &self.id_token, self.nonce.as_deref(), clock::now()).await;
         claims.map_err(Problem::beside_a_bearer)

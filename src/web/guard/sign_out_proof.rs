@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::bearer::Bearer;
 use super::json_body::{self, JsonBody, only};
-use super::outcome;
+use super::outcome::outcome;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 

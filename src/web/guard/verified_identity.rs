@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
-use rocket::{Ignite, Rocket, Sentinel};
 use serde_json::Value;
 
 use super::json_body::{self, JsonBody};
 use super::origin::ClientOrigin;
-use super::outcome;
+use super::outcome::{outcome, state};
 use crate::clock;
 use crate::config;
 use crate::domain::claims::{MAX_NAME_CHARS, VerifiedClaims, display_name};
@@ -86,14 +85,6 @@ impl ErrorResponses for VerifiedIdentity<'_> {
     }
 }
 
-impl Sentinel for VerifiedIdentity<'_> {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        rocket.state::<Providers>().is_none()
-            || rocket.state::<Refusals>().is_none()
-            || rocket.state::<ProviderTokens>().is_none()
-    }
-}
-
 #[rocket::async_trait]
 impl<'r> FromData<'r> for VerifiedIdentity<'r> {
     type Error = ();
@@ -109,13 +100,13 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
 
 /// Returns the provider that the last segment of the path names.
 pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provider, Problem> {
-    let providers: &Providers = request.rocket().state().ok_or_else(Problem::internal)?;
+    let providers: &Providers = state(request)?;
     let name = request.uri().path().segments().last();
     named(providers, name.unwrap_or_default())
 }
 
 /// Returns the provider with that name in a path.
-pub(in crate::web) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
+pub(crate) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
     let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
     providers.get(name).ok_or_else(missing)
 }
@@ -129,7 +120,7 @@ pub(super) async fn verify<'r>(
     let settings = &provider.settings;
     let Body { id_token, nonce, create, code, device_name, device_platform, name } =
         Body::parse(body, settings)?;
-    let tokens = request.rocket().state().ok_or_else(Problem::internal)?;
+    let tokens = state(request)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
     Ok(VerifiedIdentity {
@@ -154,7 +145,7 @@ pub(super) async fn vouch(
     now: i64,
 ) -> Result<VerifiedClaims, Problem> {
     let settings = &provider.settings;
-    let refusals: &Refusals = request.rocket().state().ok_or_else(Problem::internal)?;
+    let refusals: &Refusals = state(request)?;
     if !settings.enabled {
         return Err(Problem::new(ErrorCode::ProviderDisabled, "this provider is disabled"));
     }
@@ -240,7 +231,7 @@ impl Body {
 }
 
 /// Returns the `name` of a person in a body.
-pub(in crate::web) fn name(body: &Object) -> Result<Option<&str>, Problem> {
+pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
     match body.get("name") {
         None => Ok(None),
         Some(Value::String(name)) if name.chars().count() <= MAX_NAME_CHARS => Ok(Some(name)),

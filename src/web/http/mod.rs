@@ -7,6 +7,7 @@ pub mod forwarded;
 pub mod rate_limit;
 pub mod rate_limit_fields;
 pub mod reject_empty_segments;
+pub mod request_id;
 pub mod request_log;
 pub mod rfc3339;
 pub mod starting;

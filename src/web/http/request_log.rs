@@ -1,4 +1,4 @@
-//! One log line for each request, and the id that connects the line, the answer and the event.
+//! One log line for each request.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -9,8 +9,8 @@ use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::Header;
 use rocket::{Data, Orbit, Request, Response, Rocket};
 use tokio::time::interval;
-use uuid::Uuid;
 
+use super::request_id::RequestId;
 use crate::domain::network;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
@@ -25,54 +25,6 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// The lines of one kind that anybody can cause, in each of these times. A flood of requests must not flood the log.
 const LINES: u64 = 100;
 const ROUND: Duration = Duration::from_secs(10);
-
-/// The longest id that is accepted from a proxy.
-const MAX_ID: usize = 64;
-
-/// The id of a request, as in `X-Request-Id`.
-#[derive(Debug)]
-pub struct RequestId {
-    id: String,
-    started: Instant,
-}
-
-impl RequestId {
-    /// Returns the id of the request.
-    pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
-        request.local_cache(|| {
-            let id = given(request).map_or_else(fresh, str::to_owned);
-            Self { id, started: Instant::now() }
-        })
-    }
-
-    /// Returns the time at which the request arrived.
-    #[must_use]
-    pub const fn started(&self) -> Instant {
-        self.started
-    }
-
-    /// Returns 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens from a trusted
-    /// proxy.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.id
-    }
-}
-
-/// Creates an id for a request without one. It is short, since every event stores one.
-fn fresh() -> String {
-    format!("{:016x}", Uuid::new_v4().as_u64_pair().1)
-}
-
-/// Returns the id that a trusted proxy gave. Any other text is ignored, since the id goes into the log, the answer
-/// and the events.
-fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    client_address::trusted_proxies(request)?;
-    let mut ids = request.headers().get("X-Request-Id");
-    let (id, None) = (ids.next()?, ids.next()) else { return None };
-    let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
-    ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
-}
 
 /// Gives every request its id, counts it and writes its log line.
 ///
@@ -156,11 +108,11 @@ impl Fairing for RequestLog {
 
     async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
         let id = RequestId::of(request);
-        response.set_header(Header::new("X-Request-Id", id.id.clone()));
+        response.set_header(Header::new("X-Request-Id", id.as_str().to_owned()));
         let status = response.status().code;
         let method = request.method().as_str();
         let route = request.route().map_or_else(|| "-".into(), |route| route.uri.to_string());
-        let took = id.started.elapsed();
+        let took = id.started().elapsed();
         if let Some(metrics) = request.rocket().state::<Metrics>() {
             metrics.observe(request, status, took);
         }

@@ -9,7 +9,7 @@ use rocket::fairing::{Fairing, Info, Kind};
 use rocket::http::HeaderMap;
 use rocket::{Request, Response};
 
-use super::request_log::RequestId;
+use super::request_id::RequestId;
 use crate::clock;
 use crate::telemetry::traces::Traces;
 use crate::web::guard::client_address;

@@ -16,6 +16,62 @@ const ID_TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMTAxIn0.c2lnbmF0dXJl";
 const CLIENT_ID: &str = "1234567890-android.apps.googleusercontent.com";
 const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 
+/// Returns the example of a type, by the name of its schema. Where one does not tell enough, the route has several.
+#[must_use]
+pub fn of(schema: &str) -> Option<Value> {
+    Some(match schema {
+        "Credential" => credential(),
+        "DeletionReceipt" => {
+            let code = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b";
+            let url = format!("https://id.example.com/providers/facebook/data-deletion/{code}");
+            json!({ "url": url, "confirmation_code": code })
+        }
+        "DeletionRequest" => json!({ "signed_request": "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0" }),
+        "EventError" => json!({
+            "err": "invalid_audience", "description": "`aud` is not a client id that is configured for this provider",
+        }),
+        "Identities" => json!({ "identities": [identity()] }),
+        "Identity" => identity(),
+        "JwkSet" => json!({ "keys": [{
+            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
+            "kid": "y-mb4lLIhEBkSItlHErgd7bwrBp0sA-Kq4KMEJJlYbo",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        }] }),
+        "Me" => {
+            let mut body = user();
+            body["identities"] = json!([identity()]);
+            body
+        }
+        "OAuthError" => {
+            json!({ "error": "invalid_grant", "error_description": "session_ended: the session has ended" })
+        }
+        "Providers" => json!({ "providers": [
+            { "name": "google", "kind": "google", "issuer": null,
+              "client_id": "1234567890-web.apps.googleusercontent.com", "nonce": "required", "nonce_form": "raw",
+              "clients": { "1234567890-ios.apps.googleusercontent.com": { "nonce": "if_sent", "nonce_form": "raw" } } },
+            { "name": "apple", "kind": "apple", "issuer": null, "client_id": "com.example.app",
+              "nonce": "required", "nonce_form": "sha256", "clients": {} },
+        ] }),
+        "RefreshRequest" | "SignOutRequest" => json!({ "refresh_token": REFRESH_TOKEN }),
+        "RemovalRequest" => reauthentication(),
+        "RevocationRequest" => {
+            json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
+        }
+        "Sessions" => json!({ "sessions": [{
+            "id": SESSION, "current": true, "provider": "google", "created_at": THEN,
+            "last_used_at": "2026-02-01T07:00:00Z", "ip": "203.0.113.7",
+            "user_agent": "VestibuleDemo/1.4 (Android 17)",
+            "device": { "name": "Ada's phone", "platform": "Android 17" },
+        }] }),
+        "TokenGrant" => token_grant(),
+        "TokenRequest" => {
+            json!({ "grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID })
+        }
+        "UpdateMeRequest" => json!({ "name": "Ada Lovelace" }),
+        _ => return None,
+    })
+}
+
 /// Returns a sign-in, or a request to link an identity, with the required members only.
 #[must_use]
 pub fn id_token() -> Value {
@@ -28,9 +84,7 @@ pub fn id_token_and_nonce() -> Value {
     json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
 }
 
-/// Returns a fresh token of one of the user's identities.
-#[must_use]
-pub fn reauthentication() -> Value {
+fn reauthentication() -> Value {
     json!({ "reauthentication": { "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" } })
 }
 
@@ -68,77 +122,9 @@ pub fn merge_result(applied: bool) -> Value {
     })
 }
 
-/// Returns a name to be shown.
-#[must_use]
-pub fn name() -> Value {
-    json!({ "name": "Ada Lovelace" })
-}
-
-/// Returns a refresh, or a sign-out without an access token.
-#[must_use]
-pub fn refresh_token() -> Value {
-    json!({ "refresh_token": REFRESH_TOKEN })
-}
-
-/// Returns the refresh of a standard client.
-#[must_use]
-pub fn refresh_grant() -> Value {
-    json!({ "grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID })
-}
-
-/// Returns the revocation of a token.
-#[must_use]
-pub fn revocation() -> Value {
-    json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
-}
-
 /// A Security Event Token, as a provider pushes it.
 pub const SECURITY_EVENT: &str =
     "eyJ0eXAiOiJzZWNldmVudCtqd3QiLCJhbGciOiJSUzI1NiJ9.eyJldmVudHMiOnt9fQ.c2lnbmF0dXJl";
-
-/// Returns an error in the form of RFC 8935.
-#[must_use]
-pub fn event_error() -> Value {
-    json!({ "err": "invalid_audience", "description": "`aud` is not a client id that is configured for this provider" })
-}
-
-/// Returns a request to delete data, as Facebook signs it.
-#[must_use]
-pub fn signed_request() -> Value {
-    json!({ "signed_request": "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0" })
-}
-
-/// Returns the receipt of such a request.
-#[must_use]
-pub fn deletion_receipt() -> Value {
-    let code = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b";
-    let url = format!("https://id.example.com/providers/facebook/data-deletion/{code}");
-    json!({ "url": url, "confirmation_code": code })
-}
-
-/// Returns an error in the form of RFC 6749.
-#[must_use]
-pub fn oauth_error() -> Value {
-    json!({ "error": "invalid_grant", "error_description": "session_ended: the session has ended" })
-}
-
-/// Returns a credential.
-#[must_use]
-pub fn credential() -> Value {
-    let mut credential = token_grant();
-    credential["expires_at"] = "2026-01-31T09:41:53Z".into();
-    credential
-}
-
-/// Returns a credential for a standard client.
-#[must_use]
-pub fn token_grant() -> Value {
-    json!({
-        "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIwMTk5In0.c2lnbmF0dXJl",
-        "token_type": "Bearer", "expires_in": 900,
-        "refresh_token": REFRESH_TOKEN, "refresh_expires_in": 2_592_000,
-    })
-}
 
 /// Returns the answer to a sign-in with this outcome.
 #[must_use]
@@ -150,6 +136,20 @@ pub fn signed_in(outcome: &str) -> Value {
     body
 }
 
+fn credential() -> Value {
+    let mut credential = token_grant();
+    credential["expires_at"] = "2026-01-31T09:41:53Z".into();
+    credential
+}
+
+fn token_grant() -> Value {
+    json!({
+        "access_token": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIwMTk5In0.c2lnbmF0dXJl",
+        "token_type": "Bearer", "expires_in": 900,
+        "refresh_token": REFRESH_TOKEN, "refresh_expires_in": 2_592_000,
+    })
+}
+
 fn user() -> Value {
     json!({
         "id": USER, "email": EMAIL, "email_verified": true, "name": "Ada Lovelace", "picture": null,
@@ -157,58 +157,10 @@ fn user() -> Value {
     })
 }
 
-/// Returns an identity in a list.
-#[must_use]
-pub fn identity() -> Value {
+fn identity() -> Value {
     json!({
         "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN, "current": true,
     })
-}
-
-/// Returns a user's identities.
-#[must_use]
-pub fn identities() -> Value {
-    json!({ "identities": [identity()] })
-}
-
-/// Returns the signed-in user.
-#[must_use]
-pub fn me() -> Value {
-    let mut body = user();
-    body["identities"] = json!([identity()]);
-    body
-}
-
-/// Returns the identity providers.
-#[must_use]
-pub fn providers() -> Value {
-    json!({ "providers": [
-        { "name": "google", "kind": "google", "issuer": null, "client_id": "1234567890-web.apps.googleusercontent.com",
-          "nonce": "required", "nonce_form": "raw",
-          "clients": { "1234567890-ios.apps.googleusercontent.com": { "nonce": "if_sent", "nonce_form": "raw" } } },
-        { "name": "apple", "kind": "apple", "issuer": null, "client_id": "com.example.app",
-          "nonce": "required", "nonce_form": "sha256", "clients": {} },
-    ] })
-}
-
-/// Returns a user's sessions.
-#[must_use]
-pub fn sessions() -> Value {
-    json!({ "sessions": [{
-        "id": SESSION, "current": true, "provider": "google", "created_at": THEN,
-        "last_used_at": "2026-02-01T07:00:00Z", "ip": "203.0.113.7", "user_agent": "VestibuleDemo/1.4 (Android 17)",
-        "device": { "name": "Ada's phone", "platform": "Android 17" },
-    }] })
-}
-
-/// Returns the published keys.
-#[must_use]
-pub fn keys() -> Value {
-    json!({ "keys": [{
-        "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
-        "kid": "y-mb4lLIhEBkSItlHErgd7bwrBp0sA-Kq4KMEJJlYbo",
-        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-    }] })
 }
 
 /// Returns a change by the product's backend.

@@ -5,27 +5,21 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::sync::Arc;
 
+use rocket::get;
 use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use rocket::{Route, get, routes};
 use utoipa_swagger_ui::Config;
 
 use super::problems::{NoErrors, NotFoundOnly, Problems};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
 /// The viewer adds styles at run time and draws its icons from `data:` URLs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
-/// Returns the routes, to be mounted at `/api/v1`.
-pub(super) fn routes() -> Vec<Route> {
-    routes![page, part]
-}
-
-#[derive(utoipa::OpenApi)]
-#[openapi(paths(page, part))]
-pub(super) struct ApiDoc;
+resource!("Description": read_docs, read_docs_part);
 
 /// The page, or one of its assets.
 struct Part {
@@ -63,8 +57,6 @@ impl<'r> Responder<'r, 'static> for Part {
 #[utoipa::path(
     get,
     path = "/docs",
-    operation_id = "readDocs",
-    tag = "Description",
     responses(
         (status = 200, description = "The page.", content_type = "text/html", body = String,
          example = "<!doctype html>…"),
@@ -72,7 +64,7 @@ impl<'r> Responder<'r, 'static> for Part {
     ),
 )]
 #[get("/docs")]
-const fn page() -> Part {
+const fn read_docs() -> Part {
     Part::new(include_str!("../../../static/docs.html"), ContentType::HTML)
 }
 
@@ -80,8 +72,6 @@ const fn page() -> Part {
 #[utoipa::path(
     get,
     path = "/docs/{part}",
-    operation_id = "readDocsPart",
-    tag = "Description",
     params(("part" = String, Path, description = "The asset's file name.", example = "swagger-ui.css")),
     responses(
         (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,
@@ -90,7 +80,7 @@ const fn page() -> Part {
     ),
 )]
 #[get("/docs/<part>")]
-fn part(part: &str) -> Result<Part, Problem> {
+fn read_docs_part(part: &str) -> Result<Part, Problem> {
     let content_type = match part {
         "start.js" => return Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
         "swagger-ui.css" => ContentType::CSS,

@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, Object, ObjectBuilder, 
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
-use crate::web::problem::{Entry, ErrorCode};
+use crate::web::problem::{Entry, ErrorCode, names};
 
 /// A guard, the database, or a handler's own rules: anything that can fail a request.
 pub trait ErrorResponses {
@@ -33,25 +33,31 @@ impl<A: ErrorResponses, B: ErrorResponses, C: ErrorResponses> ErrorResponses for
     }
 }
 
-/// No errors but those in [`ANYWHERE`].
-#[derive(Debug)]
-pub enum NoErrors {}
+/// Names the errors of a handler beside those of its guards.
+macro_rules! failures {
+    ($(#[$doc:meta])* $visible:vis $name:ident: $($kind:expr),* $(,)?) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $visible enum $name {}
 
-impl ErrorResponses for NoErrors {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        std::iter::empty()
-    }
+        impl $crate::web::openapi::problems::ErrorResponses for $name {
+            fn kinds() -> impl Iterator<Item = ErrorCode> {
+                [$($kind),*].into_iter()
+            }
+        }
+    };
 }
+pub(crate) use failures;
 
-/// The error that nothing has the requested name.
-#[derive(Debug)]
-pub enum NotFoundOnly {}
+failures!(
+    /// No errors but those in [`ANYWHERE`].
+    pub NoErrors:
+);
 
-impl ErrorResponses for NotFoundOnly {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NotFound].into_iter()
-    }
-}
+failures!(
+    /// The error that nothing has the requested name.
+    pub NotFoundOnly: ErrorCode::NotFound
+);
 
 /// The errors that any route can answer, whatever its guards.
 pub const ANYWHERE: [ErrorCode; 1] = [ErrorCode::InternalError];
@@ -117,11 +123,6 @@ fn response(status: u16, entries: &[Entry], may_be_merged: bool) -> Response {
     response
 }
 
-/// Returns the names of these errors as a schema.
-fn names(entries: impl Iterator<Item = Entry>) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
-}
-
 /// Returns the schema of `reason`: one of these names.
 fn reason(names: Vec<&str>) -> Object {
     let description = "The reason why the session is over. It is there only if the token proves that the session was \
@@ -142,14 +143,6 @@ fn merged_into() -> Object {
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
         .description(Some(description))
         .build()
-}
-
-/// Returns the schema of `error`: any name in the catalogue.
-pub fn any_name() -> Object {
-    let mut schema = names(ErrorCode::all().map(ErrorCode::entry));
-    schema.description =
-        Some("The machine-readable error code. For an unknown code, decide by `status`.".into());
-    schema
 }
 
 /// Returns one example for each error, by its name.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use strum::VariantArray;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::domain::refusal::Reason;
 use crate::domain::session::EndReason;
@@ -355,4 +356,17 @@ impl ErrorCode {
         };
         Entry { status, error, title, cause, remedy }
     }
+}
+
+/// Returns the names of these errors as a schema.
+pub fn names(entries: impl Iterator<Item = Entry>) -> Object {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
+}
+
+/// Returns the schema of `error`: any name in the catalogue.
+pub fn any_name() -> Object {
+    let mut schema = names(ErrorCode::all().map(ErrorCode::entry));
+    schema.description =
+        Some("The machine-readable error code. For an unknown code, decide by `status`.".into());
+    schema
 }
