@@ -293,11 +293,11 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/", deadline::routes(ops::RESOURCE.routes()))
         .mount("/api/v1", deadline::routes(starting::routes(api::routes())))
         .mount("/api/v1/admin", deadline::routes(starting::routes(admin::api::routes())))
-        .mount("/.well-known", deadline::routes(starting::routes(well_known::RESOURCE.routes())))
+        .mount("/", deadline::routes(starting::routes(well_known::RESOURCE.routes())))
         .mount("/admin", deadline::routes(starting::routes(admin::routes())))
         .register("/admin", admin::catchers())
-        .mount("/providers", deadline::routes(starting::routes(data_deletion::RESOURCE.routes())))
-        .mount("/problems", problem::pages::RESOURCE.routes())
+        .mount("/", deadline::routes(starting::routes(data_deletion::RESOURCE.routes())))
+        .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
     #[cfg(feature = "otlp")]
     let rocket = match Traces::open()? {

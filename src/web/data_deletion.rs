@@ -35,7 +35,6 @@ struct Page((Status, Html), Header<'static>);
 ///
 /// Returns an HTML page for the person who made the request. It tells nothing of anybody.
 #[utoipa::path(
-    get,
     path = "/providers/{provider}/data-deletion/{code}",
     params(("provider" = String, Path, description = "The provider that sent the request.", example = "facebook"),
            ("code" = String, Path, description = "The confirmation code.", example = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b")),
@@ -46,7 +45,7 @@ struct Page((Status, Html), Header<'static>);
         Problems<(RateLimited<Refresh>, Db)>,
     ),
 )]
-#[get("/<name>/data-deletion/<code>")]
+#[get("/providers/<name>/data-deletion/<code>")]
 async fn data_deletion_status(
     _limit: RateLimited<Refresh>,
     name: &str,

@@ -158,8 +158,6 @@ impl<'r> Responder<'r, 'r> for Json<'r> {
 ///
 /// Returns the OpenAPI description of the service, for client generators and API viewers.
 #[utoipa::path(
-    get,
-    path = "/openapi.json",
     responses(
         (
             status = 200, description = "The document.", content_type = "application/json", body = Object,

@@ -35,8 +35,6 @@ resource!("Operation": livez, readyz, metrics);
 ///
 /// Returns 200 as long as the process can answer.
 #[utoipa::path(
-    get,
-    path = "/livez",
     responses((status = 200, description = "The process is alive.", body = String, content_type = "text/plain", example = "ok"),
               Problems<NoErrors>),
 )]
@@ -74,8 +72,6 @@ impl<'r> Responder<'r, 'static> for Readiness {
 ///
 /// Returns 200 if the service can sign users in and is not shutting down.
 #[utoipa::path(
-    get,
-    path = "/readyz",
     responses((status = 200, description = "The service is ready.", body = Readiness,
                example = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" })),
               (status = 503, description = "The service is not ready. The members that are not `ok` state the reason; `read_only` is a \
@@ -176,8 +172,6 @@ impl ErrorResponses for Observer {
 ///
 /// Returns the metrics in the `OpenMetrics` 1.0 format. Only IP addresses in `metrics.networks` may read them.
 #[utoipa::path(
-    get,
-    path = "/metrics",
     responses((status = 200, description = "The metrics.", body = String,
                content_type = "application/openmetrics-text",
                example = "# HELP vestibule_build Version of the running program.\n…\n# EOF\n"), Problems<Observer>),

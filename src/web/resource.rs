@@ -1,8 +1,8 @@
 //! A resource: routes that are mounted together and described under one tag.
 
 use rocket::Route;
-use utoipa::openapi::OpenApi;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
+use utoipa::openapi::{OpenApi, RefOr};
 
 /// The routes of a resource and their description, as [`resource!`] collects them.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +40,20 @@ impl Resource {
     #[must_use]
     pub fn description(self) -> OpenApi {
         let mut described = (self.paths)();
-        for operation in described.paths.paths.values_mut().flat_map(operations) {
-            operation.tags = Some(vec![self.tag.to_owned()]);
-            operation.operation_id = operation.operation_id.as_deref().map(camel_case);
+        for (path, item) in &mut described.paths.paths {
+            for operation in operations(item) {
+                operation.tags = Some(vec![self.tag.to_owned()]);
+                operation.operation_id = operation.operation_id.as_deref().map(camel_case);
+                // utoipa adds the parameters of Rocket's path, which may have other names there.
+                if let Some(parameters) = &mut operation.parameters {
+                    parameters.retain(|parameter| match parameter {
+                        RefOr::T(Parameter { name, parameter_in: ParameterIn::Path, .. }) => {
+                            path.contains(&format!("{{{name}}}"))
+                        }
+                        _ => true,
+                    });
+                }
+            }
         }
         described
     }

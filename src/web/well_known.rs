@@ -31,11 +31,9 @@ struct JwkSet {
 /// Returns all published keys: the current key, the next one, and earlier ones whose tokens may still be valid.
 /// Select a key by `kid`, cache the response as `Cache-Control` states, and fetch it again for an unknown `kid`.
 #[utoipa::path(
-    get,
-    path = "/.well-known/jwks.json",
     responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet), Problems<NoErrors>),
 )]
-#[get("/jwks.json")]
+#[get("/.well-known/jwks.json")]
 fn keys(keys: &State<KeyRing>) -> Result<Document, Problem> {
     Document::new(&JwkSet { keys: keys.published() })
 }
@@ -44,12 +42,10 @@ fn keys(keys: &State<KeyRing>) -> Result<Document, Problem> {
 ///
 /// Returns the authorization server metadata of RFC 8414, from which clients configure themselves.
 #[utoipa::path(
-    get,
-    path = "/.well-known/oauth-authorization-server",
     responses((status = 200, description = "The metadata (RFC 8414).", body = Metadata,
                 example = json!(Metadata::new("https://id.example.com"))), Problems<NoErrors>),
 )]
-#[get("/oauth-authorization-server")]
+#[get("/.well-known/oauth-authorization-server")]
 fn metadata(metadata: &State<Metadata>) -> Result<Document, Problem> {
     Document::new(metadata.inner())
 }

@@ -68,8 +68,8 @@ type Failing<Guard, Own> = Problems<((Guard, Db), JsonBody, Own)>;
 
 /// Defines the body of a change: the members of all changes, and its own.
 macro_rules! request {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])+ $member:ident),* }) => {
-        $(#[$meta])*
+    ($(#[$meta:meta])+ $name:ident { $($(#[$doc:meta])+ $member:ident),* }) => {
+        $(#[$meta])+
         // The derived parser is not used; its attribute says in the schema that there are no other members.
         #[derive(Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]

@@ -57,8 +57,6 @@ struct UpdateMeRequest {
 ///
 /// Returns the user and the user's identities.
 #[utoipa::path(
-    get,
-    path = "/me",
     security(("access_token" = [])),
     responses(
         (status = 200, description = "The user.", body = Me),
@@ -75,8 +73,6 @@ fn get_me(signed_in: SignedIn) -> Json<Me> {
 /// Sets the name that the user wants to be shown under. What providers say of the user no longer overwrites it. `null`
 /// takes it back. One session can change it ten times a minute.
 #[utoipa::path(
-    patch,
-    path = "/me",
     security(("access_token" = [])),
     request_body(content = UpdateMeRequest, description = "The name to be shown."),
     responses(
@@ -113,8 +109,6 @@ failures!(DeletionFailures: ErrorCode::Refused(Reason::IdentitySuspended));
 /// sign-in with one of the identities creates a new user. While one of the user's accounts is reported hijacked, the user
 /// cannot be deleted.
 #[utoipa::path(
-    delete,
-    path = "/me",
     security(("access_token" = [])),
     request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago."),
     responses(

@@ -51,7 +51,6 @@ failures!(Malformed: ErrorCode::InvalidRequest);
 /// what came from it. The identity is unlinked, and a user who has no other one is deleted. It is done before the answer.
 /// A repeat does nothing and gets the same answer.
 #[utoipa::path(
-    post,
     path = "/providers/{provider}/data-deletion",
     params(("provider" = String, Path, description = "The configured name of a provider with the preset `facebook`.",
             example = "facebook")),

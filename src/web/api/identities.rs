@@ -38,8 +38,6 @@ struct Identities {
 
 /// List the user's identities
 #[utoipa::path(
-    get,
-    path = "/me/identities",
     security(("access_token" = [])),
     responses(
         (status = 200, description = "All identities, oldest first.", body = Identities),
@@ -60,7 +58,6 @@ fn list_identities(signed_in: SignedIn) -> Json<Identities> {
 /// have been opened within the last ten minutes, or the body must contain a new `id_token` of one of the user's
 /// identities.
 #[utoipa::path(
-    post,
     // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that differ in it alone.
     path = "/me/identities/{identity}",
     security(("access_token" = [])),
@@ -110,7 +107,6 @@ async fn link_identity(
 /// sign in. The session must have been opened within the last ten minutes, or the body must
 /// contain a new `id_token`.
 #[utoipa::path(
-    delete,
     path = "/me/identities/{identity}",
     security(("access_token" = [])),
     params(("identity" = Uuid, Path, description = "The identity's `id`.")),

@@ -96,8 +96,6 @@ impl From<LinkedIdentity> for MovedIdentity {
 /// `id_token` of one of the user's identities; the `id_token` of the other account must not be older, either. This cannot
 /// be undone, so let the user confirm what `dry_run` shows.
 #[utoipa::path(
-    post,
-    path = "/me/merge",
     security(("access_token" = [])),
     request_body(content = MergeMeRequest, description = "A new `id_token` of the other account.", examples(
         ("dry_run" = (summary = "What the merge would change", value = json!(examples::merge_me(true)))),

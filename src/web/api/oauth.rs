@@ -140,8 +140,6 @@ type Elsewhere = (RateLimited<Refresh>, FormBody, Db);
 /// The token endpoint of RFC 6749 §6, for clients that read `/.well-known/oauth-authorization-server`. It works like
 /// `POST /api/v1/auth/refresh`.
 #[utoipa::path(
-    post,
-    path = "/auth/token",
     request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The refresh token."),
     responses(
@@ -186,8 +184,6 @@ struct Revoked((), Header<'static>);
 /// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is not an error. Services that
 /// only verify access tokens accept this session's token until it expires.
 #[utoipa::path(
-    post,
-    path = "/auth/revoke",
     request_body(content = RevocationRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The token."),
     responses(

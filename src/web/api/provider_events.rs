@@ -129,7 +129,6 @@ impl<'r> Responder<'r, 'static> for Acknowledged {
 /// for the app. The address is registered with the provider, as docs/provider-events.md describes. A message is judged by
 /// the provider's published keys and applied once; a repeat is acknowledged and does nothing.
 #[utoipa::path(
-    post,
     path = "/providers/{provider}/events",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),

@@ -96,8 +96,6 @@ struct Cacheable(Vec<u8>, ContentType, Header<'static>);
 /// An app shows a button for each. The answer holds public values only and changes when the service is restarted with
 /// other settings.
 #[utoipa::path(
-    get,
-    path = "/auth/providers",
     responses(
         (status = 200, description = "The providers that are switched on.", body = ProviderList,
          headers(("Cache-Control" = String, description = "`public, max-age=300`"))),

@@ -34,8 +34,6 @@ failures!(Refused: ErrorCode::InvalidRefreshToken);
 /// the same token. Within 30 seconds the response contains the same successor; after that, for one day by default,
 /// it contains another one. Any other reuse of a token ends the session, because the token may be stolen.
 #[utoipa::path(
-    post,
-    path = "/auth/refresh",
     request_body(content = RefreshRequest, description = "The refresh token."),
     responses(
         (status = 200, description = "The new access token and refresh token.", body = Credential),

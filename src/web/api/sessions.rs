@@ -67,8 +67,6 @@ struct Device {
 
 /// List the user's sessions
 #[utoipa::path(
-    get,
-    path = "/me/sessions",
     security(("access_token" = [])),
     responses(
         (status = 200, description = "The active sessions, by `last_used_at`, the latest first.", body = Sessions),
@@ -99,8 +97,6 @@ async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, P
 ///
 /// Ends one of the user's sessions, for example that of a lost phone. To end the current session, sign out.
 #[utoipa::path(
-    delete,
-    path = "/me/sessions/{id}",
     security(("access_token" = [])),
     params(("id" = Uuid, Path, description = "The session's `id`.")),
     responses(

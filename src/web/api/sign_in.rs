@@ -45,7 +45,6 @@ pub fn errors() -> impl Iterator<Item = ErrorCode> {
 ///
 /// The request can be repeated with the same token until that is too old; each success opens a session.
 #[utoipa::path(
-    post,
     path = "/auth/oauth/{provider}",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
             example = "google")),

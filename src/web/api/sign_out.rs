@@ -32,8 +32,6 @@ enum SignOutScope {
 /// Send the access token or, if that has expired, the refresh token in the body. A session that has already ended is
 /// not an error. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
-    post,
-    path = "/auth/logout",
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<SignOutScope>), Query,
             description = "`local` ends the current session, `others` all other sessions of the user, `global` all sessions of the user.")),

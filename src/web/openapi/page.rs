@@ -55,8 +55,6 @@ impl<'r> Responder<'r, 'static> for Part {
 ///
 /// Returns Swagger UI with this document.
 #[utoipa::path(
-    get,
-    path = "/docs",
     responses(
         (status = 200, description = "The page.", content_type = "text/html", body = String,
          example = "<!doctype html>…"),
@@ -70,8 +68,6 @@ const fn read_docs() -> Part {
 
 /// Get an asset of the page
 #[utoipa::path(
-    get,
-    path = "/docs/{part}",
     params(("part" = String, Path, description = "The asset's file name.", example = "swagger-ui.css")),
     responses(
         (status = 200, description = "A stylesheet or a script.", content_type = "text/css", body = String,

@@ -19,12 +19,10 @@ struct Context {
 ///
 /// Returns an HTML page with the cause and the remedy of each error.
 #[utoipa::path(
-    get,
-    path = "/problems",
     responses((status = 200, description = "The page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"), Problems<NoErrors>),
 )]
-#[get("/")]
+#[get("/problems")]
 fn problems() -> Html {
     let mut entries: Vec<_> = ErrorCode::all().map(ErrorCode::entry).collect();
     entries.sort_by_key(|entry| entry.status);
@@ -35,14 +33,12 @@ fn problems() -> Html {
 ///
 /// Returns an HTML page with the cause and the remedy. A problem's `type` links to it.
 #[utoipa::path(
-    get,
-    path = "/problems/{name}",
     params(("name" = String, Path, description = "The value of `error`.", example = "audience_mismatch")),
     responses((status = 200, description = "The page.", body = String, content_type = "text/html",
                example = "<!doctype html>…"),
               Problems<NotFoundOnly>),
 )]
-#[get("/<name>")]
+#[get("/problems/<name>")]
 fn problem(name: &str) -> Result<Html, Problem> {
     let entry = ErrorCode::all().map(ErrorCode::entry).find(|entry| entry.error == name);
     let entry = entry.ok_or_else(|| Problem::new(ErrorCode::NotFound, "no error has this name"))?;
