@@ -17,7 +17,7 @@ use clap::Parser;
 use vestibule::app;
 use vestibule::config::{self, Maintenance};
 use vestibule::dev::postgres::{Options, Postgres};
-use vestibule::dev::seed::Seed;
+use vestibule::store::seed;
 
 const RUNS: usize = 3;
 const PEOPLE: &str = r#"SELECT u.id, u.email, u.email_verified, u.name, u.picture,
@@ -43,7 +43,7 @@ const LIKE_BOTH: &str = "CREATE TABLE target (LIKE users INCLUDING ALL);
 struct Arguments {
     /// People in the file
     #[arg(long, default_value_t = 1_000_000)]
-    rows: u32,
+    rows: i32,
     /// What `cargo bench` says
     #[arg(long, hide = true)]
     bench: bool,
@@ -59,7 +59,7 @@ struct Took {
 
 struct Bench {
     postgres: Postgres,
-    rows: u32,
+    rows: i32,
     directory: PathBuf,
 }
 
@@ -108,7 +108,10 @@ impl Bench {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             app::migrate(&settings.figment).await.unwrap();
-            app::seed::fill(&settings.figment, Seed::new(self.rows, 7), |_| ()).await.unwrap();
+            let pool = app::database(&settings.figment).await.unwrap();
+            seed::add_users(&pool, self.rows, Some(0.7), |_| ()).await.unwrap();
+            // The database becomes a template, to which nobody may be connected.
+            pool.close().await;
         });
         let export = |name: &str, query: &str| {
             let path = self.directory.join(name);

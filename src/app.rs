@@ -4,8 +4,6 @@
 pub mod check;
 pub mod drain;
 pub mod open_files;
-#[cfg(all(feature = "dev", debug_assertions))]
-pub mod seed;
 pub mod standby;
 
 use std::io;

@@ -3,14 +3,11 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
-use uuid::Uuid;
-
 use super::Result;
-use crate::app;
 use crate::config::{self, Maintenance};
+use crate::dev;
 use crate::dev::identity_provider::event::KINDS;
 use crate::dev::identity_provider::remote;
-use crate::dev::{self, seed};
 use crate::telemetry::progress::Progress;
 
 #[derive(Subcommand)]
@@ -36,8 +33,8 @@ pub(super) enum Command {
 #[derive(Args)]
 pub(super) struct Seed {
     /// Number of users; they have 1.3 identities each, and one in ten has a session
-    #[arg(long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
-    users: u32,
+    #[arg(long, default_value = "10000", value_parser = clap::value_parser!(i32).range(1..))]
+    users: i32,
 }
 
 #[derive(Args)]
@@ -108,26 +105,26 @@ pub(super) fn run(command: Command) -> Result {
     }
 }
 
-fn fill(users: u32) -> Result {
+fn fill(users: i32) -> Result {
     let (figment, _development) = dev::prepare_beside(config::figment())?;
     let settings = Maintenance::read(figment)?;
-    let chance = Uuid::new_v4().as_u64_pair().0;
     super::block_on(1, async move {
-        app::migrate(&settings.figment).await?;
-        let mut progress = Progress::new("users", Some(u64::from(users)));
-        let batches = seed::Seed::new(users, chance);
-        let written =
-            app::seed::fill(&settings.figment, batches, |users| progress.add(users as u64, users as u64))
-                .await?;
+        let mut progress = Progress::new("users", u64::try_from(users).ok());
+        let added = dev::seed(&settings.figment, users, |users| {
+            progress.add(users.unsigned_abs(), users.unsigned_abs());
+        })
+        .await?;
         let took = progress.finish();
+        let rows = added.users + added.identities + added.sessions + added.events;
+        let milliseconds = i64::try_from(took.as_millis()).unwrap_or(i64::MAX).max(1);
         say!(
             "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",
-            written.users,
-            written.identities,
-            written.sessions,
-            written.events,
+            added.users,
+            added.identities,
+            added.sessions,
+            added.events,
             took.as_secs_f64(),
-            written.rows() * 1000 / usize::try_from(took.as_millis()).unwrap_or(usize::MAX).max(1)
+            rows * 1000 / milliseconds
         );
         Ok(())
     })

@@ -7,7 +7,6 @@
 mod files;
 pub mod identity_provider;
 pub mod postgres;
-pub mod seed;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -25,6 +24,7 @@ use crate::app;
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::Role;
+use crate::store::seed::{self, Added};
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
@@ -154,6 +154,15 @@ fn prepare_with(
     }
     development.base = base;
     Ok((figment, development))
+}
+
+/// Adds made-up users to the database of the settings, and calls `progress` with the number of users in each batch.
+pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> Result<Added, app::Error> {
+    app::migrate(figment).await?;
+    let pool = app::database(figment).await?;
+    let added = seed::add_users(&pool, users, None, progress).await?;
+    pool.close().await;
+    Ok(added)
 }
 
 /// Returns the variables that [`prepare`] would fill in while the service runs.

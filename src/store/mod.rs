@@ -4,7 +4,6 @@
 
 pub mod batch;
 #[cfg(all(feature = "dev", debug_assertions))]
-mod copy;
 pub mod deadline;
 pub mod disk;
 pub mod doubt;

@@ -14,7 +14,6 @@ use vestibule::admin::person::store as directory;
 use vestibule::admin::sign_in::store::{Pending, begin};
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
-use vestibule::dev::seed::Seed;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
 use vestibule::provider_tokens::store as provider_tokens;
@@ -23,7 +22,7 @@ use vestibule::webhooks::store as webhooks;
 
 use crate::support::cluster::Database;
 
-const PEOPLE: u32 = 20_000;
+const PEOPLE: i32 = 20_000;
 const PAGE: usize = 50;
 
 /// Statements on one connection, in one transaction, in which PostgreSQL counts the sequential scans
@@ -79,10 +78,7 @@ async fn filled() -> Database {
         connection.execute("CREATE EXTENSION pg_trgm").await.unwrap();
     }
     migrations::apply(&mut connection).await.unwrap();
-    for batch in Seed::new(PEOPLE, 1) {
-        seed::write(&database.pool, &batch).await.unwrap();
-    }
-    seed::analyze(&database.pool).await.unwrap();
+    seed::add_users(&database.pool, PEOPLE, Some(0.1), |_| ()).await.unwrap();
     database
 }
 

@@ -1,33 +1,23 @@
 //! Made-up people are sound, various, and can be added to.
 
-use figment::Figment;
 use time::OffsetDateTime;
-use vestibule::app::seed::fill;
-use vestibule::dev::seed::Seed;
 use vestibule::service::prune::{Pruned, prune};
 use vestibule::store::event_counts::since;
-use vestibule::store::seed::{Table, analyze, drop_indexes, write};
+use vestibule::store::seed::add_users;
 
 use crate::support::app::LIMITS;
 use crate::support::cluster::Database;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
-    const PEOPLE: u32 = 6_000;
+    const PEOPLE: i32 = 6_000;
     let database = Database::create().await;
-    for chance in 1..=2 {
-        let mut written = 0;
-        for batch in Seed::new(PEOPLE, chance) {
-            write(&database.pool, &batch).await.unwrap();
-            written += batch.rows(Table::Users);
-        }
-        assert_eq!(written, PEOPLE as usize);
-        assert_eq!(
-            database.count("SELECT count(*) FROM users").await,
-            i64::from(PEOPLE) * chance.cast_signed()
-        );
+    for (seed, all) in [(0.1, 6_000), (0.2, 12_000)] {
+        let mut progress = 0;
+        let added = add_users(&database.pool, PEOPLE, Some(seed), |users| progress += users).await.unwrap();
+        assert_eq!((progress, added.users), (6_000, 6_000));
+        assert_eq!(database.count("SELECT count(*) FROM users").await, all);
     }
-    analyze(&database.pool).await.unwrap();
     let per_thousand = [
         (1250..1350, "SELECT count(*) FROM identities"),
         (160..220, "SELECT count(*) FROM sessions"),
@@ -74,31 +64,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         Pruned::default(),
         "nothing of it is too old to keep"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_index_is_there_after_each_run_also_after_one_that_failed_or_was_interrupted() {
-    let database = Database::create().await;
-    let figment = Figment::from(("databases.vestibule.url", &database.url));
-    let indexes = async || -> Vec<(String, bool)> {
-        let sql = "SELECT pg_get_indexdef(indexrelid), indisvalid FROM pg_index WHERE indrelid::regclass::text !~ '^pg_'
-                   ORDER BY 1";
-        sqlx::query_as(sql).fetch_all(&database.pool).await.unwrap()
-    };
-    let all = indexes().await;
-    let twice = || Seed::new(10, 1).chain(Seed::new(10, 1));
-    fill(&figment, twice(), |_| ()).await.expect_err("two users have one id");
-    assert_eq!(indexes().await, all, "failed");
-
-    drop_indexes(&database.pool).await.unwrap();
-    assert!(indexes().await.len() < all.len() - 10, "interrupted");
-    fill(&figment, Seed::new(2_000, 2), |_| ()).await.unwrap();
-    assert_eq!(indexes().await, all, "after an interrupted run");
-
-    drop_indexes(&database.pool).await.unwrap();
-    assert_eq!(indexes().await, all, "indexes of many users stay");
-    let counted: i64 =
-        since(&database.pool, OffsetDateTime::UNIX_EPOCH).await.unwrap().iter().map(|row| row.count).sum();
-    assert!(counted > 400, "the overview counts {counted}");
-    assert_eq!(database.count("SELECT count(*) FROM pg_class WHERE relname = 'dropped_indexes'").await, 0);
+    let counted = since(&database.pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    let counted: i64 = counted.iter().map(|row| row.count).sum();
+    assert!(counted > 2_400, "the overview counts {counted}");
 }
