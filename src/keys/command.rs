@@ -81,8 +81,8 @@ async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
         let state = key.life.state(stored.now);
         let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
         let until = key.life.published_until().map_or_else(|| Ok("-".into()), format)?;
-        let opened_by = rotation.opened_by(&key).to_string();
-        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {opened_by}", key.kid);
+        let sealed_by = rotation.sealed_by(&key);
+        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {sealed_by}", key.kid);
     }
     Ok(())
 }

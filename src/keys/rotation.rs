@@ -1,11 +1,10 @@
 //! Rotation of signing keys, on a schedule or by an operator's command. The database decides between instances, and
 //! only its clock counts.
 
-use strum::Display;
 use time::Duration;
 
 use super::life::KEEP;
-use super::seal::Seal;
+use super::seal::{Seal, SealedBy};
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
@@ -15,65 +14,44 @@ use crate::store::error::retrying;
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";
 
-/// The `secret_key` that opens a stored key, by its name in `vestibule keys list`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
-#[strum(serialize_all = "snake_case")]
-pub enum OpenedBy {
-    /// The first one in the settings.
-    Current,
-    /// The one before it.
-    Previous,
-    /// One that is not in the settings.
-    Another,
-}
-
 /// The stored keys, and the rules by which they change.
 #[derive(Debug)]
 pub struct Rotation {
     pool: PgPool,
     seal: Seal,
-    /// The seal of the `secret_key` before this one. It only opens.
-    previous: Option<Seal>,
     periods: Keys,
 }
 
 impl Rotation {
     /// Returns the rules.
     pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
-        let seal = Seal::new(&secret_key.current, PURPOSE)?;
-        let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
-        Ok(Self { pool, seal, previous, periods })
+        Ok(Self { pool, seal: Seal::new(secret_key, PURPOSE)?, periods })
     }
 
     /// Opens a stored key.
     pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
-        match (SigningKey::open(&self.seal, stored), &self.previous) {
-            (Err(Error::Sealed(_)), Some(previous)) => SigningKey::open(previous, stored),
-            (opened, _) => opened,
-        }
+        SigningKey::open(&self.seal, stored)
     }
 
     /// Returns the `secret_key` that opens a stored key.
     #[must_use]
-    pub fn opened_by(&self, stored: &StoredKey) -> OpenedBy {
-        match (SigningKey::open(&self.seal, stored), self.open(stored)) {
-            (Ok(_), _) => OpenedBy::Current,
-            (Err(_), Ok(_)) => OpenedBy::Previous,
-            _ => OpenedBy::Another,
-        }
+    pub fn sealed_by(&self, stored: &StoredKey) -> SealedBy {
+        self.seal.sealed_by(&stored.kid, &stored.sealed_private_key)
     }
 
     /// Seals the keys of the previous `secret_key` with the current one. Several instances may do so at once.
     ///
     /// # Errors
-    /// The database or the random number generator of the system failed.
+    /// The database failed.
     pub async fn seal_again(&self) -> Result<(), Error> {
-        let Some(previous) = &self.previous else { return Ok(()) };
-        let stored = self.stored().await?.map(|stored| stored.keys).unwrap_or_default();
-        for key in stored.iter().filter(|key| self.opened_by(key) == OpenedBy::Previous) {
-            let sealed = self.seal.seal(&key.kid, previous.open(&key.kid, &key.sealed_private_key)?)?;
-            store::replace_seal(&self.pool, key, &sealed).await?;
-            tracing::info!(kid = key.kid, "sealed a signing key with the new secret_key");
+        if !self.seal.is_changing() {
+            return Ok(());
+        }
+        for key in self.stored().await?.map(|stored| stored.keys).unwrap_or_default() {
+            if let Some(sealed) = self.seal.seal_again(&key.kid, &key.sealed_private_key) {
+                store::replace_seal(&self.pool, &key, &sealed).await?;
+                tracing::info!(kid = key.kid, "sealed a signing key with the new secret_key");
+            }
         }
         Ok(())
     }
@@ -152,7 +130,7 @@ impl Rotation {
         self.check_secret(&stored)?;
         let state = |key: &StoredKey| key.life.state(stored.now);
         let published: Vec<_> = stored.keys.iter().filter(|key| state(key).is_published()).collect();
-        let by_previous = published.iter().filter(|key| self.opened_by(key) == OpenedBy::Previous).count();
+        let by_previous = published.iter().filter(|key| self.sealed_by(key) == SealedBy::Previous).count();
         Ok((published.len(), by_previous))
     }
 

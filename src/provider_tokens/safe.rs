@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use crate::keys::seal::SealedBy;
 use crate::keys::seal::{Seal, Unopened};
 use crate::secret::SecretKeys;
 
@@ -23,30 +24,14 @@ pub enum Contents {
     },
 }
 
-/// The seals of both secret keys.
+/// Seals the contents of rows.
 #[derive(Debug)]
-pub struct Safe {
-    seal: Seal,
-    /// It only opens.
-    previous: Option<Seal>,
-}
-
-/// The seal that a value has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealedBy {
-    /// The current secret key.
-    Current,
-    /// The one before it.
-    Previous,
-    /// One that is not in the settings.
-    Another,
-}
+pub struct Safe(Seal);
 
 impl Safe {
-    /// Derives the seals.
+    /// Derives the seal.
     pub fn new(secret_key: &SecretKeys) -> Result<Self, Unopened> {
-        let previous = secret_key.previous.as_ref().map(|key| Seal::new(key, PURPOSE)).transpose()?;
-        Ok(Self { seal: Seal::new(&secret_key.current, PURPOSE)?, previous })
+        Seal::new(secret_key, PURPOSE).map(Self)
     }
 
     /// Seals the contents of the row with that id.
@@ -54,37 +39,26 @@ impl Safe {
     /// # Errors
     /// The system's random number generator failed.
     pub fn seal(&self, id: Uuid, contents: &Contents) -> Result<Vec<u8>, Unopened> {
-        self.seal.seal(&id.to_string(), serde_json::to_vec(contents).map_err(|_| Unopened)?)
+        self.0.seal(&id.to_string(), serde_json::to_vec(contents).map_err(|_| Unopened)?)
     }
 
     /// Opens the contents of the row with that id.
     pub fn open(&self, id: Uuid, sealed: &[u8]) -> Result<Contents, Unopened> {
-        serde_json::from_slice(&self.unseal(id, sealed)?.0).map_err(|_| Unopened)
+        serde_json::from_slice(&self.0.open(&id.to_string(), sealed)?).map_err(|_| Unopened)
     }
 
     /// Returns true if a previous secret key is in the settings.
     pub const fn is_changing(&self) -> bool {
-        self.previous.is_some()
+        self.0.is_changing()
     }
 
     /// Returns the seal that a value has.
     pub fn sealed_by(&self, id: Uuid, sealed: &[u8]) -> SealedBy {
-        self.unseal(id, sealed).map_or(SealedBy::Another, |(_, by)| by)
+        self.0.sealed_by(&id.to_string(), sealed)
     }
 
     /// Seals a value again that has the previous seal. Returns `None` for any other.
     pub fn seal_again(&self, id: Uuid, sealed: &[u8]) -> Option<Vec<u8>> {
-        match self.unseal(id, sealed) {
-            Ok((bytes, SealedBy::Previous)) => self.seal.seal(&id.to_string(), bytes).ok(),
-            _ => None,
-        }
-    }
-
-    fn unseal(&self, id: Uuid, sealed: &[u8]) -> Result<(Vec<u8>, SealedBy), Unopened> {
-        let name = id.to_string();
-        match (self.seal.open(&name, sealed), &self.previous) {
-            (Err(Unopened), Some(previous)) => Ok((previous.open(&name, sealed)?, SealedBy::Previous)),
-            (opened, _) => Ok((opened?, SealedBy::Current)),
-        }
+        self.0.seal_again(&id.to_string(), sealed)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use vestibule::app;
 use vestibule::config::Config;
-use vestibule::keys::rotation::OpenedBy;
+use vestibule::keys::seal::SealedBy;
 
 use crate::support::app::{Answer, App, figment};
 use crate::support::cluster::Database;
@@ -91,7 +91,7 @@ async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_no
     }
     let rotation = other.keys.rotation();
     let stored = rotation.stored().await.unwrap().unwrap().keys;
-    assert!(!stored.is_empty() && stored.iter().all(|key| rotation.opened_by(key) == OpenedBy::Current));
+    assert!(!stored.is_empty() && stored.iter().all(|key| rotation.sealed_by(key) == SealedBy::Current));
     let replays = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
     assert_eq!(database.count(replays).await, 0);
 
