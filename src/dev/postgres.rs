@@ -1,5 +1,5 @@
 //! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and is started and stopped by
-//! this program. A killed program leaves it running, and the next one adopts it.
+//! this program. A killed program leaves it running, and the next one replaces it.
 //!
 //! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it returns a URL) and no
 //! way to run a database in production.
@@ -80,13 +80,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it, unless the server of an earlier run
-    /// that was killed still runs with the same settings. Returns once it accepts connections. That takes some
-    /// seconds the first time, a fraction of one later, and longer after a crash.
-    ///
-    /// # Errors
-    ///
-    /// Any [`Error`]: each names the problem and the remedy in one line.
+    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it. Returns once it accepts connections. That
+    /// takes some seconds the first time, a fraction of one later, and longer after a crash.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let (root, server) = options.server()?;
         let postgres = Self { _lock: lock::acquire(&root)?, server };
@@ -103,10 +98,6 @@ impl Postgres {
     }
 
     /// Returns the URL of `database` on the server that another program runs with these options.
-    ///
-    /// # Errors
-    ///
-    /// Any [`Error`] of finding it. It does not connect.
     pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
         Ok(url(&options.server()?.1.socket_dir, database))
     }
@@ -131,10 +122,6 @@ impl Postgres {
     }
 
     /// Creates `database` unless it exists.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Psql`] with the server's message, or [`Error::Io`] if `psql` cannot be run.
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
         let create = format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""));
         // The statement has no `IF NOT EXISTS`.
@@ -142,10 +129,6 @@ impl Postgres {
     }
 
     /// Creates the extension in `database`, unless it exists or is not installed on this machine.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::ensure_database`].
     pub fn ensure_extension(&self, database: &str, extension: &str) -> Result<(), Error> {
         // The server's packages often leave its extensions to another package.
         let available = format!("SELECT FROM pg_available_extensions WHERE name = '{extension}'");

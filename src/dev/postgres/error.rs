@@ -9,40 +9,34 @@ use super::locate::{OLDEST_MAJOR, OVERRIDE};
 /// The reason why there is no server. Every message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No usable `PostgreSQL` was found on this machine. The text is empty, or " (only …)" about an installation that
-    /// is too old.
+    /// The text is empty, or " (only …)" about an installation that is too old.
     #[error(
         "no PostgreSQL {OLDEST_MAJOR} or newer found{}; install one (Debian, Ubuntu: `sudo apt-get install postgresql`; Fedora: `sudo dnf install postgresql-server`; macOS: `brew install postgresql@17`) or name its bin directory in {OVERRIDE}",
         .0
     )]
     NotInstalled(String),
-    /// The variable names a wrong bin directory, for this reason.
     #[error("{OVERRIDE} is set to {}, but {}; correct it or unset it", .0.display(), .1)]
     Override(PathBuf, String),
-    /// Another program, with this process id or "unknown", runs the server of this directory.
+    /// The second text is a process id or "unknown".
     #[error("{} is in use by another program (process {}); stop it, or set another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", .0.display(), .1)]
     InUse(PathBuf, String),
-    /// This program is root, and there is no user to run the server as.
     #[error(
         "PostgreSQL refuses to run as root and there is no user `postgres` or `nobody` to run it as; create one (`useradd --system postgres`) or start this program as an ordinary user"
     )]
     NoAccount,
-    /// A directory is not private to its owner, for this reason.
     #[error("{} cannot be trusted: {}; remove it and start again", .0.display(), .1)]
     Untrusted(PathBuf, String),
     /// The cluster belongs to the first user, but the server would run as the second.
     #[error("{} belongs to user id {}, but the server runs as user id {}; start this program as the owner, or remove the directory to start with an empty database", .0.display(), .1, .2)]
     WrongOwner(PathBuf, u32, u32),
-    /// `initdb` failed to create this data directory, with this output.
     #[error("creating the PostgreSQL cluster in {} failed: {}; fix the cause and start again", .0.display(), .1)]
     Initdb(PathBuf, String),
-    /// The server does not accept connections. The second text is the end of its log.
+    /// The second text is the end of the server's log.
     #[error("PostgreSQL did not start: {}; see {}", .1, .0.display())]
     NotStarted(PathBuf, String),
-    /// A statement failed in this database, with this output of `psql`.
     #[error("PostgreSQL rejected a statement on database {0}: {1}")]
     Psql(String, String),
-    /// An operation of the operating system failed. The first text is a verb that the path completes.
+    /// The first text is a verb that the path completes.
     #[error("cannot {} {}: {}; check that it exists and is accessible", .0, .1.display(), .2)]
     Io(&'static str, PathBuf, #[source] io::Error),
 }

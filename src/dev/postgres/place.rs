@@ -1,12 +1,12 @@
 //! Chooses a directory that the server's user can enter, and creates private directories below shared ones.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
@@ -34,7 +34,7 @@ pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) ->
         Err(error) if error.kind() == ErrorKind::PermissionDenied => (),
         Err(error) => return Err(Error::io("try to enter", wanted)(error)),
     }
-    let name = format!("vestibule-{}-{:016x}", geteuid().as_raw(), hash(wanted.as_os_str()));
+    let name = format!("vestibule-{}-{}", geteuid().as_raw(), name_of(&wanted));
     let other = private(&Path::new(ELSEWHERE).join(name), geteuid().as_raw(), 0o711)?;
     progress(&format!(
         "user {user}, which runs PostgreSQL, cannot access {}; the database is kept in {}",
@@ -47,7 +47,7 @@ pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) ->
 /// Returns the directory of the server's socket, and creates it if missing. It is below `/tmp`, because the path of a
 /// socket has 103 bytes at most on macOS, and because every start has to find a server that is still running.
 pub(super) fn socket_dir(data_dir: &Path, account: &Account) -> Result<PathBuf, Error> {
-    let path = format!("/tmp/vestibule-{}-{:016x}", account.uid, hash(data_dir.as_os_str()));
+    let path = format!("/tmp/vestibule-{}-{}", account.uid, name_of(data_dir));
     private(Path::new(&path), account.uid, 0o700)
 }
 
@@ -80,22 +80,15 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
     Ok(path.to_owned())
 }
 
-/// Computes FNV-1a. Names on disk depend on it, so std's hasher, which may change between releases, cannot be used.
-fn hash(text: &OsStr) -> u64 {
-    text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Returns a short name for a path, the same in each release.
+fn name_of(path: &Path) -> String {
+    let hash = digest(&SHA256, path.as_os_str().as_bytes());
+    hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        assert_eq!(hash(OsStr::new("")), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(hash(OsStr::new("foobar")), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn a_symbolic_link_is_no_private_directory() {

@@ -1,6 +1,6 @@
-//! The server process. `pg_ctl` starts and stops it; a server that outlived its program is used again.
+//! The server process, which `pg_ctl` starts and stops.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -23,8 +23,6 @@ const STOP: [(&str, &str); 2] = [("fast", "10"), ("immediate", "5")];
 /// The time for which a start is repeated that finds the directory still in use, and the pause in between.
 const STILL_IN_USE: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(100);
-/// The size in bytes above which the log is renamed at the next start.
-const ROTATE_AT: u64 = 8 * 1024 * 1024;
 
 /// Everything that identifies the server and starts it.
 #[derive(Debug)]
@@ -37,20 +35,22 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Adopts the server that an earlier run left if it has the same settings, or replaces it, or starts one.
-    /// Returns once it accepts connections. The caller holds the lock.
+    /// Starts the server, in place of one that a killed program has left. Returns once it accepts connections. The
+    /// caller holds the lock.
     pub(super) fn run(&self, options: &Options) -> Result<(), Error> {
         let (arguments, began) = (self.arguments(options), Instant::now());
+        // The log of the run before may explain a crash. The first run has none.
+        let _ = fs::rename(&self.log, self.log.with_extension("log.old"));
         loop {
             if let Some(pid) = self.pid() {
-                if self.can_be_adopted(&arguments) {
-                    (options.progress)(&format!("using the PostgreSQL of an earlier run (process {pid})"));
-                    return Ok(());
-                }
                 (options.progress)(&format!("stopping the PostgreSQL of an earlier run (process {pid}) ..."));
                 self.stop();
             }
-            let Some(log) = self.start(&arguments)? else { return Ok(()) };
+            if self.start(&arguments)? {
+                return Ok(());
+            }
+            let log = fs::read(&self.log).map_err(Error::io("read", &self.log))?;
+            let log = String::from_utf8_lossy(&log);
             // A predecessor, or its processes, may not be gone yet.
             let passes = log.contains("already exists") || log.contains("still in use");
             if !passes || began.elapsed() > STILL_IN_USE {
@@ -77,37 +77,16 @@ impl Server {
         let _ = fs::remove_dir(&self.socket_dir);
     }
 
-    /// Starts a server. Returns what is new in its log if it does not accept connections.
-    fn start(&self, arguments: &[String]) -> Result<Option<String>, Error> {
+    /// Starts a server with an empty log. Returns true if it accepts connections.
+    fn start(&self, arguments: &str) -> Result<bool, Error> {
         // Cleaners of /tmp remove directories that look unused.
         place::private(&self.socket_dir, self.account.uid, 0o700)?;
         if let Some(other) = self.named_by(&self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock"))) {
             // Its data directory was removed. It would notice that within a minute.
             let _ = kill_process(other, Signal::QUIT);
         }
-        let written = fs::metadata(&self.log).map_or(0, |log| log.len());
-        if written > ROTATE_AT {
-            let old = self.log.with_extension("log.old");
-            fs::rename(&self.log, old).map_err(Error::io("rename", &self.log))?;
-        }
-        // `pg_ctl` hands them to a shell.
-        let quoted = arguments.iter().map(|argument| format!("'{}' ", argument.replace('\'', r"'\''")));
-        if self.pg_ctl(&["start", "-t", START, "-o", &quoted.collect::<String>()])? {
-            return Ok(None);
-        }
-        let log = fs::read(&self.log).map_err(Error::io("read", &self.log))?;
-        let new = usize::try_from(written).ok().and_then(|from| log.get(from..)).unwrap_or(&log);
-        Ok(Some(String::from_utf8_lossy(new).into_owned()))
-    }
-
-    /// Returns true if the server accepts connections and was started with these arguments.
-    fn can_be_adopted(&self, arguments: &[String]) -> bool {
-        let read = |name| fs::read_to_string(self.data_dir.join(name)).unwrap_or_default();
-        let noted = format!("\"{}\"", arguments.join("\" \""));
-        // Line 8 is the status: a server that starts or stops has another one.
-        read("postmaster.pid").lines().nth(7).is_some_and(|status| status.trim() == "ready")
-            && read("postmaster.opts").trim_end().ends_with(&noted)
-            && self.socket_dir.join(format!(".s.PGSQL.{PORT}")).exists()
+        File::create(&self.log).map_err(Error::io("create", &self.log))?;
+        self.pg_ctl(&["start", "-t", START, "-o", arguments])
     }
 
     /// Returns the process in the first line of a lock file, if it is a server on this data directory.
@@ -144,39 +123,32 @@ impl Server {
 
     /// Returns the server's arguments: its directory and all settings, which override the distribution's
     /// `postgresql.conf`. If a name occurs twice, the later one counts.
-    fn arguments(&self, options: &Options) -> Vec<String> {
-        let (data_dir, sockets) =
-            (self.data_dir.display().to_string(), self.socket_dir.display().to_string());
-        let (port, max_connections) = (PORT.to_string(), options.max_connections.to_string());
+    fn arguments(&self, options: &Options) -> String {
         let mut settings = vec![
-            ("listen_addresses", ""),
-            ("unix_socket_directories", &*sockets),
-            ("unix_socket_permissions", "0700"),
-            ("port", &*port),
-            ("max_connections", &*max_connections),
-            ("shared_buffers", "64MB"),
-            ("jit", "off"),
-            ("timezone", "UTC"),
-            ("log_timezone", "UTC"),
-            // Some distributions collect logs in the data directory, where our error messages would not find them.
-            ("log_destination", "stderr"),
-            ("logging_collector", "off"),
+            format!("unix_socket_directories={}", self.socket_dir.display()),
+            format!("port={PORT}"),
+            format!("max_connections={}", options.max_connections),
         ];
+        let mut set = |more: &[&str]| settings.extend(more.iter().map(|setting| (*setting).to_owned()));
+        set(&["listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "jit=off"]);
+        // Some distributions collect logs in the data directory, where our error messages would not find them.
+        set(&["timezone=UTC", "log_timezone=UTC", "log_destination=stderr", "logging_collector=off"]);
         if cfg!(target_os = "linux") {
             // A query ends soon after its client. Otherwise a long one of a killed program keeps its locks, and one of a
             // killed server prevents the next start.
-            settings.push(("client_connection_check_interval", "1s"));
+            set(&["client_connection_check_interval=1s"]);
         }
         if !options.durable {
             // `synchronous_commit` stays on: without fsync it costs next to nothing, and off would lose commits when the
             // server is killed.
-            settings.extend([("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")]);
-            settings.extend([("wal_level", "minimal"), ("max_wal_senders", "0")]);
+            set(&["fsync=off", "full_page_writes=off", "autovacuum=off"]);
+            set(&["wal_level=minimal", "max_wal_senders=0"]);
         }
-        settings.extend(options.settings.iter().map(|(name, value)| (&**name, &**value)));
-        let settings =
-            settings.into_iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);
-        ["-D".to_owned(), data_dir].into_iter().chain(settings).collect()
+        settings.extend(options.settings.iter().map(|(name, value)| format!("{name}={value}")));
+        // `pg_ctl` hands them to a shell.
+        let quoted = |text: &str| format!("'{}' ", text.replace('\'', r"'\''"));
+        let settings = settings.iter().map(|setting| format!("-c {}", quoted(setting)));
+        format!("-D {}", quoted(&self.data_dir.to_string_lossy())) + &settings.collect::<String>()
     }
 }
 
