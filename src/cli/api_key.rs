@@ -1,16 +1,12 @@
 //! `vestibule api-key …`: the keys with which the product's backend administers users.
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use strum::VariantNames;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
 use crate::admin::api_keys::store::{Changed, all};
 use crate::admin::api_keys::{add, revoke};
-use crate::app::database;
-use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::out;
@@ -27,7 +23,7 @@ pub(super) enum Command {
         /// Name in the audit log: lower-case letters, digits and hyphens
         name: KeyName,
         /// `reader` may read, `support` may also end sessions, `admin` may do everything
-        #[arg(long, value_parser = roles())]
+        #[arg(long, value_parser = super::one_of::<KeyRole>())]
         role: KeyRole,
         /// Let the key expire at the end of this day (UTC), for example 2026-12-31
         #[arg(long, value_name = "DATE")]
@@ -44,14 +40,8 @@ pub(super) enum Command {
     List,
 }
 
-fn roles() -> impl TypedValueParser<Value = KeyRole> {
-    PossibleValuesParser::new(KeyRole::VARIANTS).try_map(|name| name.parse())
-}
-
 pub(super) fn run(command: Command) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    super::block_on(1, async move {
-        let pool = database(&settings.figment).await?;
+    super::on_database(async move |pool, _| {
         let origin = Origin::default();
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {

@@ -1,7 +1,8 @@
 //! `vestibule dev …`: further commands of a development build.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand};
+use clap::{ArgAction, Args, Subcommand};
+use serde::Serialize;
 
 use super::Result;
 use crate::config::{self, Maintenance};
@@ -37,7 +38,7 @@ pub(super) struct Seed {
     users: i32,
 }
 
-#[derive(Args)]
+#[derive(Args, Serialize)]
 pub(super) struct Event {
     /// Kind of event
     #[arg(value_parser = PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
@@ -53,10 +54,11 @@ pub(super) struct Event {
     reason: Option<String>,
     /// Name of the development provider, if the setting `idp.name` is not to be read
     #[arg(long)]
+    #[serde(skip)]
     provider: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Serialize)]
 pub(super) struct Token {
     /// E-mail address of the user
     #[arg(long, required_unless_present = "sub")]
@@ -68,8 +70,8 @@ pub(super) struct Token {
     #[arg(long)]
     name: Option<String>,
     /// Mark the e-mail address as not verified
-    #[arg(long)]
-    unverified: bool,
+    #[arg(long = "unverified", action = ArgAction::SetFalse)]
+    verified: bool,
     /// Audience; the development client by default
     #[arg(long)]
     aud: Option<String>,
@@ -79,22 +81,6 @@ pub(super) struct Token {
     /// Nonce for the token
     #[arg(long)]
     nonce: Option<String>,
-}
-
-impl Token {
-    fn parameters(&self) -> Vec<(&'static str, &str)> {
-        let texts = [
-            ("email", &self.email),
-            ("sub", &self.sub),
-            ("name", &self.name),
-            ("aud", &self.aud),
-            ("nonce", &self.nonce),
-        ];
-        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
-        let switches = [("verified", "false", self.unverified), ("expired", "true", self.expired)];
-        let switches = switches.into_iter().filter_map(|(name, value, set)| set.then_some((name, value)));
-        texts.chain(switches).collect()
-    }
 }
 
 pub(super) fn run(command: Command) -> Result {
@@ -133,7 +119,7 @@ fn fill(users: i32) -> Result {
 fn print(token: &Token) -> Result {
     let port: u16 = config::figment().extract_inner("port")?;
     super::block_on(1, async move {
-        say!("{}", remote::mint(port, &token.parameters()).await?);
+        say!("{}", remote::mint(port, token).await?);
         Ok(())
     })
 }
@@ -143,11 +129,8 @@ fn send(event: &Event) -> Result {
     let port: u16 = figment.extract_inner("port")?;
     let provider = event.provider.clone().or_else(|| figment.extract_inner("idp.name").ok());
     let provider = provider.unwrap_or_else(|| "idp".into());
-    let texts = [("email", &event.email), ("sub", &event.sub), ("reason", &event.reason)];
-    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
-    let parameters: Vec<_> = [("kind", event.kind.as_str())].into_iter().chain(texts).collect();
     super::block_on(1, async {
-        remote::send_event(port, &provider, &parameters).await?;
+        remote::send_event(port, &provider, event).await?;
         say!("202: the event {} of {provider} is stored and applied", event.kind);
         say!("{}", look(port, event.email.as_deref()));
         Ok(())

@@ -19,19 +19,22 @@ mod completions;
 #[cfg(all(feature = "dev", debug_assertions))]
 mod dev;
 mod health;
-mod migrate;
 mod prune;
 mod serve;
 mod staff;
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+use strum::VariantNames;
 use time::OffsetDateTime;
 
 use crate::admin::staff::access::end;
 use crate::config::{self, LogFormat, LogLevel, Maintenance};
 use crate::import::{self, Writer};
+use crate::keys::store::PgPool;
 use crate::keys::{self, Rotation};
 use crate::{admin, app, out, telemetry, webhooks};
 
@@ -109,7 +112,7 @@ pub fn run() -> ExitCode {
     }
     let done = match command {
         Command::Serve => return serve::run(),
-        Command::Migrate => migrate::run(),
+        Command::Migrate => migrate(),
         Command::Check => check::run(),
         Command::Health => health::run(),
         Command::Import(arguments) => return ended(import(arguments)),
@@ -118,8 +121,8 @@ pub fn run() -> ExitCode {
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
         Command::Webhooks(command) => webhooks(command),
-        Command::User(command) => user(command),
-        Command::Audit(command) => audit(command),
+        Command::User(command) => on_database(async move |pool, _| command.run(&pool).await),
+        Command::Audit(command) => on_database(async move |pool, _| command.run(&pool).await),
         Command::Completions(completions) => {
             completions::run(&completions);
             Ok(())
@@ -137,6 +140,11 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     })
 }
 
+fn migrate() -> Result {
+    let settings = Maintenance::read(config::figment())?;
+    block_on(1, async move { Ok(app::migrate(&settings.figment).await?) })
+}
+
 fn import(arguments: import::command::Import) -> Result<ExitCode> {
     let import = arguments.open()?;
     let figment = config::figment();
@@ -152,9 +160,7 @@ fn import(arguments: import::command::Import) -> Result<ExitCode> {
 }
 
 fn keys(command: keys::command::Command) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    block_on(1, async move {
-        let pool = app::database(&settings.figment).await?;
+    on_database(async move |pool, settings| {
         let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys)?;
         command.run(&rotation).await
     })
@@ -166,14 +172,18 @@ fn webhooks(command: webhooks::command::Command) -> Result {
     block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
 }
 
-fn user(command: admin::command::Command) -> Result {
+/// Runs a command that needs the database of the settings.
+fn on_database(command: impl AsyncFnOnce(PgPool, Maintenance) -> Result) -> Result {
     let settings = Maintenance::read(config::figment())?;
-    block_on(1, async move { command.run(&app::database(&settings.figment).await?).await })
+    block_on(1, async move { command(app::database(&settings.figment).await?, settings).await })
 }
 
-fn audit(command: admin::command::Audit) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    block_on(1, async move { command.run(&app::database(&settings.figment).await?).await })
+/// Returns the parser of an argument that is one of the names of `T`.
+fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|name| name.parse())
 }
 
 /// Returns the end of the day (UTC) that ends access or a key.

@@ -1,20 +1,17 @@
 //! `vestibule staff …`
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use strum::VariantNames;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
 use crate::admin::staff::access::{forget_identity, give, take_away};
 use crate::admin::staff::store::Changed;
-use crate::app::database;
-use crate::config::{self, Maintenance};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
 use crate::domain::staff::{Access, Role};
 
+const NO_MEMBER: &str = "there is no member of staff with this e-mail address";
 const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";
 
 #[derive(Subcommand)]
@@ -26,7 +23,7 @@ pub(super) enum Command {
         /// E-mail address, which the identity provider must have verified
         email: String,
         /// `support` may read and end sessions; `admin` may do everything
-        #[arg(long, value_parser = roles(), default_value_t = Role::Support)]
+        #[arg(long, value_parser = super::one_of::<Role>(), default_value_t = Role::Support)]
         role: Role,
         /// Allow the member to export users and events, as every admin may
         #[arg(long)]
@@ -52,14 +49,8 @@ pub(super) enum Command {
     List,
 }
 
-fn roles() -> impl TypedValueParser<Value = Role> {
-    PossibleValuesParser::new(Role::VARIANTS).try_map(|name| name.parse())
-}
-
 pub(super) fn run(command: Command) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    super::block_on(1, async move {
-        let pool = database(&settings.figment).await?;
+    super::on_database(async move |pool, _| {
         let origin = Origin::default();
         let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
         match command {
@@ -72,9 +63,7 @@ pub(super) fn run(command: Command) -> Result {
             }
             Command::Remove { email } => {
                 match take_away(&pool, &address(&email)?, by).await? {
-                    Changed::Already => {
-                        return Err("there is no member of staff with this e-mail address".into());
-                    }
+                    Changed::Already => return Err(NO_MEMBER.into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
                     // The command line may do everything, whatever the role.
                     Changed::Done | Changed::NotPermitted => {}
@@ -82,7 +71,7 @@ pub(super) fn run(command: Command) -> Result {
             }
             Command::Reset { email } => {
                 if forget_identity(&pool, &address(&email)?, by).await? != Changed::Done {
-                    return Err("there is no member of staff with this e-mail address".into());
+                    return Err(NO_MEMBER.into());
                 }
             }
             Command::List => {

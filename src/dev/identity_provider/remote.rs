@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode};
+use serde::Serialize;
 
 use super::PATH;
 
@@ -14,32 +15,27 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The reason why there is no token, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No server answers.
     #[error("no server answers at {0}; start it with `cargo run` first")]
     NotRunning(String),
-    /// Another server answers.
     #[error("another program is listening at {0}; stop it, or set ROCKET_PORT to the port of `cargo run`")]
     Stranger(String),
-    /// The provider refused the request, for this reason.
     #[error("the development provider refused the request: {0}")]
     Refused(String),
-    /// The service did not accept the event: its status and its answer.
     #[error("the service answers {0}: {1}")]
     Unaccepted(u16, String),
-    /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built: {0}; install the system's CA certificates")]
     Client(#[source] reqwest::Error),
 }
 
 /// Requests a token from the server on this port of this machine. `parameters` select the user, the audience, the
 /// nonce and the age of the token.
-pub async fn mint(port: u16, parameters: &[(&str, &str)]) -> Result<String, Error> {
+pub async fn mint(port: u16, parameters: &(impl Serialize + ?Sized)) -> Result<String, Error> {
     issued(&client()?, port, "mint", parameters).await
 }
 
 /// Has the server on this port sign a security event, and sends it to the service there, under the name of this provider.
 /// `parameters` select the kind of event and the account.
-pub async fn send_event(port: u16, provider: &str, parameters: &[(&str, &str)]) -> Result<(), Error> {
+pub async fn send_event(port: u16, provider: &str, parameters: &impl Serialize) -> Result<(), Error> {
     let client = client()?;
     let token = issued(&client, port, "event", parameters).await?;
     let server = server(port);
@@ -68,7 +64,7 @@ async fn issued(
     client: &Client,
     port: u16,
     route: &str,
-    parameters: &[(&str, &str)],
+    parameters: &(impl Serialize + ?Sized),
 ) -> Result<String, Error> {
     let server = server(port);
     let request = client.get(format!("{server}{PATH}/{route}")).query(parameters);
