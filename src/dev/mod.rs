@@ -34,19 +34,14 @@ const TRIGRAMS: &str = "pg_trgm";
 const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"];
 /// The setting for another directory.
 const DIRECTORY: &str = "dev_dir";
-/// The first member of staff.
 const STAFF: &str = "ada@example.com";
 
-/// The reason why a development setup cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The embedded database does not start.
     #[error(transparent)]
     Postgres(#[from] postgres::Error),
-    /// The identity provider's key file holds something else.
     #[error("`{0}` is not a key of this program; delete it, and the next start creates a new one")]
     Key(PathBuf),
-    /// A file cannot be read or written.
     #[error("{0}: {1}; check the permissions of the folder")]
     File(PathBuf, #[source] std::io::Error),
     /// The development provider signs in every client, so the service must listen on this machine only.
@@ -55,7 +50,6 @@ pub enum Error {
          provider is enabled; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
     )]
     Exposed,
-    /// The `release` profile has no development setup.
     #[error(
         "configuration: `ROCKET_PROFILE` is `release`, which has no development setup; set it to `debug`"
     )]
@@ -73,37 +67,24 @@ pub struct Development {
 
 /// Fills in missing settings, except in the `release` profile.
 pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
-    prepare_with(figment, |options| {
-        let postgres = Postgres::start(&options)?;
-        Ok((postgres.url(DATABASE), Some(postgres)))
-    })
+    fill_in(figment, false)
 }
 
-/// Fills in missing settings for a command that uses the database of a running server, if there is one. Otherwise
-/// the database is started for the command.
+/// Fills in missing settings for a command, except in the `release` profile. The command uses the database of a running
+/// server, if there is one.
+pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development), Error> {
+    fill_in(figment, true)
+}
+
+/// Fills in missing settings as [`prepare_if_development`] does. The `release` profile is an error.
 pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error> {
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Err(Error::Release);
     }
-    prepare_with(figment, |options| match Postgres::start(&options) {
-        Ok(postgres) => Ok((postgres.url(DATABASE), Some(postgres))),
-        Err(postgres::Error::InUse { .. }) => Ok((Postgres::url_beside(&options, DATABASE)?, None)),
-        Err(error) => Err(error),
-    })
+    fill_in(figment, true)
 }
 
-/// Fills in missing settings as [`prepare_beside`] does, except in the `release` profile.
-pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development), Error> {
-    if figment.profile() == rocket::Config::RELEASE_PROFILE {
-        return Ok((figment, Development::default()));
-    }
-    prepare_beside(figment)
-}
-
-fn prepare_with(
-    mut figment: Figment,
-    start: impl FnOnce(Options) -> Result<(String, Option<Postgres>), postgres::Error>,
-) -> Result<(Figment, Development), Error> {
+fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Development), Error> {
     let mut development = Development::default();
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Ok((figment, development));
@@ -144,7 +125,13 @@ fn prepare_with(
     }
     if !figment.contains("databases.vestibule.url") {
         let progress = Arc::new(|line: &str| eprintln!("{line}"));
-        let (url, postgres) = start(Options { progress, ..Options::new(directory) })?;
+        let options = Options { progress, ..Options::new(directory) };
+        let (url, postgres) = match Postgres::start(&options) {
+            Err(postgres::Error::InUse(..)) if beside_a_server => {
+                (Postgres::url_beside(&options, DATABASE)?, None)
+            }
+            started => started.map(|postgres| (postgres.url(DATABASE), Some(postgres)))?,
+        };
         if let Some(postgres) = &postgres {
             postgres.ensure_database(DATABASE)?;
             postgres.ensure_extension(DATABASE, TRIGRAMS)?;
