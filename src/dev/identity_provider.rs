@@ -28,7 +28,6 @@ use self::key::Key;
 use super::Error;
 use crate::secret::Secret;
 
-/// The path under which its routes are mounted, and the path of its issuer.
 pub const PATH: &str = "/dev/idp";
 
 /// The lifetime of its tokens, in seconds; the same as Google's.
@@ -47,9 +46,6 @@ pub struct IdentityProvider {
 impl IdentityProvider {
     /// Opens a provider with the key in `directory`, and creates both if they do not exist. `issuer` is the URL at
     /// which `/dev/idp` of this server is reached, without a trailing slash.
-    ///
-    /// # Errors
-    /// The key cannot be read or created.
     pub fn open(
         directory: &Path,
         issuer: String,

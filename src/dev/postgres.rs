@@ -28,7 +28,6 @@ pub use error::Error;
 /// so it has no password.
 pub const ROLE: &str = "vestibule";
 
-/// A function that receives progress lines for a human.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The kind of server and its directory.
@@ -39,7 +38,6 @@ pub struct Options {
     /// True if data must survive a crash of the *machine*. Tests set `false`, which disables every `fsync`; even
     /// then, committed data survives a `kill -9` of the server or of this program.
     pub durable: bool,
-    /// The largest number of connected clients.
     pub max_connections: u16,
     /// Further server settings, `(name, value)`; they override the built-in ones.
     pub settings: Vec<(String, String)>,
@@ -121,7 +119,6 @@ impl Postgres {
         u32::try_from(self.server.pid()?.as_raw_nonzero().get()).ok()
     }
 
-    /// Creates `database` unless it exists.
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
         let create = format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""));
         // The statement has no `IF NOT EXISTS`.
@@ -158,7 +155,6 @@ impl Postgres {
         output.status.success().then_some(()).ok_or_else(refused)
     }
 
-    /// Stops the server and waits for its end; dropping does the same.
     pub fn stop(self) {
         drop(self);
     }

@@ -18,7 +18,6 @@ use crate::telemetry::progress::Progress;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The number of batches that are read ahead.
 const AHEAD: usize = 2;
 /// The exit code if rows were refused.
 const REFUSED: u8 = 3;
@@ -72,7 +71,6 @@ pub struct Import {
     refused: Option<PathBuf>,
 }
 
-/// An import whose files are open.
 pub struct OpenImport {
     input: Box<dyn Read + Send>,
     length: Option<u64>,

@@ -9,10 +9,8 @@ use csv_core::{ReadRecordResult, Reader};
 use super::row::{Column, ImportedUser, RawRow, RowError, Rules};
 use super::{Batch, Error, LONGEST};
 
-/// The largest number of columns.
 const COLUMNS: usize = 2048;
 
-/// The rows of a CSV file.
 pub struct Csv<R> {
     input: R,
     parser: Reader,
@@ -26,7 +24,6 @@ pub struct Csv<R> {
 }
 
 impl<R: BufRead> Csv<R> {
-    /// Reads the header.
     pub fn open(input: R, rules: Rules) -> Result<Self, Error> {
         let mut csv = Self {
             input,

@@ -12,7 +12,6 @@ use crate::domain::json::{self, Object};
 /// The number of ignored members that are remembered, so that each is reported once.
 const REMEMBERED: usize = 100;
 
-/// The lines of a file.
 pub struct JsonLines<R> {
     input: R,
     rules: Rules,
@@ -94,7 +93,6 @@ fn identities(value: &Value) -> Result<Vec<RawRow<'_>>, RowError> {
     Ok(identities)
 }
 
-/// Sets a column to a member's value.
 fn set<'a>(raw: &mut RawRow<'a>, name: &str, column: Column, value: &'a Value) -> Result<(), RowError> {
     let flag = matches!(column, Column::EmailVerified | Column::Disabled);
     match value {

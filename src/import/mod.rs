@@ -32,7 +32,6 @@ const LONGEST: usize = 1 << 20;
 /// The size of the read buffer, in bytes.
 const BLOCK: usize = 1 << 18;
 
-/// The reason why an import stops. Batches written before stay.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the file cannot be read: {0}")]
@@ -68,7 +67,6 @@ struct Summary {
     refused: u64,
 }
 
-/// Rows for one transaction.
 #[derive(Default)]
 struct Batch {
     rows: Vec<ImportRow>,

@@ -10,14 +10,11 @@ use uuid::Uuid;
 use crate::domain::claims::{self, LEEWAY};
 use crate::domain::email::Email;
 
-/// A row to import.
 pub struct ImportRow {
-    /// The line on which it begins.
     pub line: u64,
     pub user: ImportedUser,
 }
 
-/// A user to import.
 #[derive(Debug)]
 pub struct ImportedUser {
     /// The id to keep; without one, the user gets a new id.
@@ -25,7 +22,6 @@ pub struct ImportedUser {
     pub email: Option<Email>,
     pub email_verified: bool,
     pub name: Option<String>,
-    /// URL of a picture.
     pub picture: Option<String>,
     /// The time of registration; the current time if it is not known.
     pub created_at: Option<OffsetDateTime>,
@@ -66,15 +62,12 @@ pub struct RawRow<'a> {
     pub identities: Vec<Self>,
 }
 
-/// The context in which rows are checked.
 pub struct Rules {
-    /// Names of the configured providers.
     pub providers: Vec<String>,
     /// The current time, in seconds since 1970-01-01T00:00:00Z.
     pub now: i64,
 }
 
-/// The reason why a row is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     #[error("is not UTF-8")]

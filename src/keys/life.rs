@@ -12,7 +12,7 @@ use crate::config::{Keys, Session};
 /// differ.
 pub const KEEP: u32 = Session::LONGEST_ACCESS_TOKEN_TTL + 2 * Keys::RELOAD_EVERY;
 
-/// The timestamps of a key, by the database's clock.
+/// By the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyLife {
     /// The time at which it was made and published.
@@ -24,7 +24,6 @@ pub struct KeyLife {
     pub retired_at: Option<OffsetDateTime>,
 }
 
-/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum KeyState {
@@ -48,7 +47,6 @@ impl KeyState {
 }
 
 impl KeyLife {
-    /// Returns the state at `now`.
     #[must_use]
     pub fn state(&self, now: OffsetDateTime) -> KeyState {
         let past = |at: Option<OffsetDateTime>| at.is_some_and(|at| at <= now);

@@ -23,7 +23,6 @@ const ASKED_EVERY: Duration = Duration::from_secs(5);
 /// Time that a token with an unknown key id waits for a reload.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The published keys. Clones share them.
 #[derive(Debug, Clone)]
 pub struct KeyRing(Arc<Shared>);
 
@@ -43,10 +42,6 @@ struct Shared {
 }
 
 impl KeyRing {
-    /// Returns a ring without keys.
-    ///
-    /// # Errors
-    /// The crypto backend failed.
     pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: config::Keys) -> Result<Self, Error> {
         let shared = Shared {
             rotation: Rotation::new(pool, secret_key, periods)?,
@@ -62,9 +57,6 @@ impl KeyRing {
 
     /// Loads the keys, and creates the first one if there is none. Keys of the previous `secret_key` are sealed with the
     /// current one. Starts the task that reloads them; it ends with the last clone of the ring.
-    ///
-    /// # Errors
-    /// The database failed, or its keys were sealed with another `secret_key`.
     pub async fn open(&self) -> Result<(), Error> {
         in_time(self.0.rotation.seal_again()).await?;
         self.0.load().await?;
@@ -113,7 +105,6 @@ impl KeyRing {
         self.0.reload().await
     }
 
-    /// Returns the rotation of the stored keys.
     #[must_use]
     pub fn rotation(&self) -> &Rotation {
         &self.0.rotation

@@ -23,12 +23,10 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Returns the rules.
     pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
         Ok(Self { pool, seal: Seal::new(secret_key, PURPOSE)?, periods })
     }
 
-    /// Opens a stored key.
     pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
         SigningKey::open(&self.seal, stored)
     }
@@ -40,9 +38,6 @@ impl Rotation {
     }
 
     /// Seals the keys of the previous `secret_key` with the current one. Several instances may do so at once.
-    ///
-    /// # Errors
-    /// The database failed.
     pub async fn seal_again(&self) -> Result<(), Error> {
         if !self.seal.is_changing() {
             return Ok(());
@@ -63,9 +58,6 @@ impl Rotation {
 
     /// Makes the changes that are due, and returns the keys: creates the first key, announces the next one, and deletes
     /// those that no token needs. All instances call it regularly.
-    ///
-    /// # Errors
-    /// The database failed, or keys of another `secret_key` are in it.
     pub async fn tend(&self) -> Result<StoredKeys, Error> {
         let stored = match self.stored().await? {
             Some(stored) if stored.keys.iter().any(|key| key.life.retired_at.is_none()) => stored,
@@ -93,9 +85,6 @@ impl Rotation {
     }
 
     /// Announces the next key. Returns `false` if one is already announced.
-    ///
-    /// # Errors
-    /// The database failed, or keys of another `secret_key` are in it.
     pub async fn rotate(&self) -> Result<bool, Error> {
         let stored = self.tend().await?;
         self.announce(&stored, 0).await
@@ -103,9 +92,6 @@ impl Rotation {
 
     /// Replaces all keys in an emergency: a new key signs at once and all others are retired, so their tokens are
     /// refused. With `any_secret`, keys of another `secret_key` are retired, too; without it, they are an error.
-    ///
-    /// # Errors
-    /// The database failed, or keys of another `secret_key` are in it.
     pub async fn replace_all(&self, any_secret: bool) -> Result<(), Error> {
         if let (false, Some(stored)) = (any_secret, self.stored().await?) {
             self.check_secret(&stored)?;
@@ -122,9 +108,6 @@ impl Rotation {
 
     /// Checks that the published keys can be opened, and returns their number, and how many of them only the previous
     /// `secret_key` opens. Changes nothing.
-    ///
-    /// # Errors
-    /// The database failed, or keys of another `secret_key` are in it.
     pub async fn readable(&self) -> Result<(usize, usize), Error> {
         let Some(stored) = self.stored().await? else { return Ok((0, 0)) };
         self.check_secret(&stored)?;

@@ -46,9 +46,6 @@ impl Seal {
     }
 
     /// Seals bytes under a name.
-    ///
-    /// # Errors
-    /// The system's random number generator failed.
     pub fn seal(&self, name: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unopened> {
         let nonce = self.current.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes);
         let mut sealed = nonce.map_err(|_| Unopened)?.as_ref().to_vec();

@@ -16,11 +16,9 @@ use super::seal::{Seal, Unopened};
 use super::store::{NewKey, StoredKey};
 use crate::store;
 
-/// A key pair with its id.
 pub struct SigningKey {
     /// `kid`: the key's JWK thumbprint (RFC 7638).
     pub kid: String,
-    /// The public key.
     pub jwk: Jwk,
     pair: EcdsaKeyPair,
     public: ParsedPublicKey,
@@ -39,28 +37,20 @@ pub struct Jwk {
     kid: String,
 }
 
-/// The reason why a signing key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The stored key was sealed with another secret.
     #[error(
         "a stored signing key {0}; set the original `secret_key`, or replace the keys with \
          `vestibule keys rotate --now --new-secret-key`"
     )]
     Sealed(#[from] Unopened),
-    /// The crypto backend failed.
     #[error("a signing key cannot be generated, parsed or used")]
     Backend,
-    /// The database failed.
     #[error("the signing keys cannot be loaded: {0}")]
     Store(#[from] store::Error),
 }
 
 impl SigningKey {
-    /// Generates a key to store.
-    ///
-    /// # Errors
-    /// The system's random number generator failed.
     pub fn generate(seal: &Seal) -> Result<NewKey, Error> {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
@@ -72,9 +62,6 @@ impl SigningKey {
 
     /// Opens a stored key. It reads only the sealed part, so an attacker who can write to the table, but does not have
     /// `secret_key`, cannot insert a key.
-    ///
-    /// # Errors
-    /// The key was sealed with another secret, or altered.
     pub fn open(seal: &Seal, stored: &StoredKey) -> Result<Self, Error> {
         let key = Self::from_pkcs8(&seal.open(&stored.kid, &stored.sealed_private_key)?)?;
         if key.kid == stored.kid { Ok(key) } else { Err(Unopened.into()) }
@@ -93,17 +80,11 @@ impl SigningKey {
     }
 
     /// Signs with ECDSA on P-256 and SHA-256, in the fixed-length form of JWS.
-    ///
-    /// # Errors
-    /// The system's random number generator failed.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
         self.pair.sign(&SystemRandom::new(), message).map_err(|_| Error::Backend)
     }
 
     /// Verifies a signature of [`SigningKey::sign`].
-    ///
-    /// # Errors
-    /// The signature does not match.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
         self.public.verify_sig(message, signature).map_err(|_| Error::Backend)
     }

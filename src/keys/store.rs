@@ -8,38 +8,33 @@ use time::OffsetDateTime;
 use super::life::{KEEP, KeyLife};
 use crate::store::Error;
 
-/// A key to store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// Key id, as in the tokens' header.
     pub kid: String,
-    /// Public key as an uncompressed point.
+    /// An uncompressed point.
     pub public_key: Vec<u8>,
     /// Sealed PKCS #8.
     pub sealed_private_key: Vec<u8>,
 }
 
-/// A stored key.
 #[derive(Debug, Clone)]
 pub struct StoredKey {
     /// Key id, as in the tokens' header.
     pub kid: String,
     /// Sealed PKCS #8. Only this part is trusted; the stored public part is informative.
     pub sealed_private_key: Vec<u8>,
-    /// The times of its life cycle.
     pub life: KeyLife,
 }
 
 /// All stored keys, the oldest first, and the database's time.
 #[derive(Debug, Clone)]
 pub struct StoredKeys {
-    /// The keys by number; never empty.
+    /// By number; never empty.
     pub keys: Vec<StoredKey>,
-    /// The database's time.
     pub now: OffsetDateTime,
 }
 
-/// Loads all keys. Returns `None` before the first start.
 pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
     // A key's successor is the next one that was not retired early.
     let rows = sqlx::query!(

@@ -9,7 +9,6 @@ use crate::domain::email::Email;
 /// The longest subject (OpenID Connect Core §2), in characters.
 const MAX_SUBJECT_LENGTH: usize = 255;
 
-/// An account at the development provider.
 #[derive(Debug)]
 pub(super) struct DevAccount {
     pub subject: String,
@@ -32,7 +31,7 @@ pub(super) enum Error {
 }
 
 impl DevAccount {
-    /// Creates an account. An empty text counts as absent.
+    /// An empty text counts as absent.
     pub fn new(email: &str, subject: &str, name: &str, verified: bool) -> Result<Self, Error> {
         let email = match email {
             "" => None,

@@ -31,7 +31,6 @@ pub(super) struct AuthorizationRequest<'r> {
     code_challenge_method: &'r str,
 }
 
-/// The fields of the page's forms.
 #[derive(FromForm)]
 pub(super) struct Choice<'r> {
     #[field(default = "")]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::account::DevAccount;
 use crate::service::opaque_token::OpaqueToken;
 
-/// Lifetime of a code, in seconds.
+/// In seconds.
 const TTL: i64 = 60;
 
 /// The account and the request that a code was issued for.
@@ -23,7 +23,6 @@ pub(super) struct Grant {
 pub(super) struct Codes(Mutex<HashMap<[u8; 32], (i64, Grant)>>);
 
 impl Codes {
-    /// Issues a code.
     pub fn issue(&self, grant: Grant, now: i64) -> String {
         let OpaqueToken { text, hash } = OpaqueToken::generate();
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

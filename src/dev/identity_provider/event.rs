@@ -28,7 +28,6 @@ pub const KINDS: [(&str, &str); 13] = [
     ("verification", "risc"),
 ];
 
-/// The parameters of a request.
 #[derive(FromForm)]
 pub(super) struct EventRequest<'r> {
     kind: &'r str,

@@ -42,7 +42,6 @@ impl IdentityProvider {
         self.sign(&header, &claims)
     }
 
-    /// Signs a token of any kind.
     pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
         let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let message = format!("{}.{}", encode(header), encode(claims));

@@ -23,7 +23,6 @@ const LENGTH: usize = 256;
 /// The place of the modulus in the DER form of a public key (RFC 8017 §A.1.1).
 const MODULUS: Range<usize> = 9..9 + LENGTH;
 
-/// A key pair.
 #[derive(Debug)]
 pub(super) struct Key {
     pair: KeyPair,
@@ -32,7 +31,6 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Loads the key in a directory, or creates one if there is none.
     pub fn load(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         let pkcs8 = files::read_or_create(&path, || generate().map_err(io::Error::other))?;

@@ -9,7 +9,6 @@ use super::account::DevAccount;
 use super::{IdentityProvider, TOKEN_TTL, describe};
 use crate::clock;
 
-/// The parameters of a request, each of which may be absent.
 #[derive(FromForm)]
 pub(super) struct MintRequest<'r> {
     email: Option<&'r str>,

@@ -16,7 +16,6 @@ pub(super) struct OAuthError {
 }
 
 impl OAuthError {
-    /// Creates an error with status 400.
     pub const fn new(error: &'static str, description: &'static str) -> Self {
         Self { status: Status::BadRequest, error, description }
     }

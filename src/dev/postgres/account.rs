@@ -14,7 +14,6 @@ use super::error::Error;
 /// User names in order of preference; the second is that of OpenBSD and macOS.
 const NAMES: [&str; 3] = ["postgres", "_postgres", "nobody"];
 
-/// The server's user.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) uid: u32,
@@ -23,7 +22,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Returns this program's user, or an unprivileged one if that is root.
     pub(super) fn choose() -> Result<Self, Error> {
         let user = geteuid();
         if !user.is_root() {

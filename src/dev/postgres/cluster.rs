@@ -13,7 +13,6 @@ use super::{Options, ROLE};
 /// The mark in the name of a directory that `initdb` is still filling.
 const UNFINISHED: &str = ".unfinished-";
 
-/// Returns the data directory in `root` for a major version.
 pub(super) fn data_dir(root: &Path, major: u32) -> PathBuf {
     root.join(format!("postgres-{major}"))
 }

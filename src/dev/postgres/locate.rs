@@ -25,7 +25,6 @@ const PACKAGED: [(&str, &str); 6] = [
     ("/Applications/Postgres.app/Contents/Versions", ""),
 ];
 
-/// A `PostgreSQL` installation.
 #[derive(Debug)]
 pub(super) struct Installation {
     pub(super) bin_dir: PathBuf,

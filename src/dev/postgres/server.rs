@@ -60,7 +60,6 @@ impl Server {
         }
     }
 
-    /// Returns the server's process id if it runs.
     pub(super) fn pid(&self) -> Option<Pid> {
         self.named_by(&self.data_dir.join("postmaster.pid"))
     }
