@@ -271,16 +271,27 @@ async fn a_minted_token_is_what_was_asked_for() {
 
     let claims = part(&server.minted(&[("sub", "s")]).await, 1);
     assert_eq!((claims.get("email"), claims.get("email_verified")), (None, None));
+
+    let of = async |email| part(&server.minted(&[("email", email)]).await, 1);
+    let (ada, same, grace) =
+        (of("ada@example.com").await, of("Ada@Example.COM").await, of("grace@example.com").await);
+    assert!(ada["sub"] == same["sub"] && ada["sub"] != grace["sub"], "{ada} {same} {grace}");
+    assert!(ada["sub"].as_str().unwrap().bytes().all(|byte| byte.is_ascii_digit()), "{ada}");
+    assert_eq!(of("ada.king_lovelace+test@example.com").await["name"], "Ada King Lovelace");
+    assert_eq!(of("élodie@example.com").await["name"], "Élodie");
+    assert_eq!(of("+@example.com").await.get("name"), None);
 }
 
 #[async_test]
 async fn mint_says_what_is_wrong_in_one_line_of_text() {
     let server = Server::start().await;
+    let long = "1".repeat(256);
     for (query, named) in [
         (&[][..], "`email`"),
         (&[("email", "")], "`email`"),
         (&[("email", "a b")], "`email`"),
         (&[("email", "a@example.com"), ("sub", "a b")], "`sub`"),
+        (&[("sub", &long)], "`sub`"),
         (&[("email", "a@example.com"), ("verified", "yes")], "`verified`"),
         (&[("email", "a@example.com"), ("verifeid", "false")], "`verifeid`"),
     ] {

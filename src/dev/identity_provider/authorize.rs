@@ -10,7 +10,7 @@ use rocket::{FromForm, State, get, post};
 use serde_json::json;
 use url::{Host, Url};
 
-use super::account::{self, DevAccount};
+use super::account::DevAccount;
 use super::codes::Grant;
 use super::{IdentityProvider, describe};
 use crate::clock;
@@ -113,12 +113,12 @@ fn page(
     status: Status,
     request: &AuthorizationRequest<'_>,
     choice: &Choice<'_>,
-    mistake: Option<account::Error>,
+    mistake: Option<&str>,
 ) -> Page {
     let context = json!({
         "client_id": request.client_id,
         "redirect_uri": request.redirect_uri,
-        "mistake": mistake.map(|mistake| mistake.to_string()),
+        "mistake": mistake,
         "email": choice.email,
         "name": choice.name,
         "sub": choice.sub,

@@ -65,7 +65,7 @@ fn issue(provider: &IdentityProvider, request: &EventRequest<'_>) -> Result<Stri
         }
         kind => {
             let [email, subject] = [request.email, request.sub].map(Option::unwrap_or_default);
-            let account = DevAccount::new(email, subject, "", true).map_err(|error| error.to_string())?;
+            let account = DevAccount::new(email, subject, "", true)?;
             event["subject"] =
                 json!({ "subject_type": "iss-sub", "iss": provider.issuer, "sub": account.subject });
             if kind == "credential-change" {

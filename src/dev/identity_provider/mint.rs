@@ -35,7 +35,7 @@ fn issue(provider: &IdentityProvider, request: &MintRequest<'_>) -> Result<Strin
     let verified = switch("verified", request.verified, true)?;
     let age = if switch("expired", request.expired, false)? { 2 * TOKEN_TTL } else { 0 };
     let [email, subject, name] = [request.email, request.sub, request.name].map(Option::unwrap_or_default);
-    let account = DevAccount::new(email, subject, name, verified).map_err(|error| error.to_string())?;
+    let account = DevAccount::new(email, subject, name, verified)?;
     let audience = request.aud.unwrap_or(&provider.client_id);
     Ok(provider.issue(&account, audience, request.nonce, clock::now() - age))
 }

@@ -25,18 +25,23 @@ const ROTATE_EVERY: u32 = 30 * DAY;
 /// How long a key stays published after it has signed: a token's longest lifetime, and a minute.
 const KEEP: u32 = DAY + 60;
 
-fn config(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Config {
-    Config::read(settings(figment(&database.url, "http://127.0.0.1:1/"))).unwrap()
+fn config(database: &Database) -> Config {
+    Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap()
 }
 
-fn rotation(database: &Database, secret_key: &SecretKeys) -> Rotation {
-    let config = config(database, |figment| figment);
-    Rotation::new(database.pool.clone(), secret_key, config.keys).unwrap()
+/// The rotation of an instance with connections of its own.
+async fn rotation(database: &Database) -> Rotation {
+    let config = config(database);
+    let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
+    Rotation::new(pool, &config.secret_key, config.keys).unwrap()
 }
 
 async fn ring(database: &Database) -> KeyRing {
-    let config = config(database, |figment| figment);
-    let ring = KeyRing::new(database.pool.clone(), &config.secret_key, config.keys).unwrap();
+    ring_of(database, &config(database).secret_key).await
+}
+
+async fn ring_of(database: &Database, secret_key: &SecretKeys) -> KeyRing {
+    let ring = KeyRing::new(database.pool.clone(), secret_key, config(database).keys).unwrap();
     ring.open().await.unwrap();
     ring
 }
@@ -161,9 +166,7 @@ async fn eight_instances_that_rotate_at_once_make_one_key() {
     for round in 0..20 {
         let mut rotations = JoinSet::new();
         for _ in 0..8 {
-            let config = config(&database, |figment| figment);
-            let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
-            let rotation = Rotation::new(pool, &config.secret_key, config.keys).unwrap();
+            let rotation = rotation(&database).await;
             // By the schedule and by command, both at once.
             rotations.spawn(async move { rotation.rotate().await.unwrap() });
         }
@@ -182,9 +185,7 @@ async fn emergencies_at_once_leave_one_key_that_is_not_retired() {
     ring(&database).await;
     let mut rotations = JoinSet::new();
     for _ in 0..8 {
-        let config = config(&database, |figment| figment);
-        let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
-        let rotation = Rotation::new(pool, &config.secret_key, config.keys).unwrap();
+        let rotation = rotation(&database).await;
         rotations.spawn(async move { rotation.replace_all(false).await });
     }
     assert!(rotations.join_all().await.into_iter().all(|done| done.is_ok()));
@@ -231,9 +232,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let app = App::start().await;
     let foreign = Database::create().await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
-    let config = config(&foreign, |figment| figment);
-    let attacker = KeyRing::new(foreign.pool.clone(), &secret, config.keys).unwrap();
-    attacker.open().await.unwrap();
+    let attacker = ring_of(&foreign, &secret).await;
     let theirs: (String, Vec<u8>, Vec<u8>) =
         foreign.row("SELECT kid, public_key, sealed_private_key FROM signing_keys").await;
     let forged = issue(&issuer(&attacker));
@@ -265,7 +264,7 @@ async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
     ring(&database).await;
     pass(&database, ROTATE_EVERY).await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
-    let other = rotation(&database, &secret);
+    let other = Rotation::new(database.pool.clone(), &secret, config(&database).keys).unwrap();
     assert!(matches!(other.tend().await, Err(Error::Sealed(_))), "a key is due, but not one of theirs");
     assert!(matches!(other.rotate().await, Err(Error::Sealed(_))));
     let error = other.replace_all(false).await.unwrap_err().to_string();
@@ -276,9 +275,8 @@ async fn another_secret_key_changes_no_key_unless_it_is_meant_to() {
     assert_eq!(database.count("SELECT count(*) FROM signing_keys WHERE retired_at IS NULL").await, 1);
 
     other.replace_all(true).await.unwrap();
-    let config = config(&database, |figment| figment);
-    let ring = KeyRing::new(database.pool.clone(), &secret, config.keys).unwrap();
-    ring.open().await.expect("starts with the new secret");
+    // It starts with the new secret.
+    ring_of(&database, &secret).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
