@@ -4,7 +4,7 @@
 mod keys;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
@@ -59,7 +59,7 @@ impl KeyRing {
     /// current one. Starts the task that reloads them; it ends with the last clone of the ring.
     pub async fn open(&self) -> Result<(), Error> {
         in_time(self.0.rotation.seal_again()).await?;
-        self.0.load().await?;
+        self.load().await?;
         tokio::spawn(keep_current(Arc::downgrade(&self.0), self.0.wanted.clone()));
         Ok(())
     }
@@ -67,13 +67,13 @@ impl KeyRing {
     /// Returns the key that signs at `now` by this machine's clock, or `None` before the ring is open.
     #[must_use]
     pub fn signing(&self, now: i64) -> Option<Arc<SigningKey>> {
-        Some(self.0.current()?.signing(now))
+        Some(self.current()?.signing(now))
     }
 
     /// Returns the published key of that id.
     #[must_use]
     pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
-        self.0.current()?.find(kid, now)
+        self.current()?.find(kid, now)
     }
 
     /// Returns the published key of that id, after a reload if it is unknown: another instance may have created it in
@@ -84,7 +84,7 @@ impl KeyRing {
             return found;
         }
         let mut reloads = self.0.reloads.subscribe();
-        if self.0.ask() {
+        if self.ask() {
             // After a timeout the id stays unknown.
             let _ = timeout(TIMEOUT, reloads.changed()).await;
         }
@@ -94,15 +94,7 @@ impl KeyRing {
     /// Returns the published keys, the oldest first.
     #[must_use]
     pub fn published(&self) -> Vec<Jwk> {
-        self.0.current().map(|keys| keys.published()).unwrap_or_default()
-    }
-
-    /// Makes the changes that are due in the database, and loads the keys.
-    ///
-    /// # Errors
-    /// The keys in memory stay as they were.
-    pub async fn reload(&self) -> Result<(), Error> {
-        self.0.reload().await
+        self.current().map(|keys| keys.published()).unwrap_or_default()
     }
 
     #[must_use]
@@ -125,43 +117,45 @@ impl KeyRing {
     /// Returns the seconds by which this clock was ahead of the database's at the last load, latency included.
     #[must_use]
     pub fn ahead_of_database(&self) -> i64 {
-        self.0.current().map_or(0, |keys| keys.ahead_of_database())
+        self.current().map_or(0, |keys| keys.ahead_of_database())
     }
-}
 
-impl Shared {
     fn current(&self) -> Option<Arc<Keys>> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Requests a reload unless one was requested shortly before. Returns `true` while a requested one has not ended.
     fn ask(&self) -> bool {
-        let mut last_asked = lock(&self.last_asked);
+        let mut last_asked = self.0.last_asked.lock().unwrap_or_else(PoisonError::into_inner);
         if last_asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
             *last_asked = Some(Instant::now());
-            self.pending.store(true, Ordering::SeqCst);
-            self.wanted.notify_one();
+            self.0.pending.store(true, Ordering::SeqCst);
+            self.0.wanted.notify_one();
         }
         drop(last_asked);
-        self.pending.load(Ordering::SeqCst)
+        self.0.pending.load(Ordering::SeqCst)
     }
 
-    async fn reload(&self) -> Result<(), Error> {
+    /// Makes the changes that are due in the database, and loads the keys.
+    ///
+    /// # Errors
+    /// The keys in memory stay as they were.
+    pub async fn reload(&self) -> Result<(), Error> {
         let result = self.load().await;
         match &result {
-            Ok(()) => self.failures.store(0, Ordering::Relaxed),
-            Err(_) => drop(self.failures.fetch_add(1, Ordering::Relaxed)),
+            Ok(()) => self.0.failures.store(0, Ordering::Relaxed),
+            Err(_) => drop(self.0.failures.fetch_add(1, Ordering::Relaxed)),
         }
-        self.pending.store(false, Ordering::SeqCst);
-        self.reloads.send_modify(|reloads| *reloads += 1);
+        self.0.pending.store(false, Ordering::SeqCst);
+        self.0.reloads.send_modify(|reloads| *reloads += 1);
         result
     }
 
     async fn load(&self) -> Result<(), Error> {
-        let stored = in_time(self.rotation.tend()).await?;
+        let stored = in_time(self.0.rotation.tend()).await?;
         let known = self.current();
-        let keys = Arc::new(Keys::open(&self.rotation, &stored, clock::now(), known.as_deref())?);
-        let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let keys = Arc::new(Keys::open(&self.0.rotation, &stored, clock::now(), known.as_deref())?);
+        let mut current = self.0.keys.write().unwrap_or_else(PoisonError::into_inner);
         // Of two concurrent reloads, the later answer counts.
         if current.as_ref().is_none_or(|current| keys.is_newer_than(current)) {
             *current = Some(keys);
@@ -181,14 +175,10 @@ async fn keep_current(ring: Weak<Shared>, wanted: Arc<Notify>) {
     loop {
         let _ = timeout(period, wanted.notified()).await;
         let Some(shared) = ring.upgrade() else { return };
-        if let Err(error) = shared.reload().await {
+        if let Err(error) = KeyRing(shared).reload().await {
             tracing::warn!(error = %error, "reloading the signing keys failed; the loaded ones stay in use");
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns `true` if a key id has our form: 32 bytes in base64url.

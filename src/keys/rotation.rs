@@ -111,15 +111,12 @@ impl Rotation {
     pub async fn readable(&self) -> Result<(usize, usize), Error> {
         let Some(stored) = self.stored().await? else { return Ok((0, 0)) };
         self.check_secret(&stored)?;
-        let state = |key: &StoredKey| key.life.state(stored.now);
-        let published: Vec<_> = stored.keys.iter().filter(|key| state(key).is_published()).collect();
-        let by_previous = published.iter().filter(|key| self.sealed_by(key) == SealedBy::Previous).count();
-        Ok((published.len(), by_previous))
+        let by_previous = stored.published().filter(|key| self.sealed_by(key) == SealedBy::Previous);
+        Ok((stored.published().count(), by_previous.count()))
     }
 
     /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
-        let mut published = stored.keys.iter().filter(|key| key.life.state(stored.now).is_published());
-        published.try_for_each(|key| self.open(key).map(drop))
+        stored.published().try_for_each(|key| self.open(key).map(drop))
     }
 }

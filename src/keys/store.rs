@@ -35,6 +35,13 @@ pub struct StoredKeys {
     pub now: OffsetDateTime,
 }
 
+impl StoredKeys {
+    /// Returns the keys whose tokens are accepted.
+    pub fn published(&self) -> impl Iterator<Item = &StoredKey> {
+        self.keys.iter().filter(|key| key.life.state(self.now).is_published())
+    }
+}
+
 pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
     // A key's successor is the next one that was not retired early.
     let rows = sqlx::query!(

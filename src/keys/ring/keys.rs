@@ -34,7 +34,7 @@ impl Keys {
         known: Option<&Self>,
     ) -> Result<Self, Error> {
         let mut entries = Vec::with_capacity(stored.keys.len());
-        for row in stored.keys.iter().filter(|row| row.life.state(stored.now).is_published()) {
+        for row in stored.published() {
             let known = known.and_then(|known| known.entries().find(|entry| entry.key.kid == row.kid));
             let key = match known {
                 Some(entry) => entry.key.clone(),
