@@ -8,7 +8,6 @@ pub enum Failure {
     /// The host's name has no IP address, or no resolver answers.
     #[error("the host name has no IP address")]
     NoAddress,
-    /// All IP addresses of the host are in networks that the settings exclude.
     #[error(
         "the host name leads to no address of the internet; set `private_network` if that is meant to be"
     )]
@@ -16,25 +15,21 @@ pub enum Failure {
     /// No connection, or no TLS connection.
     #[error("the connection failed: {0}")]
     Connect(String),
-    /// The connection ended before the answer, or the answer is not HTTP.
+    /// Or the answer is not HTTP.
     #[error("the connection ended before the answer: {0}")]
     Connection(String),
-    /// The receiver takes too long.
     #[error("no answer within {} seconds", TIMEOUT.as_secs())]
     Timeout,
-    /// The receiver answers with a redirect.
     #[error("the answer is a redirect ({0}), and none is followed")]
     Redirect(u16),
-    /// The receiver wants no further messages.
     #[error("the answer is 410: the receiver is gone")]
     Gone,
-    /// The receiver answers with another status that is not 2xx.
     #[error("the answer is {0}")]
     Status(u16),
 }
 
 impl Failure {
-    /// Returns the failure in one word.
+    /// Returns the failure in one word, for metrics.
     #[must_use]
     pub const fn class(&self) -> &'static str {
         match self {

@@ -48,7 +48,6 @@ pub struct Message<'a> {
 /// An answer that accepts a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The status code.
     pub status: u16,
     /// The beginning of the body.
     pub body: Vec<u8>,
@@ -58,7 +57,6 @@ pub struct Accepted {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{failure}")]
 pub struct Failed {
-    /// The reason.
     pub failure: Failure,
     /// The time for which the receiver asks us to wait.
     pub retry_after: Option<Duration>,
@@ -74,9 +72,6 @@ impl From<Failure> for Failed {
 
 impl Sender {
     /// Prepares the connections to a receiver.
-    ///
-    /// # Errors
-    /// The HTTP client cannot be built.
     pub fn new(webhook: Webhook) -> Result<Self, ClientError> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -93,8 +88,6 @@ impl Sender {
         Ok(Self { webhook, client })
     }
 
-    /// Returns the receiver's settings.
-    #[must_use]
     pub const fn webhook(&self) -> &Webhook {
         &self.webhook
     }
