@@ -16,6 +16,7 @@ CREATE TABLE provider_tokens (
     -- The time at which the identity was gone.
     due_at          timestamptz,
     attempts        smallint    NOT NULL DEFAULT 0,
+    -- Null for a token that is kept. Infinity for one that is parked, which is counted with those that wait.
     next_attempt_at timestamptz,
     -- The time of the last attempt before the service gave up.
     parked_at       timestamptz,

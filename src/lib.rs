@@ -24,7 +24,7 @@
 //! decisions and its SQL: [`admin`], the pages of support staff; [`keys`], the keys that sign access tokens; [`import`],
 //! which brings in users from elsewhere; [`webhooks`], which tells other systems of changes; [`provider_events`], which
 //! applies what providers report; [`provider_tokens`], which revokes what providers have issued to users who are gone.
-//! The first three do not know each other.
+//! The first three do not know each other. Webhooks and provider tokens wait in tables and are worked on by [`queue`].
 //!
 //! Imports point down: `cli` → `app` → `admin` → `web` → `service` → `keys` → `store` → `domain`, and `web` → `provider` →
 //! `domain`. SQL is in `store` and in the files named `store` of a feature. `tests/architecture.rs` enforces this.
@@ -46,6 +46,7 @@ pub mod keys;
 pub mod provider;
 pub mod provider_events;
 pub mod provider_tokens;
+pub mod queue;
 pub mod secret;
 pub mod service;
 pub mod store;

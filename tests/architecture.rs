@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms of the crate a room may name.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("out", &[]),
     ("causes", &[]),
     ("clock", &[]),
@@ -15,10 +15,11 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("telemetry", &["config"]),
     ("provider", &["causes", "clock", "config", "domain", "secret"]),
     ("store", &["clock", "domain"]),
+    ("queue", &["clock", "store"]),
     ("import", &["clock", "domain", "store", "telemetry"]),
     ("keys", &["clock", "config", "secret", "store"]),
-    ("provider_tokens", &["clock", "config", "domain", "keys", "provider", "secret", "store"]),
-    ("webhooks", &["causes", "clock", "config", "domain", "secret", "store"]),
+    ("provider_tokens", &["clock", "config", "domain", "keys", "provider", "queue", "secret", "store"]),
+    ("webhooks", &["causes", "clock", "config", "domain", "queue", "secret", "store"]),
     ("service", &["config", "domain", "keys", "provider_tokens", "secret", "store", "webhooks"]),
     ("provider_events", &["config", "domain", "provider", "secret", "service", "store"]),
     (
@@ -104,6 +105,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
             "keys/store.rs",
             "provider_events",
             "provider_tokens/store.rs",
+            "queue",
             "service",
             "store",
             "telemetry",

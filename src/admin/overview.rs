@@ -124,7 +124,7 @@ impl Unrevoked {
     /// Returns the tokens of a provider if they need an operator.
     fn of(summary: Summary, now: i64) -> Option<Self> {
         let late = summary.oldest_at.is_some_and(|at| now - at.unix_timestamp() > 86_400);
-        let Summary { provider, waiting, parked, failure, .. } = summary;
+        let Summary { name: provider, waiting, parked, failure, .. } = summary;
         (late || parked > 0).then_some(Self { provider, count: waiting + parked, failure })
     }
 }

@@ -302,7 +302,7 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>
             "set that one as well, because they cannot be revoked without it",
         )));
     }
-    let summaries = store::summaries(pool).await?;
+    let summaries = store::summaries(pool, &[]).await?;
     let late = |summary: &&store::Summary| {
         summary.parked > 0
             || summary.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 24 * 60 * 60)
@@ -312,7 +312,7 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>
         let problem = format!(
             "{} of removed identities are not revoked at {} for more than a day: {failure}",
             summary.waiting + summary.parked,
-            summary.provider,
+            summary.name,
         );
         return Ok(Some(State::warn(
             problem,

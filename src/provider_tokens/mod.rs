@@ -6,27 +6,26 @@
 //! removed the identity never waits for the provider. A token whose identity was linked again meanwhile is kept. Of the
 //! tokens that one client gets for one user the newest is kept: at Apple, revoking it ends the user's whole authorization.
 
-mod readings;
 mod safe;
 mod schedule;
 pub mod store;
 mod task;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use prometheus_client::registry::Registry;
+use strum::VariantNames;
 use uuid::{Builder, Uuid};
 
-use self::readings::Readings;
 use self::safe::{Contents, Safe, SealedBy};
 use self::store::{Owner, PgPool, Stored, Summary};
-use self::task::Task;
+use self::task::{Exchange, Revocation, Task};
 use crate::config;
 use crate::domain::claims::VerifiedClaims;
 use crate::keys::seal::Unopened;
 use crate::provider::Providers;
+use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
 use crate::store::Error;
 use crate::store::deadline::in_time;
@@ -45,9 +44,10 @@ pub struct ProviderTokens(Arc<Shared>);
 struct Shared {
     providers: Providers,
     safe: Arc<Safe>,
+    exchanges: Attempts,
+    revocations: Attempts,
     readings: Arc<Readings>,
-    stop: watch::Sender<bool>,
-    tasks: Mutex<JoinSet<()>>,
+    tasks: Tasks,
 }
 
 /// An authorization code that an app has posted.
@@ -71,16 +71,17 @@ pub struct Readable {
 
 impl ProviderTokens {
     /// Prepares the work for the providers whose tokens can be revoked.
-    ///
-    /// # Errors
-    /// Never in practice, as [`Seal::new`](crate::keys::seal::Seal::new).
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
-        let (safe, readings) = (Arc::new(Safe::new(secret_key)?), Arc::new(Readings::default()));
-        let (stop, tasks) = (watch::Sender::new(false), Mutex::default());
-        let tokens = Self(Arc::new(Shared { providers: providers.clone(), safe, readings, stop, tasks }));
-        for name in tokens.revoking() {
-            tokens.0.readings.begin(&name);
+        let (exchanges, revocations) = (Attempts::new("provider"), Attempts::new("provider"));
+        let (readings, tasks) = (Arc::<Readings>::default(), Tasks::default());
+        let (providers, safe) = (providers.clone(), Arc::new(Safe::new(secret_key)?));
+        let tokens = Self(Arc::new(Shared { providers, safe, exchanges, revocations, readings, tasks }));
+        let revoking = tokens.revoking();
+        for name in &revoking {
+            tokens.0.exchanges.begin(name, Exchange::VARIANTS);
+            tokens.0.revocations.begin(name, Revocation::VARIANTS);
         }
+        tokens.0.readings.set(revoking.iter().map(|name| Summary::empty(name)).collect());
         Ok(tokens)
     }
 
@@ -97,36 +98,37 @@ impl ProviderTokens {
 
     /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may be right now.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
+        let Shared { providers, safe, exchanges, revocations, readings, tasks } = &*self.0;
         let revoking = self.revoking();
         while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
             == UNPARKED.unsigned_abs()
         {}
-        let summaries = in_time(store::summaries(pool)).await?;
-        let stored = in_time(store::providers(pool)).await?;
-        for provider in stored.iter().filter(|provider| !revoking.contains(provider)) {
-            let due = summaries.iter().find(|summary| summary.provider == *provider);
-            let due = due.map_or(0, |summary| summary.waiting + summary.parked);
+        let queues = in_time(store::summaries(pool, &readings.queues())).await?;
+        for Summary { name, waiting, parked, .. } in queues.iter().filter(|one| !revoking.contains(&one.name))
+        {
             tracing::warn!(
-                provider,
-                due,
+                provider = name,
+                due = waiting + parked,
                 "this provider's tokens are to be revoked when their identities are gone, but the settings do not allow it"
             );
         }
-        let idle = revoking.is_empty() && stored.is_empty();
-        self.0.readings.read(summaries);
-        let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        for provider in revoking.iter().filter_map(|name| self.0.providers.get(name)) {
-            let (provider, safe, readings) = (provider.clone(), self.0.safe.clone(), self.0.readings.clone());
-            let task = Task { pool: pool.clone(), provider, safe, readings };
-            tasks.spawn(task.keep_working(self.0.stop.subscribe()));
+        let idle = queues.is_empty();
+        readings.set(queues);
+        for provider in revoking.iter().filter_map(|name| providers.get(name)) {
+            let (pool, provider, safe) = (pool.clone(), provider.clone(), safe.clone());
+            let (exchanges, revocations) = (exchanges.clone(), revocations.clone());
+            let task = Task { pool, provider, safe, exchanges, revocations, readings: readings.clone() };
+            tasks.spawn(|stop| keep_working(task, stop));
         }
         if !idle {
-            let (pool, readings, stop) = (pool.clone(), self.0.readings.clone(), self.0.stop.subscribe());
-            tasks.spawn(async move { readings.keep_reading(&pool, stop).await });
+            let (pool, readings) = (pool.clone(), readings.clone());
+            let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+            let problem = "reading the queues of providers' tokens failed and will be retried";
+            tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
         }
-        if self.0.safe.is_changing() {
-            let (pool, safe, stop) = (pool.clone(), self.0.safe.clone(), self.0.stop.subscribe());
-            tasks.spawn(async move {
+        if safe.is_changing() {
+            let (pool, safe) = (pool.clone(), safe.clone());
+            tasks.spawn(|stop| async move {
                 if let Err(error) = seal_again(&pool, &safe, stop).await {
                     tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
                 }
@@ -166,14 +168,30 @@ impl ProviderTokens {
     /// Returns what waits to be revoked, as this instance last read it.
     #[must_use]
     pub fn waiting(&self) -> Vec<Summary> {
-        self.0.readings.waiting()
+        self.0.readings.queues()
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let Shared { exchanges, revocations, readings, .. } = &*self.0;
+        let help = "Attempts to exchange an authorization code for a token that can be revoked, by outcome";
+        registry.register("provider_code_exchanges", help, exchanges.family.clone());
+        let help = "Attempts to revoke a provider's token, by outcome";
+        registry.register("provider_revocations", help, revocations.family.clone());
+        registry.register_collector(Box::new(Gauges {
+            readings: readings.clone(),
+            label: "provider",
+            prefix: "provider_revocations",
+            help: [
+                "Provider tokens that wait to be revoked, up to 100,000",
+                "Provider tokens that were not revoked for a month, up to 100,000",
+                "Time since which the oldest provider token waits to be revoked",
+            ],
+        }));
     }
 
     /// Begins nothing new, and waits for the answers to what was begun, for a limited time.
     pub async fn close(&self) {
-        self.0.stop.send_replace(true);
-        let mut tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        while tasks.join_next().await.is_some() {}
+        self.0.tasks.close().await;
     }
 
     /// Counts the stored codes and tokens by the secret key that decrypts them. Changes nothing.
@@ -208,7 +226,7 @@ fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
 }
 
 /// Seals all rows of the previous secret key with the current one. Several instances may do so at once.
-async fn seal_again(pool: &PgPool, safe: &Safe, stop: watch::Receiver<bool>) -> Result<(), Error> {
+async fn seal_again(pool: &PgPool, safe: &Safe, stop: Stop) -> Result<(), Error> {
     let (mut after, mut left) = (Uuid::nil(), false);
     while !pool.is_closed() && !*stop.borrow() {
         let rows = in_time(store::stored(pool, after, BATCH)).await?;

@@ -10,12 +10,12 @@ pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+pub use crate::queue::Summary;
 use crate::store::Error;
 
 /// The owner of a code or token.
 #[derive(Debug, Clone)]
 pub struct Owner {
-    /// The provider's name.
     pub provider: String,
     /// The user's `sub` there.
     pub subject: String,
@@ -23,7 +23,6 @@ pub struct Owner {
     pub client_id: String,
 }
 
-/// The state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum State {
@@ -38,14 +37,12 @@ pub enum State {
 /// A row that this instance has to deal with.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The row's id.
     pub id: Uuid,
     pub owner: Owner,
     /// The state; [`State::Kept`] if the identity was linked again, so that nothing is to be done.
     pub state: State,
     /// The code or the token.
     pub sealed: Vec<u8>,
-    /// True for an access token.
     pub access: bool,
     /// The attempts, including this one.
     pub attempts: i16,
@@ -69,33 +66,9 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
     Ok(())
 }
 
-/// Returns the time before which no row of a provider is due, given what it was before, for each of them. A row becomes due
-/// in a transaction that commits later, but within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim
-/// does not begin with what was done long ago, which stays in the index for as long as anybody's snapshot, such as that of
-/// a dump, is older.
-pub async fn since(pool: &PgPool, known: &Since) -> Result<Since, Error> {
-    let rows = sqlx::query!(
-        r#"SELECT p.provider AS "provider!", least(now() - interval '30 seconds', (
-                      SELECT t.next_attempt_at FROM provider_tokens t
-                      WHERE t.provider = p.provider AND t.state <> 'kept' AND t.parked_at IS NULL
-                            AND t.next_attempt_at >= coalesce(p.since, '-infinity')
-                      ORDER BY t.next_attempt_at LIMIT 1)) AS "since!"
-           FROM unnest($1::text[], $2::timestamptz[]) AS p (provider, since)"#,
-        &known.keys().cloned().collect::<Vec<_>>(),
-        &known.values().copied().collect::<Vec<_>>() as &[Option<OffsetDateTime>],
-    );
-    let rows = rows.fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|row| (row.provider, Some(row.since))).collect())
-}
-
-/// The time before which no row is due, by provider; `None` while it is not known.
-pub type Since = BTreeMap<String, Option<OffsetDateTime>>;
-
 /// Takes up to `limit` rows of a provider that are due, for `lease` seconds. A token whose identity was linked again is
-/// kept. It looks at those that are due since then, or all.
-///
-/// # Errors
-/// See [`Error`]. If the connection was lost, rows may have been taken until their lease ends.
+/// kept. It looks at those that are due since then, or all. If the connection is lost, rows may have been taken until their
+/// lease ends.
 pub async fn claim(
     pool: &PgPool,
     provider: &str,
@@ -218,24 +191,15 @@ pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     Ok(())
 }
 
-/// The next step after a failed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
-    /// Another attempt is due later.
-    Retry,
-    /// There is no further attempt.
-    GivenUp,
-}
-
 /// Records a failed attempt. A code is deleted after `life` seconds, and a token parked that has been due for
-/// `patience` seconds.
+/// `patience` seconds. Returns true then, since there is no further attempt.
 pub async fn fail(
     pool: &PgPool,
     row: &Claimed,
     failure: &str,
     pause: u32,
     (life, patience): (u32, u32),
-) -> Result<After, Error> {
+) -> Result<bool, Error> {
     let given_up = sqlx::query_scalar!(
         r#"WITH expired AS (
                DELETE FROM provider_tokens
@@ -244,7 +208,9 @@ pub async fn fail(
            ),
            failed AS (
                UPDATE provider_tokens
-               SET failure = $3, next_attempt_at = now() + $4 * (0.9 + 0.2 * random()) * interval '1 second',
+               SET failure = $3,
+                   next_attempt_at = CASE WHEN due_at < now() - $6 * interval '1 second' THEN 'infinity'
+                                          ELSE now() + $4 * (0.9 + 0.2 * random()) * interval '1 second' END,
                    parked_at = CASE WHEN due_at < now() - $6 * interval '1 second' THEN now() END
                WHERE id = $1 AND attempts = $2
                      AND (state = 'due' OR state = 'code' AND created_at >= now() - $5 * interval '1 second')
@@ -258,7 +224,7 @@ pub async fn fail(
         f64::from(life),
         f64::from(patience),
     );
-    Ok(if given_up.fetch_one(pool).await? { After::GivenUp } else { After::Retry })
+    Ok(given_up.fetch_one(pool).await?)
 }
 
 /// Lets up to `batch` parked tokens of these providers be revoked now. Returns their number.
@@ -277,41 +243,40 @@ pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u
     Ok(unparked.execute(pool).await?.rows_affected())
 }
 
-/// The tokens that a provider has to revoke. Numbers end at [`COUNTED`].
-#[derive(Debug, Clone)]
-pub struct Summary {
-    /// The provider's name.
-    pub provider: String,
-    /// The number of tokens that wait to be revoked.
-    pub waiting: i64,
-    /// The time since which the oldest of them waits.
-    pub oldest_at: Option<OffsetDateTime>,
-    /// The number of parked tokens.
-    pub parked: i64,
-    /// The last failure of one of them.
-    pub failure: Option<String>,
-}
-
-/// The highest number of tokens that is counted.
-pub const COUNTED: i64 = 100_000;
-
-/// Returns the state of each provider whose tokens have to be revoked.
-pub async fn summaries(pool: &PgPool) -> Result<Vec<Summary>, Error> {
+/// Returns what these providers have to revoke. `known` are the states as they were: what was due before is not looked at
+/// again. Where nothing is known, all providers with codes or tokens are looked at.
+pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
+    let mut names: BTreeMap<_, _> = known.iter().map(|queue| (queue.name.clone(), queue.since)).collect();
+    if names.values().all(Option::is_none) {
+        names.extend(providers(pool).await?.into_iter().map(|name| (name, None)));
+    }
+    let (names, since): (Vec<_>, Vec<_>) = names.into_iter().unzip();
     let summaries = sqlx::query_as!(
         Summary,
-        r#"SELECT t.provider, count(*) FILTER (WHERE t.parked_at IS NULL) AS "waiting!",
-                  min(t.due_at) FILTER (WHERE t.parked_at IS NULL) AS oldest_at,
-                  count(*) FILTER (WHERE t.parked_at IS NOT NULL) AS "parked!", max(t.failure) AS failure
-           FROM (SELECT provider, due_at, parked_at, failure FROM provider_tokens
-                 WHERE state <> 'kept' AND state = 'due' LIMIT $1) AS t
-           GROUP BY t.provider ORDER BY t.provider"#,
-        COUNTED,
+        r#"SELECT known.name AS "name!", queue.waiting AS "waiting!", queue.oldest_at, queue.parked AS "parked!", queue.failure,
+                  least(now() - interval '30 seconds', queue.first_at) AS since
+           FROM unnest($2::text[], $3::timestamptz[]) AS known (name, since)
+           CROSS JOIN LATERAL (
+               SELECT count(*) FILTER (WHERE state = 'due' AND parked_at IS NULL) AS waiting,
+                      count(*) FILTER (WHERE parked_at IS NOT NULL) AS parked,
+                      min(due_at) FILTER (WHERE parked_at IS NULL) AS oldest_at,
+                      max(failure) FILTER (WHERE state = 'due') AS failure,
+                      min(next_attempt_at) AS first_at
+               FROM (SELECT state, due_at, next_attempt_at, parked_at, failure FROM provider_tokens t
+                     WHERE t.provider = known.name AND t.state <> 'kept'
+                           AND t.next_attempt_at >= coalesce(known.since, '-infinity')
+                     ORDER BY t.next_attempt_at LIMIT $1) AS capped
+           ) AS queue
+           ORDER BY known.name"#,
+        Summary::COUNTED,
+        &names,
+        &since as &[Option<OffsetDateTime>],
     );
     Ok(summaries.fetch_all(pool).await?)
 }
 
-/// Returns the names of the providers with codes or tokens, in their order. It reads the index once for each of them.
-pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
+/// Returns the names of the providers with codes or tokens. It reads the index once for each of them.
+async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE names AS (
                SELECT min(provider) AS name FROM provider_tokens
@@ -338,7 +303,6 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<Uuid>, Error> {
 /// A stored code or token.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The row's id.
     pub id: Uuid,
     /// The code or the token.
     pub sealed: Vec<u8>,

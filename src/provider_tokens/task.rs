@@ -3,33 +3,54 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::readings::{Exchange, Readings, Revocation};
 use super::safe::{Contents, Safe};
 use super::schedule::{self, LIFE_OF_CODE, PATIENCE};
-use super::store::{self, After, Claimed, PgPool, State};
+use super::store::{self, Claimed, PgPool, State};
 use crate::clock;
 use crate::keys::seal::Unopened;
 use crate::provider::{self, Code, Provider, Revocable};
+use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
 use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 
-/// The rows that are dealt with at a time.
-const IN_FLIGHT: usize = 8;
-/// The pause before the queue is read again, if it had nothing. Nobody waits for what is in it, and a code lives for minutes.
-const PAUSE: Duration = Duration::from_secs(3);
 /// Seconds after which another instance may take over a row whose result nobody has recorded. It is longer than a call.
 const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
 const STORED: u32 = 60;
-/// The time at the shutdown for what was begun: a call, and its result.
-const GRACE: Duration = Duration::from_millis(4_800);
+
+/// The outcome of an attempt to exchange a code.
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum Exchange {
+    /// Its token is stored.
+    Stored,
+    /// Its token could not be stored.
+    Lost,
+    /// The provider refuses the code.
+    Refused,
+    /// The attempt failed and is repeated.
+    Failed,
+    /// The attempt failed, and the code is too old for another one.
+    Expired,
+}
+
+/// The outcome of an attempt to revoke a token.
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub(super) enum Revocation {
+    Revoked,
+    /// Its identity was linked again.
+    Kept,
+    /// The attempt failed and is repeated.
+    Failed,
+    /// The attempt failed, and it was the last one for now.
+    Parked,
+}
 
 /// The work for one provider.
 #[derive(Debug, Clone)]
@@ -37,6 +58,8 @@ pub(super) struct Task {
     pub pool: PgPool,
     pub provider: Provider,
     pub safe: Arc<Safe>,
+    pub exchanges: Attempts,
+    pub revocations: Attempts,
     pub readings: Arc<Readings>,
 }
 
@@ -67,7 +90,7 @@ impl Drop for Unstored<'_> {
         if let Some(error) = lost {
             let provider = task.name();
             tracing::error!(provider, %id, error, "a provider's token was lost, and cannot be revoked later");
-            task.readings.exchange(provider, Exchange::Lost);
+            task.exchanges.count(provider, Exchange::Lost);
         }
     }
 }
@@ -75,59 +98,6 @@ impl Drop for Unstored<'_> {
 impl Task {
     fn name(&self) -> &str {
         &self.provider.settings.name
-    }
-
-    /// Works until `stop` says otherwise or the pool is closed.
-    pub async fn keep_working(self, mut stop: watch::Receiver<bool>) {
-        let mut in_flight = JoinSet::new();
-        while !self.pool.is_closed() && !*stop.borrow() {
-            let room = IN_FLIGHT.saturating_sub(in_flight.len());
-            let claimed = self.claim(room).await;
-            // A full claim may have left others.
-            let more = room > 0 && claimed.len() == room;
-            for row in claimed {
-                in_flight.spawn(self.clone().attempt(row));
-            }
-            tokio::select! {
-                // It fails only if the sender is gone, which is the end as well.
-                _ = stop.changed() => {}
-                // A panic there is in the log already.
-                Some(_) = in_flight.join_next() => {}
-                () = sleep(PAUSE), if !more => {}
-            }
-        }
-        let begun = async { while in_flight.join_next().await.is_some() {} };
-        if timeout(GRACE, begun).await.is_err() {
-            let provider = self.name();
-            tracing::warn!(provider, "some calls about tokens were not answered before the shutdown");
-        }
-    }
-
-    async fn claim(&self, room: usize) -> Vec<Claimed> {
-        if room == 0 {
-            return Vec::new();
-        }
-        let provider = self.name();
-        let since = self.readings.since(provider);
-        in_time(store::claim(&self.pool, provider, since, room, LEASE)).await.unwrap_or_else(|error| {
-            tracing::warn!(provider, %error, "reading a provider's tokens failed and will be retried");
-            Vec::new()
-        })
-    }
-
-    async fn attempt(self, row: Claimed) {
-        let done = match row.state {
-            State::Code => self.exchange(&row).await,
-            State::Due => self.revoke(&row).await,
-            State::Kept => {
-                self.readings.revocation(self.name(), Revocation::Kept);
-                Ok(())
-            }
-        };
-        if let Err(error) = done {
-            let (provider, id) = (self.name(), row.id);
-            tracing::warn!(provider, %id, %error, "the result of a call about a token was not recorded, so it will be repeated");
-        }
     }
 
     async fn exchange(&self, row: &Claimed) -> Result<(), Error> {
@@ -143,26 +113,23 @@ impl Task {
                 };
                 unstored.lost = stored.err().map(|error| error.to_string());
                 if unstored.lost.is_none() {
-                    self.readings.exchange(provider, Exchange::Stored);
+                    self.exchanges.count(provider, Exchange::Stored);
                 }
                 Ok(())
             }
             Err(Failure::Provider(provider::Error::Refused(refusal))) => {
                 let why = refusal.log.unwrap_or_default();
                 tracing::warn!(provider, %id, why, "an authorization code was refused, so no token can be revoked later");
-                self.readings.exchange(provider, Exchange::Refused);
+                self.exchanges.count(provider, Exchange::Refused);
                 in_time(async { retrying!(store::delete(&self.pool, row)) }).await
             }
             Err(failure) => {
                 let failure = failure.to_string();
                 let pause = schedule::after_exchange(row.attempts);
-                let after = self.fail(row, &failure, pause).await?;
-                let outcome = match after {
-                    After::Retry => Exchange::Failed,
-                    After::GivenUp => Exchange::Expired,
-                };
-                tracing::warn!(provider, %id, failure, outcome = <&str>::from(outcome), "an authorization code was not exchanged");
-                self.readings.exchange(provider, outcome);
+                let given_up = self.fail(row, &failure, pause).await?;
+                let outcome: &str = if given_up { Exchange::Expired } else { Exchange::Failed }.into();
+                tracing::warn!(provider, %id, failure, outcome, "an authorization code was not exchanged");
+                self.exchanges.count(provider, outcome);
                 Ok(())
             }
         }
@@ -197,7 +164,7 @@ impl Task {
             let store =
                 async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed, access)) };
             match in_time(store).await {
-                Err(_) if !self.pool.is_closed() && others.next().is_some() => sleep(PAUSE).await,
+                Err(_) if !self.pool.is_closed() && others.next().is_some() => sleep(Self::PAUSE).await,
                 stored => return stored.map(drop),
             }
         }
@@ -208,21 +175,16 @@ impl Task {
         match self.try_to_revoke(row).await {
             Ok(()) => {
                 tracing::info!(provider, %id, "a provider has revoked a token");
-                self.readings.revocation(provider, Revocation::Revoked);
+                self.revocations.count(provider, Revocation::Revoked);
                 in_time(async { retrying!(store::delete(&self.pool, row)) }).await
             }
             Err(failure) => {
                 let failure = failure.to_string();
-                let after = self.fail(row, &failure, schedule::after_revocation(row.attempts)).await?;
-                let (outcome, attempts) = (
-                    match after {
-                        After::Retry => Revocation::Failed,
-                        After::GivenUp => Revocation::Parked,
-                    },
-                    row.attempts,
-                );
-                tracing::warn!(provider, %id, attempts, failure, outcome = <&str>::from(outcome), "a token was not revoked");
-                self.readings.revocation(provider, outcome);
+                let attempts = row.attempts;
+                let given_up = self.fail(row, &failure, schedule::after_revocation(attempts)).await?;
+                let outcome: &str = if given_up { Revocation::Parked } else { Revocation::Failed }.into();
+                tracing::warn!(provider, %id, attempts, failure, outcome, "a token was not revoked");
+                self.revocations.count(provider, outcome);
                 Ok(())
             }
         }
@@ -237,8 +199,60 @@ impl Task {
         Ok(self.provider.revoke(&token, &row.owner.client_id, clock::now()).await?)
     }
 
-    async fn fail(&self, row: &Claimed, failure: &str, pause: u32) -> Result<After, Error> {
+    /// Returns true if there is no further attempt.
+    async fn fail(&self, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
         let limits = (LIFE_OF_CODE, PATIENCE);
         in_time(async { retrying!(store::fail(&self.pool, row, failure, pause, limits)) }).await
+    }
+}
+
+impl Worker for Task {
+    type Row = Claimed;
+    /// Each attempt records its own end: a token that was issued is stored at once.
+    type Ended = ();
+
+    const IN_FLIGHT: usize = 8;
+    /// Nobody waits for what is in the queue, and a code lives for minutes.
+    const PAUSE: Duration = Duration::from_secs(3);
+    /// For a call, and its result.
+    const GRACE: Duration = Duration::from_millis(4_800);
+
+    fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    async fn claim(&mut self, room: usize) -> Vec<Claimed> {
+        let provider = self.name();
+        let since = self.readings.since(provider);
+        in_time(store::claim(&self.pool, provider, since, room, LEASE)).await.unwrap_or_else(|error| {
+            tracing::warn!(provider, %error, "reading a provider's tokens failed and will be retried");
+            Vec::new()
+        })
+    }
+
+    async fn attempt(self, row: Claimed) {
+        let done = match row.state {
+            State::Code => self.exchange(&row).await,
+            State::Due => self.revoke(&row).await,
+            State::Kept => {
+                self.revocations.count(self.name(), Revocation::Kept);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            let (provider, id) = (self.name(), row.id);
+            tracing::warn!(provider, %id, %error, "the result of a call about a token was not recorded, so it will be repeated");
+        }
+    }
+
+    fn has_failed((): &()) -> bool {
+        false
+    }
+
+    async fn settle(&self, _: Vec<()>) {}
+
+    fn abandon(&self) {
+        let provider = self.name();
+        tracing::warn!(provider, "some calls about tokens were not answered before the shutdown");
     }
 }

@@ -9,26 +9,25 @@ pub(crate) mod command;
 mod delivery;
 pub mod description;
 mod failure;
-mod readings;
 mod resolver;
 mod schedule;
 mod sender;
 mod signature;
 pub mod store;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use prometheus_client::registry::Registry;
 use uuid::Uuid;
 
-use self::delivery::Delivery;
-use self::readings::Readings;
+use self::delivery::{DELIVERED, Delivery};
+use self::failure::Failure;
 pub use self::sender::ClientError;
 use self::sender::Sender;
 use self::store::PgPool;
 use crate::config::Webhook;
 use crate::domain::actor::By;
+use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
 use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
@@ -43,72 +42,83 @@ pub struct Webhooks(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     senders: Vec<Arc<Sender>>,
+    attempts: Attempts,
     readings: Arc<Readings>,
-    stop: watch::Sender<bool>,
-    tasks: Mutex<JoinSet<()>>,
+    tasks: Tasks,
 }
 
 impl Webhooks {
     /// Prepares the connections to these receivers.
-    ///
-    /// # Errors
-    /// An HTTP client cannot be built.
     pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
         let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
         let senders: Vec<Arc<Sender>> = senders.collect::<Result<_, _>>()?;
-        let readings = Arc::new(Readings::default());
+        let attempts = Attempts::new("webhook");
         for sender in &senders {
-            readings.begin(&sender.webhook().name);
+            attempts.begin(&sender.webhook().name, &Failure::CLASSES);
+            attempts.begin(&sender.webhook().name, &[DELIVERED]);
         }
-        let (stop, tasks) = (watch::Sender::new(false), Mutex::default());
-        Ok(Self(Arc::new(Shared { senders, readings, stop, tasks })))
+        let (readings, tasks) = (Arc::default(), Tasks::default());
+        Ok(Self(Arc::new(Shared { senders, attempts, readings, tasks })))
     }
 
     /// Writes which messages the receivers want, and begins to send.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        let wanted: Vec<_> = self.0.senders.iter().map(|sender| sender.webhook()).collect();
+        let Shared { senders, attempts, readings, tasks } = &*self.0;
+        let wanted: Vec<_> = self.configured().collect();
         for webhook in in_time(store::subscribe(pool, &wanted)).await? {
             tracing::warn!(
                 webhook,
                 "this webhook is not in the settings of this instance; nothing further is queued for it"
             );
         }
-        let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        for sender in &self.0.senders {
-            let delivery = Delivery::new(pool, sender, &self.0.readings);
-            tasks.spawn(delivery.keep_sending(self.0.stop.subscribe()));
+        for sender in senders {
+            let (pool, sender) = (pool.clone(), sender.clone());
+            let (attempts, readings) = (attempts.clone(), readings.clone());
+            let delivery = Delivery { pool, sender, attempts, readings, waking: Some(0) };
+            tasks.spawn(|stop| keep_working(delivery, stop));
         }
-        if !self.0.senders.is_empty() {
-            let (pool, readings, stop) = (pool.clone(), self.0.readings.clone(), self.0.stop.subscribe());
-            tasks.spawn(async move { readings.keep_reading(&pool, stop).await });
+        if !senders.is_empty() {
+            let (pool, readings) = (pool.clone(), readings.clone());
+            let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+            let problem = "reading the queues of webhooks failed and will be retried";
+            tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
         }
         Ok(())
     }
 
-    /// Returns the receivers' settings.
     pub fn configured(&self) -> impl Iterator<Item = &Webhook> {
         self.0.senders.iter().map(|sender| sender.webhook())
     }
 
     /// Returns the queues as this instance last read them.
     #[must_use]
-    pub fn queues(&self) -> Vec<store::Summary> {
+    pub fn queues(&self) -> Vec<Summary> {
         self.0.readings.queues()
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Attempts to send a webhook message by outcome";
+        registry.register("webhook_deliveries", help, self.0.attempts.family.clone());
+        registry.register_collector(Box::new(Gauges {
+            readings: self.0.readings.clone(),
+            label: "webhook",
+            prefix: "webhook",
+            help: [
+                "Webhook messages that wait to be accepted, up to 100,000",
+                "Webhook messages that are parked, up to 100,000",
+                "Time since which the oldest waiting webhook message waits",
+            ],
+        }));
     }
 
     /// Sends nothing new, and waits for the answers to what was sent, for a limited time.
     pub async fn close(&self) {
-        self.0.stop.send_replace(true);
-        let mut tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        while tasks.join_next().await.is_some() {}
+        self.0.tasks.close().await;
     }
 }
 
 /// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns their
-/// number, or `None` if that is a member of staff who is no admin.
-///
-/// # Errors
-/// See [`Error`]; earlier batches stay due.
+/// number, or `None` if that is a member of staff who is no admin. After an error, earlier batches stay due.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::config::Webhook;
 use crate::domain::actor::By;
 use crate::domain::staff::Role;
+pub use crate::queue::Summary;
 use crate::store::Error;
 
 /// A message that this instance has to send.
@@ -16,9 +17,7 @@ pub struct Claimed {
     pub id: i64,
     /// The id for the receiver, which is the event's.
     pub message_id: Uuid,
-    /// The type of message.
     pub kind: String,
-    /// The body.
     pub payload: String,
     /// The attempts, including the one that is due.
     pub attempts: i16,
@@ -76,10 +75,8 @@ pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no
-/// earlier message of the same user waits. It looks at those that are due since then, or all.
-///
-/// # Errors
-/// See [`Error`]. If the connection was lost, messages may have been taken until their lease ends.
+/// earlier message of the same user waits. It looks at those that are due since then, or all. If the connection is lost,
+/// messages may have been taken until their lease ends.
 pub async fn claim(
     pool: &PgPool,
     webhook: &str,
@@ -96,10 +93,8 @@ pub async fn claim(
         i64::try_from(limit).unwrap_or(i64::MAX),
         i32::try_from(lease).unwrap_or(i32::MAX),
         since,
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(claimed)
+    );
+    Ok(claimed.fetch_all(pool).await?)
 }
 
 /// The end of an attempt.
@@ -125,29 +120,8 @@ pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The state of a webhook's queue. Numbers end at [`COUNTED`].
-#[derive(Debug, Clone)]
-pub struct Summary {
-    /// The webhook's name.
-    pub name: String,
-    /// The number of messages that wait.
-    pub waiting: i64,
-    /// The time since which the oldest of them waits.
-    pub oldest_at: Option<OffsetDateTime>,
-    /// The number of parked messages.
-    pub parked: i64,
-    /// The failure of a message that waits, or of the last one that was parked.
-    pub failure: Option<String>,
-    /// No message is due before that time.
-    pub since: OffsetDateTime,
-}
-
-/// The highest number of messages that is counted. A longer queue would make each reading slow.
-pub const COUNTED: i64 = 100_000;
-
 /// Returns the state of each webhook that is configured or has messages left. `known` are the states as they were: what was
-/// due before is not looked at again. A message becomes due in a transaction that commits later, but within half a minute
-/// ([`LIMIT`](crate::store::deadline::LIMIT)).
+/// due before is not looked at again.
 pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
@@ -175,13 +149,11 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
            ) AS queue ON true
            WHERE w.events <> '{}' OR EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
            ORDER BY w.name"#,
-        COUNTED,
+        Summary::COUNTED,
         &known.iter().map(|summary| summary.name.clone()).collect::<Vec<_>>(),
-        &known.iter().map(|summary| summary.since).collect::<Vec<_>>(),
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(summaries)
+        &known.iter().map(|summary| summary.since).collect::<Vec<_>>() as &[Option<OffsetDateTime>],
+    );
+    Ok(summaries.fetch_all(pool).await?)
 }
 
 /// A message that was not accepted yet.
@@ -189,15 +161,11 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
 pub struct Unaccepted {
     /// The id for the receiver.
     pub message_id: Uuid,
-    /// The type of message.
     pub kind: String,
-    /// The user it is about.
     pub user_id: Uuid,
-    /// The number of attempts.
     pub attempts: i16,
     /// The time of the next attempt, or `None` if it is parked.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// The last failure.
     pub failure: Option<String>,
 }
 
@@ -210,10 +178,8 @@ pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<
            FROM webhook_messages WHERE webhook = $1 AND failure IS NOT NULL ORDER BY id LIMIT $2"#,
         webhook,
         limit,
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(messages)
+    );
+    Ok(messages.fetch_all(pool).await?)
 }
 
 /// Returns true if instances have started with a webhook of that name, or it has messages left.

@@ -16,7 +16,7 @@ use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
-use vestibule::provider_tokens::store as provider_tokens;
+use vestibule::provider_tokens::store::{self as provider_tokens, Summary};
 use vestibule::store::{erasure, event_counts, identities, merging, migrations, prune, seed, sessions};
 use vestibule::webhooks::store as webhooks;
 
@@ -334,8 +334,8 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     let pool = &watched.pool;
     let (_, queues) = watched.cost(webhooks::summaries(pool, &[])).await;
     let queues = queues.unwrap();
-    let all = provider_tokens::Since::from([("apple".into(), None)]);
-    let (everything, tokens) = watched.cost(provider_tokens::since(pool, &all)).await;
+    let (everything, tokens) =
+        watched.cost(provider_tokens::summaries(pool, &[Summary::empty("apple")])).await;
     assert!(everything > 20_000, "{everything}: a walk is noticed");
     let tokens = tokens.unwrap();
     let pending = Pending { nonce: String::new(), code_verifier: String::new(), next: String::new() };
@@ -344,9 +344,9 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     let mut costs = vec![
         ("a user's first message", watched.cost(first.execute(pool)).await.0),
         ("the queues", watched.cost(webhooks::summaries(pool, &queues)).await.0),
-        ("due messages", watched.cost(webhooks::claim(pool, "shop", Some(queues[0].since), 16, 60)).await.0),
-        ("the queues of tokens", watched.cost(provider_tokens::since(pool, &tokens)).await.0),
-        ("due tokens", watched.cost(provider_tokens::claim(pool, "apple", tokens["apple"], 8, 60)).await.0),
+        ("due messages", watched.cost(webhooks::claim(pool, "shop", queues[0].since, 16, 60)).await.0),
+        ("the queues of tokens", watched.cost(provider_tokens::summaries(pool, &tokens)).await.0),
+        ("due tokens", watched.cost(provider_tokens::claim(pool, "apple", tokens[0].since, 8, 60)).await.0),
         ("a sign-in of staff", watched.cost(begin(pool, &[0; 32], &[0; 32], &pending)).await.0),
         ("a deleted user", watched.cost(erasure::users(pool, Some(&[user]))).await.0),
         ("a deleted address", watched.cost(erasure::addresses(pool, Some(&address))).await.0),

@@ -1,0 +1,101 @@
+//! What is read of the queues of one kind from time to time, for claims, metrics and staff.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use tokio::time::sleep;
+
+use super::Stop;
+use crate::store::Error;
+use crate::store::deadline::in_time;
+
+/// The pause between two readings.
+const PAUSE: Duration = Duration::from_secs(15);
+/// The readings from one of the whole queues to the next, ten minutes. It finds what a transaction of minutes has made due, or
+/// an instance whose database has another clock now.
+const WHOLE: u32 = 40;
+
+/// The state of a queue. Numbers end at [`COUNTED`](Self::COUNTED).
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// The webhook's name, or the provider's.
+    pub name: String,
+    /// The number of rows that wait.
+    pub waiting: i64,
+    /// The time since which the oldest of them waits.
+    pub oldest_at: Option<OffsetDateTime>,
+    /// The number of parked rows.
+    pub parked: i64,
+    /// A failure of one of them.
+    pub failure: Option<String>,
+    /// No row is due before that time; `None` while it is not known. A row becomes due in a transaction that commits later, but
+    /// within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim does not begin with what was done long
+    /// ago, which stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
+    pub since: Option<OffsetDateTime>,
+}
+
+impl Summary {
+    /// The highest number of rows that is counted. A longer queue would make each reading slow.
+    pub const COUNTED: i64 = 100_000;
+
+    /// Returns an empty queue.
+    #[must_use]
+    pub fn empty(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+}
+
+/// The queues of one kind, as they were last read.
+#[derive(Debug, Default)]
+pub struct Readings(Mutex<Vec<Summary>>);
+
+impl Readings {
+    pub fn queues(&self) -> Vec<Summary> {
+        self.lock().clone()
+    }
+
+    /// Remembers what was read.
+    pub fn set(&self, queues: Vec<Summary>) {
+        *self.lock() = queues;
+    }
+
+    /// Returns the time before which no row of a queue is due, or `None` before the first reading.
+    pub fn since(&self, name: &str) -> Option<OffsetDateTime> {
+        self.lock().iter().find(|queue| queue.name == name)?.since
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Summary>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the queues until `stop` says otherwise or the pool is closed. `read` gets them as they were: what was due
+    /// before is not looked at again. Tells of its errors in these words.
+    pub async fn keep_reading<R: Future<Output = Result<Vec<Summary>, Error>>>(
+        &self,
+        pool: &PgPool,
+        mut stop: Stop,
+        read: impl Fn(PgPool, Vec<Summary>) -> R,
+        problem: &str,
+    ) {
+        for reading in (0..WHOLE).cycle() {
+            if pool.is_closed() || *stop.borrow() {
+                return;
+            }
+            let mut known = self.queues();
+            if reading == 0 {
+                known.iter_mut().for_each(|queue| queue.since = None);
+            }
+            match in_time(read(pool.clone(), known)).await {
+                Ok(queues) => self.set(queues),
+                Err(error) => tracing::warn!(%error, "{problem}"),
+            }
+            tokio::select! {
+                // It fails only if the sender is gone, which is the end as well.
+                _ = stop.changed() => {}
+                () = sleep(PAUSE) => {}
+            }
+        }
+    }
+}
