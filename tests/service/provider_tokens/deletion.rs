@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use figment::Figment;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 
-use super::{APP, apple, posted, provider_url, revoked, settings, sign_in, states, until, with_apple};
-use crate::support::app::App;
+use super::{
+    APP, apple, failure, posted, provider_url, revoked, settings, sign_in, states, until, with_apple,
+    with_keys_of_apple,
+};
+use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::apple::{KEY_ID, TEAM_ID, id_token, private_key};
@@ -23,8 +27,7 @@ async fn a_deleted_users_token_is_revoked_at_apple_and_forgotten() {
     sign_in(&app, "grace").await;
     until(pool, &["kept", "kept"]).await;
     assert_eq!(app.provider.apple_errors(), [] as [&str; 0], "the client secret is sound");
-    let stored: Vec<Vec<u8>> =
-        sqlx::query_scalar("SELECT sealed FROM provider_tokens").fetch_all(pool).await.unwrap();
+    let stored: Vec<Vec<u8>> = values!(pool, "SELECT sealed FROM provider_tokens");
     for issued in app.provider.apple_tokens() {
         let plain = issued.token.as_bytes();
         assert!(!stored.iter().any(|sealed| sealed.windows(plain.len()).any(|part| part == plain)));
@@ -34,45 +37,67 @@ async fn a_deleted_users_token_is_revoked_at_apple_and_forgotten() {
     assert_eq!(revoked(&app.provider), (vec!["ada".to_owned()], vec!["grace".to_owned()]));
 }
 
-/// The settings of the program, in its environment.
-fn environment(url: &str) -> String {
-    let key = private_key().replace('\n', "\\n");
-    format!(
-        "{{apple={{preset=\"apple\",client_id=\"{APP}\",jwks_url=\"{url}/auth/keys\",token_url=\"{url}/auth/token\",\
-         revocation_url=\"{url}/auth/revoke\",team_id=\"{TEAM_ID}\",key_id=\"{KEY_ID}\",private_key=\"{key}\"}}}}"
-    )
+/// The program with Apple, as a process that can be killed.
+struct Program {
+    database: Database,
+    provider: Provider,
+    port: u16,
+}
+
+impl Program {
+    async fn new() -> Self {
+        Self { database: Database::create().await, provider: Provider::start().await, port: free_port() }
+    }
+
+    async fn start(&self, settings: &[(&str, &str)]) -> Process {
+        let (url, key) = (self.provider.url(), private_key().replace('\n', "\\n"));
+        let providers = format!(
+            "{{apple={{preset=\"apple\",client_id=\"{APP}\",jwks_url=\"{url}/auth/keys\",token_url=\"{url}/auth/token\",\
+             revocation_url=\"{url}/auth/revoke\",team_id=\"{TEAM_ID}\",key_id=\"{KEY_ID}\",private_key=\"{key}\"}}}}"
+        );
+        let settings = [settings, &[("ROCKET_PROVIDERS", &providers)]].concat();
+        let tokeninfo = self.provider.tokeninfo_url();
+        let process = Process::start(self.port, &self.database.url, &tokeninfo, &settings);
+        process.answers("/readyz", 200).await;
+        process
+    }
+
+    async fn sign_in(&self, process: &Process, subject: &str) -> Answer {
+        let url = format!("{}/api/v1/auth/oauth/apple", process.url);
+        let body = posted(&self.provider, subject).to_string();
+        let request = process.client.post(url).header("Content-Type", "application/json").body(body);
+        let answer = App::answer(request.send().await.unwrap()).await;
+        assert_eq!(answer.status, 201, "{} {}", answer.text, process.log());
+        answer
+    }
+
+    /// Deletes the user, and waits until the provider is asked to revoke the token.
+    async fn delete_and_ask(&self, process: &Process, user: &Answer) {
+        let asked = self.provider.calls();
+        let request = process.client.delete(format!("{}/api/v1/me", process.url));
+        let deleted = request.bearer_auth(user.access_token()).send().await.unwrap();
+        assert_eq!(deleted.status(), 204, "the deletion does not wait for Apple");
+        self.provider.until(|counts| counts.calls > asked).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_process_is_killed_twice() {
-    let (database, provider, port) = (Database::create().await, Provider::start().await, free_port());
+    let program = Program::new().await;
+    let Program { database, provider, .. } = &program;
     let pool = &database.pool;
-    let providers = environment(&provider.url());
-    let serve = || {
-        Process::start(port, &database.url, &provider.tokeninfo_url(), &[("ROCKET_PROVIDERS", &providers)])
-    };
-    let mut service = serve();
-    service.answers("/readyz", 200).await;
-    let client = reqwest::Client::new();
-    let body = posted(&provider, "ada").to_string();
-    let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
-    let signed_in =
-        App::answer(request.header("Content-Type", "application/json").send().await.unwrap()).await;
-    assert_eq!(signed_in.status, 201, "{} {}", signed_in.text, service.log());
+    let mut service = program.start(&[]).await;
+    let signed_in = program.sign_in(&service, "ada").await;
     until(pool, &["kept"]).await;
 
     provider.behave(Behaviour::status(503));
-    let asked = provider.calls();
-    let request = client.delete(format!("{}/api/v1/me", service.url)).bearer_auth(signed_in.access_token());
-    assert_eq!(request.send().await.unwrap().status(), 204, "the deletion does not wait for Apple");
+    program.delete_and_ask(&service, &signed_in).await;
     assert_eq!(database.rows().await, [0; 3]);
-    provider.until(|counts| counts.calls > asked).await;
     // An hour goes by, in which the program is killed twice: once while Apple is asked, and once while nothing is.
     for minutes in [20, 40] {
         // A dropped process is killed by SIGKILL.
         drop(service);
-        service = serve();
-        service.answers("/readyz", 200).await;
+        service = program.start(&[]).await;
         let asked = provider.calls();
         super::pass(pool, minutes * 60).await;
         provider.until(|counts| counts.calls > asked).await;
@@ -82,50 +107,35 @@ async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_pr
         .await;
         assert_eq!(states(pool).await, ["due"]);
     }
-    assert_eq!(revoked(&provider).0, [] as [&str; 0]);
+    assert_eq!(revoked(provider).0, [] as [&str; 0]);
     provider.behave(Behaviour::Usual);
     super::pass(pool, 3600).await;
     until(pool, &[]).await;
-    assert_eq!(revoked(&provider), (vec!["ada".to_owned()], Vec::new()));
+    assert_eq!(revoked(provider), (vec!["ada".to_owned()], Vec::new()));
     assert_eq!(provider.apple_errors(), [] as [&str; 0], "{}", service.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_while_it_revokes_revokes_again() {
-    let (database, provider, port) = (Database::create().await, Provider::start().await, free_port());
-    let providers = environment(&provider.url());
-    let serve = || {
-        Process::start(port, &database.url, &provider.tokeninfo_url(), &[("ROCKET_PROVIDERS", &providers)])
-    };
-    let service = serve();
-    service.answers("/readyz", 200).await;
-    let client = reqwest::Client::new();
-    let body = posted(&provider, "ada").to_string();
-    let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
-    let signed_in =
-        App::answer(request.header("Content-Type", "application/json").send().await.unwrap()).await;
+    let program = Program::new().await;
+    let Program { database, provider, .. } = &program;
+    let service = program.start(&[]).await;
+    let signed_in = program.sign_in(&service, "ada").await;
     until(&database.pool, &["kept"]).await;
     provider.behave(Behaviour::NeverAnswer);
-    let asked = provider.calls();
-    let request = client.delete(format!("{}/api/v1/me", service.url)).bearer_auth(signed_in.access_token());
-    assert_eq!(request.send().await.unwrap().status(), 204);
-    provider.until(|counts| counts.calls > asked).await;
+    program.delete_and_ask(&service, &signed_in).await;
     drop(service);
     provider.behave(Behaviour::Usual);
-    let service = serve();
-    service.answers("/readyz", 200).await;
+    let _service = program.start(&[]).await;
     assert_eq!(states(&database.pool).await, ["due"], "its lease has not ended");
     super::pass(&database.pool, 60).await;
     until(&database.pool, &[]).await;
-    assert_eq!(revoked(&provider).0, ["ada"]);
+    assert_eq!(revoked(provider).0, ["ada"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
-    let mut app = with_apple().await;
-    // The keys are fetched, so that the next call is the exchange.
-    sign_in(&app, "grace").await;
-    until(&app.database.pool, &["kept"]).await;
+    let mut app = with_keys_of_apple().await;
     app.provider.behave(Behaviour::Usual.delayed(Duration::from_secs(2)));
     let asked = app.provider.calls();
     sign_in(&app, "ada").await;
@@ -136,22 +146,14 @@ async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lost() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
-    let providers = environment(&provider.url());
-    let settings = [("ROCKET_PROVIDERS", providers.as_str()), ("ROCKET_DRAIN", "0")];
-    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
-    let client = reqwest::Client::new();
-    let sign_in = async |subject: &str| {
-        let body = posted(&provider, subject).to_string();
-        let request = client.post(format!("{}/api/v1/auth/oauth/apple", service.url)).body(body);
-        request.header("Content-Type", "application/json").send().await.unwrap().error_for_status().unwrap()
-    };
+    let program = Program::new().await;
+    let Program { database, provider, .. } = &program;
+    let mut service = program.start(&[("ROCKET_DRAIN", "0")]).await;
     // The keys are fetched, so that the next call is the exchange.
-    sign_in("grace").await;
+    program.sign_in(&service, "grace").await;
     until(&database.pool, &["kept"]).await;
     let gate = provider.hold();
-    sign_in("ada").await;
+    program.sign_in(&service, "ada").await;
     gate.arrived(1).await;
     let mut lock = database.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE provider_tokens").execute(&mut *lock).await.unwrap();
@@ -165,10 +167,7 @@ async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
-    let app = with_apple().await;
-    // The keys are fetched, so that the next call is the exchange.
-    sign_in(&app, "grace").await;
-    until(&app.database.pool, &["kept"]).await;
+    let app = with_keys_of_apple().await;
     let gate = app.provider.hold();
     let ada = sign_in(&app, "ada").await;
     gate.arrived(1).await;
@@ -231,10 +230,7 @@ async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
     );
     until(pool, &["kept"]).await;
     make(&ada.user_id(), "merge", json!({ "into": other.user_id() })).await;
-    let id = async || -> String {
-        let sql = "SELECT id::text FROM identities WHERE provider = 'apple'";
-        sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
-    };
+    let id = async || -> String { value!(pool, "SELECT id::text FROM identities WHERE provider = 'apple'") };
     assert_eq!(states(pool).await, ["kept"]);
     make(&other.user_id(), "move", json!({ "identity": id().await, "to": third.user_id() })).await;
     assert_eq!(states(pool).await, ["kept"]);
@@ -296,7 +292,7 @@ async fn the_newest_token_of_a_client_replaces_the_one_before() {
         sign_in(&app, "ada").await;
         until(pool, &["kept"]).await;
     }
-    let id: Uuid = sqlx::query_scalar("SELECT id FROM provider_tokens").fetch_one(pool).await.unwrap();
+    let id: Uuid = value!(pool, "SELECT id FROM provider_tokens");
     assert_eq!(id.get_version_num(), 8);
     assert_eq!(app.provider.apple_tokens().len(), 3);
     let web = super::WEB;
@@ -320,15 +316,9 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let pool = &database.pool;
     let start = async |keys: &[&str]| {
-        let (url, apple) = (database.url.clone(), settings(&provider.url()));
-        let keys = keys.to_vec();
-        App::start_on(Database::gone(), |figment| {
-            figment
-                .merge(("databases.vestibule.url", url))
-                .merge(("providers.apple", apple))
-                .merge(("secret_key", keys))
-        })
-        .await
+        let (apple, keys) = (settings(&provider.url()), keys.to_vec());
+        let merged = |figment: Figment| figment.merge(("providers.apple", apple)).merge(("secret_key", keys));
+        App::start_beside(&database, merged).await
     };
     let mut app = start(&[OLD]).await;
     for subject in ["ada", "grace"] {
@@ -336,10 +326,7 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
         assert_eq!(answer.status, 201, "{}", answer.text);
     }
     until(pool, &["kept", "kept"]).await;
-    let sealed = async || -> Vec<Vec<u8>> {
-        let sql = "SELECT sealed FROM provider_tokens ORDER BY id";
-        sqlx::query_scalar(sql).fetch_all(pool).await.unwrap()
-    };
+    let sealed = async || -> Vec<Vec<u8>> { values!(pool, "SELECT sealed FROM provider_tokens ORDER BY id") };
     let old = sealed().await;
     app.stop().await;
     let mut app = start(&[NEW, OLD]).await;
@@ -359,12 +346,7 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
     forget().await;
     let mut app = start(&["a key that nobody has ever seen before"]).await;
     sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
-    let words = eventually("it is told", async || {
-        let failure: Option<String> =
-            sqlx::query_scalar("SELECT failure FROM provider_tokens").fetch_one(pool).await.unwrap();
-        failure
-    })
-    .await;
+    let words = failure(pool).await;
     assert!(words.contains("cannot be decrypted") && words.contains("secret_key"), "{words}");
     app.stop().await;
     forget().await;
@@ -381,9 +363,7 @@ async fn a_provider_that_is_switched_off_still_revokes() {
     sign_in(&app, "ada").await;
     until(&pool, &["kept"]).await;
     let issued = app.provider.url();
-    let url = app.database.url.clone();
-    let off = App::start_on(Database::gone(), |figment| {
-        let figment = figment.merge(("databases.vestibule.url", url));
+    let off = App::start_beside(&app.database, |figment| {
         assert_ne!(provider_url(&figment), issued, "it has a provider of its own");
         let mut settings = settings(&issued);
         settings["enabled"] = false.into();

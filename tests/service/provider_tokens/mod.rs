@@ -70,6 +70,22 @@ async fn until(pool: &PgPool, expected: &[&str]) {
     .await;
 }
 
+/// A service with Apple whose keys are fetched, so that the next call is an exchange.
+async fn with_keys_of_apple() -> App {
+    let app = with_apple().await;
+    sign_in(&app, "grace").await;
+    until(&app.database.pool, &["kept"]).await;
+    app
+}
+
+/// Waits until an attempt has failed, and returns the failure of the one row.
+async fn failure(pool: &PgPool) -> String {
+    eventually("an attempt fails", async || -> Option<String> {
+        value!(pool, "SELECT max(failure) FROM provider_tokens WHERE state <> 'kept'")
+    })
+    .await
+}
+
 /// Lets that many seconds pass for all codes and tokens. What is due then is due since now: an instance has looked at what was
 /// due before.
 async fn pass(pool: &PgPool, seconds: i32) {

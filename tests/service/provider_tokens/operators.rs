@@ -1,16 +1,14 @@
 //! What operators and staff see of tokens that wait to be revoked.
 
-use std::process::Command;
-
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 
-use super::{APP, WEB, apple, posted, settings, sign_in, states, until, with_apple};
+use super::{APP, WEB, apple, failure, posted, settings, sign_in, states, until, with_apple};
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
-use crate::support::process::eventually;
+use crate::support::process::{eventually, run};
 use crate::support::provider::apple::{KEY_ID, TEAM_ID, other_key, private_key};
 use crate::support::provider::{Behaviour, Provider};
 
@@ -32,11 +30,8 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     assert!(metrics.contains(line), "{metrics}");
     app.stop().await;
     app.provider.behave(Behaviour::Usual);
-    let (url, apple) = (app.database.url.clone(), settings(&app.provider.url()));
-    let _next = App::start_on(Database::gone(), |figment| {
-        figment.merge(("databases.vestibule.url", url)).merge(("providers.apple", apple))
-    })
-    .await;
+    let apple = settings(&app.provider.url());
+    let _next = App::start_beside(&app.database, |figment| figment.merge(("providers.apple", apple))).await;
     until(&pool, &[]).await;
     assert!(app.provider.apple_tokens()[0].revoked);
 }
@@ -98,8 +93,8 @@ async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
 /// The lines of `vestibule check` about Apple and the tokens, with these settings changed.
 async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<String> {
     let url = app.provider.url();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR")).arg("check").envs([
+    let (keys, token) = (format!("{url}/auth/keys"), format!("{url}/auth/token"));
+    let settings = [
         ("ROCKET_PROFILE", "release"),
         ("DATABASE_URL", app.database.url.as_str()),
         ("ROCKET_SECRET_KEY", secret_key),
@@ -108,11 +103,10 @@ async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<Str
         ("IDP_PRESET", "apple"),
         ("IDP_CLIENT_ID", APP),
         ("IDP_ADDITIONAL_CLIENT_IDS", WEB),
-        ("IDP_JWKS_URL", &format!("{url}/auth/keys")),
-        ("IDP_TOKEN_URL", &format!("{url}/auth/token")),
-    ]);
-    command.envs(changes.iter().copied());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        ("IDP_JWKS_URL", &keys),
+        ("IDP_TOKEN_URL", &token),
+    ];
+    let output = run(&[settings.as_slice(), changes].concat(), &["check"]).await;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8(text).unwrap();
     assert!(!text.contains("PRIVATE KEY") && !text.contains("eyJ"), "{text}");
@@ -157,8 +151,7 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
 
     app.provider.behave(Behaviour::status(503));
     assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
-    let failed = "SELECT count(*) FROM provider_tokens WHERE failure IS NOT NULL";
-    eventually("an attempt fails", async || (app.database.count(failed).await == 1).then_some(())).await;
+    failure(&app.database.pool).await;
     app.stop().await;
     super::pass(&app.database.pool, 2 * DAY).await;
     app.provider.behave(Behaviour::Usual);

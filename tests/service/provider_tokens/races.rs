@@ -23,6 +23,10 @@ async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
     (user, identity)
 }
 
+fn owner(subject: &str) -> Owner {
+    Owner { provider: "apple".into(), subject: subject.into(), client_id: "app".into() }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
     let database = Database::create().await;
@@ -31,7 +35,7 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
     for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let (user, _) = person(pool, &subject).await;
-        let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
+        let owner = owner(&subject);
         let id = Uuid::now_v7();
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
@@ -71,7 +75,7 @@ async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_th
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     for (subject, commits) in [("gone", true), ("there", false)] {
         let (user, _) = person(pool, subject).await;
-        let owner = Owner { provider: "apple".into(), subject: subject.into(), client_id: "app".into() };
+        let owner = owner(subject);
         let mut deletion = pool.begin().await.unwrap();
         sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(&mut *deletion).await.unwrap();
         let stored = {
@@ -98,7 +102,7 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
     for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let (_, identity) = person(pool, &subject).await;
-        let owner = Owner { provider: "apple".into(), subject, client_id: "app".into() };
+        let owner = owner(&subject);
         let id = Uuid::now_v7();
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
@@ -134,7 +138,7 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
     let pool = &database.pool;
     for round in 0..rounds() {
         let subject = format!("subject-{round}");
-        let owner = Owner { provider: "apple".into(), subject: subject.clone(), client_id: "app".into() };
+        let owner = owner(&subject);
         // It is due, and then its identity is linked again.
         let id = Uuid::now_v7();
         assert!(!store::keep_token(pool, id, &owner, b"token", false).await.unwrap());
@@ -156,7 +160,7 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
 async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_token() {
     let database = Database::create().await;
     let pool = &database.pool;
-    let owner = Owner { provider: "apple".into(), subject: "ada".into(), client_id: "app".into() };
+    let owner = owner("ada");
     let id = Uuid::now_v7();
     store::keep_code(pool, id, &owner, b"code").await.unwrap();
     let claim = async |lease| store::claim(pool, "apple", None, 1, lease).await.unwrap().remove(0);

@@ -3,9 +3,8 @@
 use figment::Figment;
 use serde_json::{Value, json};
 
-use super::{APP, apple, posted, revoked, sign_in, states, until, with_apple};
+use super::{APP, apple, failure, posted, revoked, sign_in, states, until, with_apple, with_keys_of_apple};
 use crate::support::app::{Answer, App};
-use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::provider::apple::{id_token, other_key};
@@ -42,12 +41,11 @@ async fn a_request_that_is_sent_again_has_its_code_exchanged_once() {
     assert_eq!((app.provider.apple_tokens().len(), app.provider.apple_errors().len()), (1, 0));
 }
 
-/// What the metrics say of the exchanges.
-async fn counted(app: &App, outcome: &str) -> bool {
+/// Returns true if the metrics have counted so many exchanges with this outcome.
+async fn counted(app: &App, outcome: &str, number: usize) -> bool {
     let text = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
-    text.contains(&format!(
-        "vestibule_provider_code_exchanges_total{{provider=\"apple\",outcome=\"{outcome}\"}} 1"
-    ))
+    let line = format!("vestibule_provider_code_exchanges_total{{provider=\"apple\",outcome=\"{outcome}\"}}");
+    text.contains(&format!("{line} {number}\n"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +67,7 @@ async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
     }
     assert_eq!(provider.apple_errors(), ["invalid_grant"; 3]);
     assert_eq!(revoked(provider).0, [] as [&str; 0], "another user's authorization is theirs");
-    assert!(!counted(&app, "stored").await);
+    assert!(counted(&app, "stored", 0).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,32 +86,25 @@ async fn a_token_that_the_database_refuses_at_first_is_stored_later() {
     sqlx::query("DROP TRIGGER refuse ON provider_tokens").execute(pool).await.unwrap();
     until(pool, &["kept"]).await;
     assert_eq!(app.provider.apple_tokens().len(), 1, "the code was exchanged once");
-    eventually("it is counted", async || counted(&app, "stored").await.then_some(())).await;
+    eventually("it is counted", async || counted(&app, "stored", 1).await.then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
-    let app = with_apple().await;
+    let app = with_keys_of_apple().await;
     let pool = &app.database.pool;
-    // The keys are fetched, so that the next call is the exchange.
-    sign_in(&app, "grace").await;
-    until(pool, &["kept"]).await;
     for id_token in [json!("x.y"), json!(7), json!(null)] {
         app.provider.behave(Behaviour::Json(json!({ "refresh_token": "r", "id_token": id_token })));
         sign_in(&app, "ada").await;
         until(pool, &["kept"]).await;
     }
-    let metrics = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
-    let line = "vestibule_provider_code_exchanges_total{provider=\"apple\",outcome=\"refused\"} 3";
-    assert!(metrics.contains(line), "{metrics}");
+    assert!(counted(&app, "refused", 3).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_old() {
-    let app = with_apple().await;
-    sign_in(&app, "grace").await;
+    let app = with_keys_of_apple().await;
     let pool = &app.database.pool;
-    until(pool, &["kept"]).await;
     app.provider.behave(Behaviour::status(500));
     let asked = app.provider.calls();
     sign_in(&app, "ada").await;
@@ -123,15 +114,10 @@ async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_o
 
     app.provider.behave(Behaviour::ResetBeforeAnswer);
     sign_in(&app, "linus").await;
-    eventually("the exchange fails", async || {
-        let sql = "SELECT failure FROM provider_tokens WHERE state = 'code'";
-        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
-        failure.filter(|failure| failure.contains("connection"))
-    })
-    .await;
+    assert!(failure(pool).await.contains("connection"));
     super::pass(pool, 300).await;
     until(pool, &["kept", "kept"]).await;
-    assert!(counted(&app, "expired").await);
+    assert!(counted(&app, "expired", 1).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,12 +125,7 @@ async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
     let app =
         App::start_with(|figment| apple(figment).merge(("providers.apple.private_key", other_key()))).await;
     sign_in(&app, "ada").await;
-    let failure = eventually("Apple rejects the client secret", async || {
-        let sql = "SELECT failure FROM provider_tokens";
-        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(&app.database.pool).await.unwrap();
-        failure
-    })
-    .await;
+    let failure = failure(&app.database.pool).await;
     for words in ["invalid_client", "providers.apple.team_id", "key_id", "private_key"] {
         assert!(failure.contains(words), "{failure}");
     }
@@ -165,6 +146,10 @@ fn revoking(figment: Figment) -> Figment {
 
 fn ada() -> Value {
     claims("subject", "ada@example.com")
+}
+
+fn text(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
 }
 
 /// Signs in with a code that the token endpoint answers so.
@@ -194,7 +179,6 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
     assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
     until(&app.database.pool, &[]).await;
     let [_, exchange, revocation]: [_; 3] = provider.requests().try_into().unwrap();
-    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let fields = [
         text("grant_type", "authorization_code"),
         text("code", "4/code"),
@@ -219,8 +203,7 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
     ] {
         sign_in_with(&app, &ada(), code, tokens).await;
         until(pool, &["kept"]).await;
-        let access: bool =
-            sqlx::query_scalar("SELECT access FROM provider_tokens").fetch_one(pool).await.unwrap();
+        let access: bool = value!(pool, "SELECT access FROM provider_tokens");
         assert_eq!(access, stored, "{code}");
         provider.behave(Behaviour::Usual);
     }
@@ -229,7 +212,6 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
     sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
     until(pool, &[]).await;
     let revocation = provider.requests().remove(asked);
-    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(revocation.parameters(), [text("token", "r"), text("token_type_hint", "refresh_token")]);
 }
 
@@ -239,21 +221,15 @@ async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
     sign_in_with(&app, &ada(), "code", json!({ "refresh_token": "r" })).await;
     until(&app.database.pool, &["kept"]).await;
     app.stop().await;
-    let (pool, url) = (app.database.pool.clone(), app.database.url.clone());
-    let next = App::start_on(Database::gone(), |figment| {
+    let pool = app.database.pool.clone();
+    let next = App::start_beside(&app.database, |figment| {
         revoking(figment)
-            .merge(("databases.vestibule.url", url))
             .merge(("idp.client_id", "another-client"))
             .merge(("idp.additional_client_ids", [CLIENT_ID]))
     })
     .await;
     sqlx::query("DELETE FROM users").execute(&pool).await.unwrap();
-    let failure = eventually("it fails", async || {
-        let sql = "SELECT failure FROM provider_tokens WHERE state = 'due'";
-        let failure: Option<String> = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
-        failure
-    })
-    .await;
+    let failure = failure(&pool).await;
     assert!(
         failure.contains(&format!("the client {CLIENT_ID}")) && failure.contains("IDP_CLIENT_ID"),
         "{failure}"
@@ -270,7 +246,6 @@ async fn a_code_that_a_native_app_has_for_the_server_is_exchanged_as_the_servers
     let native = with(ada(), &json!({ "aud": CLIENT_ID, "azp": "android.example" }));
     sign_in_with(&app, &native, "code", json!({ "refresh_token": "r" })).await;
     until(&app.database.pool, &["kept"]).await;
-    let sql = "SELECT client_id FROM provider_tokens";
-    let owner: String = sqlx::query_scalar(sql).fetch_one(&app.database.pool).await.unwrap();
+    let owner: String = value!(&app.database.pool, "SELECT client_id FROM provider_tokens");
     assert_eq!(owner, CLIENT_ID);
 }

@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
+use figment::Figment;
 use reqwest::Method;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use uuid::Uuid;
 
-use super::{event, pass, with_receivers};
+use super::{WAITING, change, emptied, environment, event, pass, settings, with_receivers, with_shop};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::receiver::{Received, Receiver, Reply, SECRET};
 use crate::support::token::claims;
-
-const WAITING: &str = "SELECT count(*) FROM webhook_messages";
 
 /// Verifies a message as receivers do, with the reference library.
 fn verify(secret: &str, messages: &Received) -> Result<(), standardwebhooks::WebhookError> {
@@ -23,10 +22,6 @@ fn verify(secret: &str, messages: &Received) -> Result<(), standardwebhooks::Web
     let headers = headers
         .map(|(name, value)| (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap()));
     Webhook::new(secret).unwrap().verify(messages.body.as_bytes(), &headers.collect())
-}
-
-async fn emptied(database: &Database) {
-    eventually("the queue is empty", async || (database.count(WAITING).await == 0).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,8 +54,7 @@ async fn the_reference_library_accepts_each_message() {
 async fn while_a_secret_is_replaced_both_verify() {
     const NEW: &str = "whsec_dGhlIG5ldyB3ZWJob29rIHNlY3JldCBvZiB0ZXN0cw==";
     let receiver = Receiver::start().await;
-    let settings = json!({ "url": receiver.url, "secret": [SECRET, NEW] });
-    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    let app = with_shop(json!({ "url": receiver.url, "secret": [SECRET, NEW] })).await;
     app.sign_in(&claims("subject", "ada@example.com")).await;
     let messages = receiver.received_all(1).await;
     for secret in [SECRET, NEW] {
@@ -72,7 +66,7 @@ async fn while_a_secret_is_replaced_both_verify() {
 async fn a_receiver_gets_only_the_types_that_it_wants() {
     let receiver = Receiver::start().await;
     let settings = json!({ "url": receiver.url, "secret": SECRET, "events": ["user.deleted"] });
-    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    let app = with_shop(settings).await;
     let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
     app.delete(&signed_in.access_token(), "/api/v1/me").await;
     let messages = receiver.received_all(1).await;
@@ -87,14 +81,14 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
     let pool = &app.database.pool;
     let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
     receiver.behave(move |message| Reply::Status(if message.user() == ada.to_string() { 500 } else { 204 }));
-    event(pool, "user_created", ada, None, &Value::Null).await;
+    change(pool, "user_created", ada).await;
     receiver.received_all(1).await;
-    event(pool, "user_disabled", ada, None, &Value::Null).await;
-    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    change(pool, "user_disabled", ada).await;
+    change(pool, "user_enabled", ada).await;
     event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
-    event(pool, "user_disabled", linus, None, &Value::Null).await;
+    change(pool, "user_disabled", linus).await;
     for _ in 0..20 {
-        event(pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+        change(pool, "user_enabled", Uuid::now_v7()).await;
     }
     receiver.received_all(21).await;
     receiver.behave(|_| Reply::Status(204));
@@ -113,17 +107,13 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
 async fn two_instances_send_each_message_once() {
     let receiver = Receiver::start().await;
     let first = with_receivers(&[("shop", &receiver)]).await;
-    let url = first.database.url.clone();
-    let settings = json!({ "url": receiver.url, "secret": SECRET });
-    let _second = App::start_with(|figment| {
-        figment.merge(("databases.vestibule.url", url)).merge(("webhooks.shop", settings))
-    })
-    .await;
+    let shop = |figment: Figment| figment.merge(("webhooks.shop", settings(&receiver)));
+    let _second = App::start_beside(&first.database, shop).await;
     let users: Vec<_> = (0..20).map(|_| Uuid::now_v7()).collect();
     for round in 0..10 {
         for user in &users {
             let kind = if round % 2 == 0 { "user_disabled" } else { "user_enabled" };
-            event(&first.database.pool, kind, *user, None, &Value::Null).await;
+            change(&first.database.pool, kind, *user).await;
         }
     }
     emptied(&first.database).await;
@@ -162,7 +152,7 @@ async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
 async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
     let receiver = Receiver::start_with(|_| Reply::Slow(Duration::from_millis(700), 204)).await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;
-    event(&app.database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&app.database.pool, "user_enabled", Uuid::now_v7()).await;
     receiver.received_all(1).await;
     app.stop().await;
     assert_eq!(app.database.count(WAITING).await, 0);
@@ -173,14 +163,14 @@ async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
 async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
     let receiver = Receiver::start_with(|_| Reply::Hang).await;
     let database = Database::create().await;
-    let webhooks = format!("{{shop={{url=\"{}\",secret=\"{SECRET}\"}}}}", receiver.url);
+    let webhooks = environment(&receiver.url);
     let settings = [("ROCKET_WEBHOOKS", webhooks.as_str())];
     let start = || Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
     let killed = start();
     killed.answers("/readyz", 200).await;
     let (ada, id) = (Uuid::now_v7(), |message: &Received| message.header("webhook-id").to_owned());
-    event(&database.pool, "user_disabled", ada, None, &Value::Null).await;
-    event(&database.pool, "user_enabled", ada, None, &Value::Null).await;
+    change(&database.pool, "user_disabled", ada).await;
+    change(&database.pool, "user_enabled", ada).await;
     receiver.received_all(1).await;
     drop(killed);
     receiver.behave(|_| Reply::Status(204));
@@ -201,17 +191,17 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
 async fn what_a_receiver_has_not_got_waits_for_its_return_to_the_settings() {
     let receiver = Receiver::start_with(|_| Reply::Status(503)).await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;
-    event(&app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&app.database.pool, "user_disabled", Uuid::now_v7()).await;
     receiver.received_all(1).await;
     app.stop().await;
     let app = App::start_on(app.release(), |figment| figment).await;
-    event(&app.database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&app.database.pool, "user_enabled", Uuid::now_v7()).await;
     assert_eq!(app.database.count(WAITING).await, 1, "nothing is queued for a receiver without settings");
     let mut app = app;
     app.stop().await;
     receiver.behave(|_| Reply::Status(200));
-    let settings = json!({ "url": receiver.url, "secret": SECRET });
-    let app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
+    let shop = |figment: Figment| figment.merge(("webhooks.shop", settings(&receiver)));
+    let app = App::start_on(app.release(), shop).await;
     pass(&app.database.pool).await;
     emptied(&app.database).await;
     assert_eq!(receiver.received().len(), 2);

@@ -10,16 +10,44 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::support::app::App;
+use crate::support::cluster::Database;
+use crate::support::process::eventually;
 use crate::support::receiver::{Receiver, SECRET};
+
+const WAITING: &str = "SELECT count(*) FROM webhook_messages";
 
 /// A service with these receivers.
 async fn with_receivers(receivers: &[(&str, &Receiver)]) -> App {
     App::start_with(|figment| {
         receivers.iter().fold(figment, |figment, (name, receiver)| {
-            figment.merge((format!("webhooks.{name}"), json!({ "url": receiver.url, "secret": SECRET })))
+            figment.merge((format!("webhooks.{name}"), settings(receiver)))
         })
     })
     .await
+}
+
+/// The settings of a receiver.
+fn settings(receiver: &Receiver) -> Value {
+    json!({ "url": receiver.url, "secret": SECRET })
+}
+
+/// A service whose receiver `shop` has these settings.
+async fn with_shop(settings: Value) -> App {
+    App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await
+}
+
+/// The receiver `shop` in the program's environment.
+fn environment(url: &str) -> String {
+    format!("{{shop={{url=\"{url}\",secret=\"{SECRET}\"}}}}")
+}
+
+async fn emptied(database: &Database) {
+    eventually("the queue is empty", async || (database.count(WAITING).await == 0).then_some(())).await;
+}
+
+/// Writes an event without a reason and a detail.
+async fn change(pool: &PgPool, kind: &str, user: Uuid) -> Uuid {
+    event(pool, kind, user, None, &Value::Null).await
 }
 
 /// Writes an event as statements do.

@@ -1,33 +1,37 @@
 //! What operators and staff see of webhooks, and do about them.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 
-use super::{event, with_receivers};
+use super::{change, emptied, environment, settings, with_receivers};
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, SUPPORT};
-use crate::support::process::eventually;
+use crate::support::process::{eventually, run};
 use crate::support::receiver::{Receiver, Reply, SECRET};
 
-const ROWS: &str = "SELECT count(*) FROM webhook_messages";
 const DUE: &str = "1 message is due now; an instance sends it\n";
 const PARKED: &str = "SELECT count(*) FROM webhook_messages WHERE parked_at IS NOT NULL";
 
 /// Runs the program in the release profile, with a webhook called `shop`.
 async fn webhooks(database: &Database, url: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-    command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
-    let shop = format!("{{shop={{url=\"{url}\",secret=\"{SECRET}\"}}}}");
+    let shop = environment(url);
     let settings =
         [("ROCKET_PROFILE", "release"), ("DATABASE_URL", &database.url), ("ROCKET_WEBHOOKS", &shop)];
-    command.envs(settings).arg("webhooks").args(arguments);
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    run(&settings, &[&["webhooks"], arguments].concat()).await
+}
+
+/// The one line that the program says when it fails.
+async fn refused(database: &Database, url: &str, arguments: &[&str]) -> String {
+    let output = webhooks(database, url, arguments).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{arguments:?}: {said}");
+    said
 }
 
 async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
@@ -37,21 +41,24 @@ async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A service with pages for staff, and a receiver with these settings.
+async fn desk(settings: Value) -> Desk {
+    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
+    desk.appoint(ADMIN, Role::Admin).await;
+    desk
+}
+
 /// A service whose receiver has sent one message back for good.
 async fn parked() -> (App, Receiver) {
     let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
-    event(&app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&app.database.pool, "user_disabled", Uuid::now_v7()).await;
     is_parked(&app.database).await;
     (app, receiver)
 }
 
 async fn is_parked(database: &Database) {
     eventually("it is parked", async || (database.count(PARKED).await == 1).then_some(())).await;
-}
-
-async fn is_empty(database: &Database) {
-    eventually("the queue is empty", async || (database.count(ROWS).await == 0).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,16 +73,12 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     assert!(messages.ends_with("\t1\tparked\tthe answer is 410: the receiver is gone\n"), "{messages}");
 
     let other = Uuid::now_v7().to_string();
-    let output = webhooks(&app.database, &receiver.url, &["replay", "shop", &other]).await;
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    let said = refused(&app.database, &receiver.url, &["replay", "shop", &other]).await;
     assert!(said.contains("`shop` has no message"), "{said}");
     let output = webhooks(&app.database, &receiver.url, &["replay", "shop"]).await;
     assert_eq!(output.status.code(), Some(2), "one message, or all");
     for arguments in [&["list", "shpo"][..], &["replay", "shpo", "--all"]] {
-        let output = webhooks(&app.database, &receiver.url, arguments).await;
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{arguments:?}: {said}");
+        let said = refused(&app.database, &receiver.url, arguments).await;
         assert!(said.contains("`shpo` is not configured"), "{said}");
     }
 
@@ -85,7 +88,7 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     is_parked(&app.database).await;
     receiver.behave(|_| Reply::Status(200));
     assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, DUE);
-    is_empty(&app.database).await;
+    emptied(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
     let recorded: Vec<(String, Value)> = app
         .database
@@ -109,24 +112,19 @@ async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
     assert!(message.header("webhook-signature").starts_with("v1,"));
 
     receiver.behave(|_| Reply::Head(NO));
-    let output = webhooks(&database, &receiver.url, &["test", "shop"]).await;
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    let said = refused(&database, &receiver.url, &["test", "shop"]).await;
     assert_eq!(said, "vestibule: not accepted: the answer is 401: bad [2Jsecret\n");
-    let output = webhooks(&database, &receiver.url, &["test", "other"]).await;
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = refused(&database, &receiver.url, &["test", "other"]).await;
     assert!(said.contains("`other` is not configured"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
-    let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
-    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
-    desk.appoint(ADMIN, Role::Admin).await;
+    let desk = desk(json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET })).await;
     desk.appoint(SUPPORT, Role::Support).await;
     let database = &desk.app.database;
-    event(&database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&database.pool, "user_disabled", Uuid::now_v7()).await;
     is_parked(database).await;
     let mut admin = desk.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
@@ -151,7 +149,7 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     assert_eq!(database.count(PARKED).await, 1);
     let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
     assert_eq!(done.header("location"), Some("/admin/webhooks?done=replayed"));
-    is_empty(database).await;
+    emptied(database).await;
     let audit = admin.get("/admin/audit?what=staff").await.text;
     for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
         assert!(audit.contains(words), "no {words}");
@@ -161,10 +159,8 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_tells_of_parked_messages() {
     let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
-    let settings = json!({ "url": receiver.url, "secret": SECRET });
-    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
-    desk.appoint(ADMIN, Role::Admin).await;
-    event(&desk.app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    let desk = desk(settings(&receiver)).await;
+    change(&desk.app.database.pool, "user_disabled", Uuid::now_v7()).await;
     let mut admin = desk.signed_in(ADMIN).await;
     eventually("the overview says so", async || {
         admin.get("/admin").await.text.contains("were not accepted for three days").then_some(())

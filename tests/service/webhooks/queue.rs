@@ -8,12 +8,12 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
-use super::{SESSION, event, with_receivers};
+use super::{SESSION, WAITING, change, event, settings, with_receivers};
 use crate::service::contract::openapi::document::Document;
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
-use crate::support::receiver::{Received, Receiver, SECRET};
+use crate::support::receiver::{Received, Receiver};
 use crate::support::token::claims;
 
 /// Lets a receiver want all messages. Nothing sends to it.
@@ -48,7 +48,6 @@ async fn queued(pool: &PgPool) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::too_many_lines, reason = "it is one table")]
 async fn each_change_queues_one_message_that_names_what_changed() {
     let database = Database::create().await;
     let pool = &database.pool;
@@ -61,110 +60,60 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         ada
     );
     let (linked, gone) = (json!({ "identity_id": identity }), json!({ "identity_id": other }));
-    let linked_identity =
+    let of = |identity: &Value| json!({ "identity": identity });
+    let there =
         json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
+    let unlinked = json!({ "id": other, "provider": "idp" });
+    let unnamed = json!({ "id": null, "provider": "idp" });
+    let merged = json!({ "from": other, "into": ada, "from_claims": {} });
     let moved = json!({ "identity_id": identity, "from": other, "reason": "they asked" });
+    let went = json!({ "from": other, "to": ada, "identity": there });
+    let asked = json!({ "reason": "they asked" });
+    let sessions = |which: &str, id: Option<Uuid>| json!({ "sessions": which, "session_id": id });
+    let (one, others) = (sessions("one", Some(SESSION)), sessions("others", Some(SESSION)));
+    let all = sessions("all", None);
+    let hijacked = json!({
+        "identity_id": identity, "cause": "hijacking", "at": "2026-01-31T09:26:53Z", "sessions": 2
+    });
+    let address = json!({ "identity_id": identity, "at": "2026-01-31T09:26:53Z" });
+    let reported = |event: &str, reason: Option<&str>, sessions: i32| {
+        json!({
+            "event": event, "reason": reason, "occurred_at": "2026-01-31T09:26:53Z",
+            "identity": there, "suspended": false, "sessions_ended": sessions,
+        })
+    };
+    let (hijack, less) =
+        (reported("account_disabled", Some("hijacking"), 2), reported("email_disabled", None, 0));
+    let (null, none) = (Value::Null, json!({}));
     for (kind, reason, detail, message, expected) in [
-        ("user_created", None, Value::Null, "user.created", json!({})),
-        ("user_updated", None, json!({ "fields": ["name"] }), "user.updated", json!({})),
-        ("email_lost", Some("email_proven"), json!({ "to": other }), "user.updated", json!({})),
-        ("claims_changed", None, Value::Null, "user.updated", json!({})),
-        ("user_disabled", None, json!({ "reason": "they asked" }), "user.disabled", json!({})),
-        ("user_enabled", None, json!({ "reason": "they asked" }), "user.enabled", json!({})),
-        ("user_deleted", None, json!({ "session_count": 1 }), "user.deleted", json!({})),
-        (
-            "users_merged",
-            None,
-            json!({ "from": other }),
-            "user.merged",
-            json!({ "from": other, "into": ada, "from_claims": {} }),
-        ),
-        ("identity_linked", None, linked, "identity.linked", json!({ "identity": linked_identity })),
-        (
-            "identity_linked",
-            Some("same_provider"),
-            Value::Null,
-            "identity.linked",
-            json!({ "identity": { "id": null, "provider": "idp" } }),
-        ),
-        (
-            "identity_unlinked",
-            None,
-            gone,
-            "identity.unlinked",
-            json!({ "identity": { "id": other, "provider": "idp" } }),
-        ),
-        (
-            "identity_moved",
-            None,
-            moved,
-            "identity.moved",
-            json!({ "from": other, "to": ada, "identity": linked_identity }),
-        ),
-        (
-            "signed_out",
-            Some("local"),
-            Value::Null,
-            "sessions.ended",
-            json!({ "sessions": "one", "session_id": SESSION }),
-        ),
-        (
-            "signed_out",
-            Some("others"),
-            Value::Null,
-            "sessions.ended",
-            json!({ "sessions": "others", "session_id": SESSION }),
-        ),
-        (
-            "signed_out",
-            Some("global"),
-            Value::Null,
-            "sessions.ended",
-            json!({ "sessions": "all", "session_id": null }),
-        ),
-        (
-            "session_ended",
-            None,
-            json!({ "reason": "they asked" }),
-            "sessions.ended",
-            json!({ "sessions": "one", "session_id": SESSION }),
-        ),
-        (
-            "sessions_ended",
-            None,
-            Value::Null,
-            "sessions.ended",
-            json!({ "sessions": "all", "session_id": null }),
-        ),
+        ("user_created", None, &null, "user.created", &none),
+        ("user_updated", None, &json!({ "fields": ["name"] }), "user.updated", &none),
+        ("email_lost", Some("email_proven"), &json!({ "to": other }), "user.updated", &none),
+        ("claims_changed", None, &null, "user.updated", &none),
+        ("user_disabled", None, &asked, "user.disabled", &none),
+        ("user_enabled", None, &asked, "user.enabled", &none),
+        ("user_deleted", None, &json!({ "session_count": 1 }), "user.deleted", &none),
+        ("users_merged", None, &json!({ "from": other }), "user.merged", &merged),
+        ("identity_linked", None, &linked, "identity.linked", &of(&there)),
+        ("identity_linked", Some("same_provider"), &null, "identity.linked", &of(&unnamed)),
+        ("identity_unlinked", None, &gone, "identity.unlinked", &of(&unlinked)),
+        ("identity_moved", None, &moved, "identity.moved", &went),
+        ("signed_out", Some("local"), &null, "sessions.ended", &one),
+        ("signed_out", Some("others"), &null, "sessions.ended", &others),
+        ("signed_out", Some("global"), &null, "sessions.ended", &all),
+        ("session_ended", None, &asked, "sessions.ended", &one),
+        ("sessions_ended", None, &null, "sessions.ended", &all),
         (
             "refresh_token_replayed",
             None,
-            Value::Null,
+            &null,
             "security.refresh_token_replayed",
-            json!({ "session_id": SESSION }),
+            &json!({ "session_id": SESSION }),
         ),
-        (
-            "provider_event",
-            Some("account_disabled"),
-            json!({ "identity_id": identity, "cause": "hijacking", "at": "2026-01-31T09:26:53Z", "sessions": 2 }),
-            "security.provider_event",
-            json!({
-                "event": "account_disabled", "reason": "hijacking", "occurred_at": "2026-01-31T09:26:53Z",
-                "identity": linked_identity, "suspended": false, "sessions_ended": 2,
-            }),
-        ),
-        (
-            "provider_event",
-            Some("email_disabled"),
-            json!({ "identity_id": identity, "at": "2026-01-31T09:26:53Z" }),
-            "security.provider_event",
-            json!({
-                "event": "email_disabled", "reason": null, "occurred_at": "2026-01-31T09:26:53Z",
-                "identity": linked_identity, "suspended": false, "sessions_ended": 0,
-            }),
-        ),
+        ("provider_event", Some("account_disabled"), &hijacked, "security.provider_event", &hijack),
+        ("provider_event", Some("email_disabled"), &address, "security.provider_event", &less),
     ] {
-        let id = event(pool, kind, ada, reason, &detail).await;
+        let id = event(pool, kind, ada, reason, detail).await;
         let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = all!(
             pool,
             "DELETE FROM webhook_messages RETURNING webhook, message_id, user_id, other_id, type, payload"
@@ -196,7 +145,7 @@ async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_q
     let database = Database::create().await;
     let pool = &database.pool;
     let ada = user(pool).await;
-    event(pool, "user_created", ada, None, &Value::Null).await;
+    change(pool, "user_created", ada).await;
     subscribe(pool, "shop").await;
     for (kind, reason) in [
         ("signed_in", None),
@@ -253,12 +202,11 @@ async fn a_change_that_does_not_happen_queues_nothing() {
     subscribe(&database.pool, "shop").await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = connection.begin().await.unwrap();
-    let insert = "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', gen_random_uuid())";
-    transaction.execute(insert).await.unwrap();
+    transaction.execute(insert("user_enabled", Uuid::now_v7())).await.unwrap();
     let inside: i64 = value!(&mut *transaction, "SELECT count(*) FROM webhook_messages");
     assert_eq!(inside, 1);
     transaction.rollback().await.unwrap();
-    assert_eq!(database.count("SELECT count(*) FROM webhook_messages").await, 0);
+    assert_eq!(database.count(WAITING).await, 0);
 }
 
 /// Without it, a message could get a lower number than one that is already delivered.
@@ -268,9 +216,6 @@ async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits()
     let pool = &database.pool;
     subscribe(pool, "shop").await;
     let (ada, linus, grace) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
-    let enabled = |user: Uuid| {
-        format!("INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), 'user_enabled', '{user}')")
-    };
     let merged = format!(
         "INSERT INTO events (id, kind, user_id, detail)
          VALUES (gen_random_uuid(), 'users_merged', '{ada}', '{{\"from\": \"{linus}\"}}')"
@@ -281,11 +226,11 @@ async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits()
     let mut transaction = first.begin().await.unwrap();
     transaction.execute(sqlx::AssertSqlSafe(merged)).await.unwrap();
     for (user, waits) in [(ada, true), (linus, true), (grace, false)] {
-        let done = second.execute(sqlx::AssertSqlSafe(enabled(user))).await;
+        let done = second.execute(insert("user_enabled", user)).await;
         assert_eq!(done.is_err(), waits, "{done:?}");
     }
     transaction.commit().await.unwrap();
-    second.execute(sqlx::AssertSqlSafe(enabled(linus))).await.unwrap();
+    second.execute(insert("user_enabled", linus)).await.unwrap();
     let kinds: Vec<_> = queued(pool).await.iter().map(|message| message["type"].clone()).collect();
     assert_eq!(kinds, ["user.merged", "user.enabled", "user.enabled"]);
 }
@@ -296,13 +241,13 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     let pool = &database.pool;
     subscribe(pool, "shop").await;
     let (ada, linus) = (user(pool).await, user(pool).await);
-    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    change(pool, "user_enabled", ada).await;
     run!(pool, "UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'");
     event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
-    event(pool, "user_disabled", linus, None, &Value::Null).await;
+    change(pool, "user_disabled", linus).await;
     let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at > now() + interval '1 hour'";
     assert_eq!(database.count(waiting).await, 3);
-    event(pool, "user_disabled", user(pool).await, None, &Value::Null).await;
+    change(pool, "user_disabled", user(pool).await).await;
     assert_eq!(database.count(waiting).await, 3, "others do not wait");
 }
 
@@ -327,8 +272,8 @@ async fn thousands_of_messages_about_one_user_delay_no_others() {
     assert_eq!(claimed, [ada, linus]);
 }
 
-/// A change of a user that is not committed yet.
-fn change(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
+/// A statement that writes an event, for a transaction.
+fn insert(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!(
         "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), '{kind}', '{user}')"
     ))
@@ -340,11 +285,11 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
     let pool = &database.pool;
     subscribe(pool, "shop").await;
     let ada = user(pool).await;
-    event(pool, "user_enabled", ada, None, &Value::Null).await;
+    change(pool, "user_enabled", ada).await;
     let claimed: i64 = value!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60)");
     let mut first = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = first.begin().await.unwrap();
-    transaction.execute(change("user_disabled", ada)).await.unwrap();
+    transaction.execute(insert("user_disabled", ada)).await.unwrap();
     let settle = async {
         run!(
             pool,
@@ -378,7 +323,7 @@ async fn a_claim_changes_no_index() {
     let database = Database::create().await;
     subscribe(&database.pool, "shop").await;
     for _ in 0..20 {
-        event(&database.pool, "user_enabled", Uuid::now_v7(), None, &Value::Null).await;
+        change(&database.pool, "user_enabled", Uuid::now_v7()).await;
     }
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = connection.begin().await.unwrap();
@@ -398,8 +343,8 @@ async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
     subscribe(pool, "shop").await;
     for _ in ["delivered", "failed", "parked", "taken over"] {
         let user = Uuid::now_v7();
-        event(pool, "user_disabled", user, None, &Value::Null).await;
-        event(pool, "user_enabled", user, None, &Value::Null).await;
+        change(pool, "user_disabled", user).await;
+        change(pool, "user_enabled", user).await;
     }
     let claimed: Vec<i64> =
         values!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60) ORDER BY id");
@@ -441,8 +386,8 @@ async fn a_later_message_about_a_user_has_a_later_timestamp() {
     let mut slow = PgConnection::connect(&database.url).await.unwrap();
     let mut transaction = slow.begin().await.unwrap();
     transaction.execute("SELECT now()").await.unwrap();
-    event(pool, "user_enabled", ada, None, &Value::Null).await;
-    transaction.execute(change("user_disabled", ada)).await.unwrap();
+    change(pool, "user_enabled", ada).await;
+    transaction.execute(insert("user_disabled", ada)).await.unwrap();
     transaction.commit().await.unwrap();
     let [first, second] = queued(pool).await.try_into().unwrap();
     assert_eq!((&first["type"], &second["type"]), (&json!("user.enabled"), &json!("user.disabled")));
@@ -458,11 +403,11 @@ async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
     let pool = &app.database.pool;
     let ada = user(pool).await;
     for kind in ["user_disabled", "user_enabled", "user_disabled"] {
-        event(pool, kind, ada, None, &Value::Null).await;
+        change(pool, kind, ada).await;
     }
     sqlx::query("UPDATE webhooks SET events = '{}'").execute(pool).await.unwrap();
     run!(pool, "DELETE FROM webhook_messages WHERE id = (SELECT min(id) FROM webhook_messages)");
-    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let settings = settings(&receiver);
     let _app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
     let kinds: Vec<_> = receiver.received_all(2).await.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.enabled", "user.disabled"]);
@@ -484,7 +429,7 @@ async fn many_messages_behind_pruned_ones_are_due_after_small_steps() {
         sqlx::query(sql).execute(&database.pool).await.unwrap();
     }
     database.limit_changes("webhook_messages", 5000).await;
-    let settings = json!({ "url": receiver.url, "secret": SECRET });
+    let settings = settings(&receiver);
     let app = App::start_on(database, |figment| figment.merge(("webhooks.shop", settings))).await;
     eventually("only those wait whose first message does", async || {
         let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
-use super::{event, pass, with_receivers};
+use super::{change, emptied, environment, pass, with_receivers, with_shop};
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::eventually;
+use crate::support::process::{Process, eventually, free_port};
 use crate::support::receiver::{Receiver, Reply, SECRET};
 
 /// The time that an attempt has.
@@ -32,7 +32,7 @@ async fn failed(database: &Database, failures: i16) -> State {
 }
 
 async fn changed(app: &App) {
-    event(&app.database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&app.database.pool, "user_disabled", Uuid::now_v7()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,7 +41,7 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
     let user = Uuid::now_v7();
-    event(pool, "user_disabled", user, None, &Value::Null).await;
+    change(pool, "user_disabled", user).await;
     let (mut failures, mut waited) = (0, 0.0);
     while failures < 9 {
         let (so_far, failure, parked, pause) = failed(&app.database, failures + 1).await;
@@ -52,7 +52,7 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
     }
     assert!((2.8..3.6).contains(&(waited / 86_400.0)), "{waited} s of retries");
     assert!(failed(&app.database, 10).await.2, "it is parked");
-    event(pool, "user_enabled", user, None, &Value::Null).await;
+    change(pool, "user_enabled", user).await;
     eventually("the next is sent", async || {
         receiver.received().last().filter(|message| message.kind() == "user.enabled").map(drop)
     })
@@ -121,7 +121,7 @@ async fn each_way_to_fail_is_told_in_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_is_not_there_is_told_in_words() {
     let settings = json!({ "url": "http://127.0.0.1:1/hooks?key=hush", "secret": SECRET });
-    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    let app = with_shop(settings).await;
     changed(&app).await;
     let failure = failed(&app.database, 1).await.1.unwrap();
     assert!(failure.starts_with("the connection failed: ") && failure.contains("refused"), "{failure}");
@@ -135,10 +135,7 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
         let app = with_receivers(&[("shop", &receiver)]).await;
         let since = Instant::now();
         changed(&app).await;
-        eventually("it is delivered", async || {
-            (app.database.count("SELECT count(*) FROM webhook_messages").await == 0).then_some(())
-        })
-        .await;
+        emptied(&app.database).await;
         assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
         // The system's buffers take some megabytes that nobody reads.
         assert!(*receiver.taken.lock().unwrap() < 64 << 20);
@@ -149,16 +146,15 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
 async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
     let receiver = Receiver::start().await;
     let url = receiver.url.replace("http://127.0.0.1", "https://localhost");
-    let settings = json!({ "url": url, "secret": SECRET });
-    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings.clone()))).await;
+    let mut settings = json!({ "url": url, "secret": SECRET });
+    let app = with_shop(settings.clone()).await;
     changed(&app).await;
     let failure = failed(&app.database, 1).await.1.unwrap();
     assert!(failure.starts_with("the host name leads to no address of the internet"), "{failure}");
 
     // Where the operator says so, it is, as far as its missing TLS.
-    let mut settings = settings;
     settings["private_network"] = json!(true);
-    let app = App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await;
+    let app = with_shop(settings).await;
     changed(&app).await;
     let failure = failed(&app.database, 1).await.1.unwrap();
     assert!(failure.starts_with("the connection failed: "), "{failure}");
@@ -169,18 +165,10 @@ async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
 async fn a_proxy_of_the_environment_is_not_used() {
     let receiver = Receiver::start().await;
     let database = Database::create().await;
-    let webhooks = format!("{{shop={{url=\"{}\",secret=\"{SECRET}\"}}}}", receiver.url);
-    let process = crate::support::process::Process::start(
-        crate::support::process::free_port(),
-        &database.url,
-        "http://127.0.0.1:1/tokeninfo",
-        &[
-            ("ROCKET_WEBHOOKS", webhooks.as_str()),
-            ("HTTP_PROXY", "http://127.0.0.1:1"),
-            ("ALL_PROXY", "http://127.0.0.1:1"),
-        ],
-    );
+    let (webhooks, nowhere) = (environment(&receiver.url), "http://127.0.0.1:1");
+    let settings = [("ROCKET_WEBHOOKS", webhooks.as_str()), ("HTTP_PROXY", nowhere), ("ALL_PROXY", nowhere)];
+    let process = Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
     process.answers("/readyz", 200).await;
-    event(&database.pool, "user_disabled", Uuid::now_v7(), None, &Value::Null).await;
+    change(&database.pool, "user_disabled", Uuid::now_v7()).await;
     assert_eq!(receiver.received_all(1).await[0].line, "POST /hooks HTTP/1.1");
 }
