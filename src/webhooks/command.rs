@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::sender::{Message, Sender};
+use super::sender::Sender;
 use super::store::{self, PgPool};
 use crate::clock;
 use crate::config::Webhook;
@@ -156,7 +156,7 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
     let timestamp = at(OffsetDateTime::from_unix_timestamp(now).ok());
     let payload = json!({ "type": "webhook.test", "timestamp": timestamp, "data": {} }).to_string();
     let sender = Sender::new(webhook)?;
-    match sender.send(Message { id: &id, payload: &payload }, now).await {
+    match sender.send(&id, &payload, now).await {
         Ok(accepted) => {
             say!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
             Ok(())

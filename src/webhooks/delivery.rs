@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::failure::Failure;
+use super::failure::{DELIVERED, Failure};
 use super::schedule;
-use super::sender::{Failed, Message, Sender};
+use super::sender::{Failed, Sender};
 use super::store::{self, Claimed, Ended, PgPool};
 use crate::clock;
 use crate::queue::{Attempts, Readings, Worker};
@@ -20,8 +20,6 @@ use crate::store::error::retrying;
 const STEP: i64 = 5000;
 /// Seconds after which another instance may send a message whose result nobody has recorded. It is longer than an attempt.
 const LEASE: u32 = 60;
-/// The outcome of an attempt that the receiver accepted.
-pub(super) const DELIVERED: &str = "delivered";
 
 /// The delivery to one receiver.
 #[derive(Debug, Clone)]
@@ -90,7 +88,7 @@ impl Worker for Delivery {
     async fn attempt(self, message: Claimed) -> Ended {
         let webhook = self.webhook();
         let (id, attempts) = (message.message_id.to_string(), message.attempts);
-        let sent = self.sender.send(Message { id: &id, payload: &message.payload }, clock::now()).await;
+        let sent = self.sender.send(&id, &message.payload, clock::now()).await;
         let Err(Failed { failure, retry_after, .. }) = sent else {
             self.attempts.count(webhook, DELIVERED);
             return Ended { message, failure: None, pause: None };

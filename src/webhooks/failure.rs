@@ -2,6 +2,9 @@
 
 use super::sender::TIMEOUT;
 
+/// The outcome of an attempt that the receiver accepted.
+pub const DELIVERED: &str = "delivered";
+
 /// A failed attempt. No text contains the URL or anything of the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -45,8 +48,9 @@ impl Failure {
         }
     }
 
-    /// The failures that [`class`](Self::class) returns.
-    pub const CLASSES: [&'static str; 9] = [
+    /// The outcomes of attempts: [`DELIVERED`], and what [`class`](Self::class) returns.
+    pub const OUTCOMES: [&'static str; 10] = [
+        DELIVERED,
         "no_address",
         "private_network",
         "connect",

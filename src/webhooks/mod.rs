@@ -20,7 +20,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use uuid::Uuid;
 
-use self::delivery::{DELIVERED, Delivery};
+use self::delivery::Delivery;
 use self::failure::Failure;
 pub use self::sender::ClientError;
 use self::sender::Sender;
@@ -54,8 +54,7 @@ impl Webhooks {
         let senders: Vec<Arc<Sender>> = senders.collect::<Result<_, _>>()?;
         let attempts = Attempts::new("webhook");
         for sender in &senders {
-            attempts.begin(&sender.webhook().name, &Failure::CLASSES);
-            attempts.begin(&sender.webhook().name, &[DELIVERED]);
+            attempts.begin(&sender.webhook().name, &Failure::OUTCOMES);
         }
         let (readings, tasks) = (Arc::default(), Tasks::default());
         Ok(Self(Arc::new(Shared { senders, attempts, readings, tasks })))

@@ -36,15 +36,6 @@ pub struct Sender {
     client: Client,
 }
 
-/// A message to send.
-#[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
-    /// The id that stays the same in each attempt.
-    pub id: &'a str,
-    /// The body, which is signed as it is.
-    pub payload: &'a str,
-}
-
 /// An answer that accepts a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
@@ -92,9 +83,8 @@ impl Sender {
         &self.webhook
     }
 
-    /// Sends a message, signed at `now`. Only a status of 2xx accepts it.
-    pub async fn send(&self, message: Message<'_>, now: i64) -> Result<Accepted, Failed> {
-        let Message { id, payload } = message;
+    /// Sends a message, whose id is the same in each attempt, signed at `now`. Only a status of 2xx accepts it.
+    pub async fn send(&self, id: &str, payload: &str, now: i64) -> Result<Accepted, Failed> {
         let request = self
             .client
             .post(self.webhook.url.expose().clone())
