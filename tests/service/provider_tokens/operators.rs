@@ -1,6 +1,7 @@
 //! What operators and staff see of tokens that wait to be revoked.
 
 use vestibule::domain::staff::Role;
+use vestibule::provider_tokens::store;
 use vestibule::service::prune::prune;
 
 use super::{APP, WEB, apple, failure, posted, settings, sign_in, states, until, with_apple};
@@ -25,6 +26,10 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     super::pass(&pool, 31 * DAY).await;
     let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL AND failure LIKE '%revocation_url%'";
     eventually("it is parked", async || (app.database.count(parked).await == 1).then_some(())).await;
+    let known = store::summaries(&pool, &[]).await.unwrap();
+    for queues in [store::summaries(&pool, &known).await.unwrap(), known] {
+        assert_eq!((queues[0].waiting, queues[0].parked), (0, 1), "{queues:?}");
+    }
     let metrics = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
     let line = "vestibule_provider_revocations_total{provider=\"apple\",outcome=\"parked\"} 1";
     assert!(metrics.contains(line), "{metrics}");
