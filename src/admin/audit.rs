@@ -206,26 +206,6 @@ impl Audit {
 
 impl View for Audit {
     const TEMPLATE: &'static str = "admin/audit";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let text = || super::samples::NASTY.to_owned();
-        let asked = Asked {
-            what: "staff",
-            email: text(),
-            user: text(),
-            actor: text(),
-            reason: text(),
-            request: text(),
-            from: text(),
-            to: text(),
-        };
-        vec![
-            Self::new(Asked::default(), Vec::new(), None),
-            Self::new(asked, Vec::new(), None),
-            Self::new(Asked::default(), EventView::samples(), Some(Uuid::max())),
-        ]
-    }
 }
 
 #[get("/audit?<query..>")]

@@ -16,11 +16,15 @@ use crate::web::problem::Problem;
 pub(super) trait View: Serialize {
     const TEMPLATE: &'static str;
 
-    /// Returns the page in each of its states, for the test that renders them all.
+    /// Returns the page in each of its states, for the test that renders them all. `tests/support/pages.rs` shows the
+    /// pages that have none.
     #[cfg(test)]
     fn samples() -> Vec<Self>
     where
-        Self: Sized;
+        Self: Sized,
+    {
+        Vec::new()
+    }
 }
 
 /// A rendered page.
@@ -92,13 +96,19 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::admin::{
-        audit, catcher, changes::pages as change, overview, person, sign_in, staff, users, webhooks,
-    };
+    use crate::admin::{catcher, changes::pages as change, overview, sign_in, staff, webhooks};
     use crate::web::http::templates::tests::{names, render};
 
-    /// The templates that are parts of pages.
-    const PARTS: [&str; 4] = ["admin/layout", "admin/chart", "admin/chips", "admin/events"];
+    /// The templates that are parts of pages, and those of pages without samples.
+    const OTHERS: [&str; 7] = [
+        "admin/layout",
+        "admin/chart",
+        "admin/chips",
+        "admin/events",
+        "admin/audit",
+        "admin/person",
+        "admin/users",
+    ];
 
     fn check<V: View>(rendered: &mut BTreeSet<&str>) {
         let samples = V::samples();
@@ -126,19 +136,16 @@ mod tests {
     #[test]
     fn every_sample_of_every_page_renders_and_no_name_becomes_markup() {
         let mut rendered = BTreeSet::new();
-        check::<audit::Audit>(&mut rendered);
         check::<catcher::Failed>(&mut rendered);
         check::<overview::Overview>(&mut rendered);
         check::<change::find::Find>(&mut rendered);
         check::<change::PreviewPage>(&mut rendered);
         check::<change::receipt::Receipt>(&mut rendered);
-        check::<person::PersonPage>(&mut rendered);
         check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);
         check::<staff::keys::NewKey>(&mut rendered);
-        check::<users::Users>(&mut rendered);
         check::<webhooks::WebhooksPage>(&mut rendered);
-        let pages = names().filter(|name| name.starts_with("admin/") && !PARTS.contains(name));
+        let pages = names().filter(|name| name.starts_with("admin/") && !OTHERS.contains(name));
         assert_eq!(rendered, pages.collect());
     }
 }

@@ -202,29 +202,6 @@ fn counted(exact: bool, number: u64) -> String {
 
 impl View for Users {
     const TEMPLATE: &'static str = "admin/users";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        use super::samples::{self, NASTY};
-        let listed =
-            || [samples::person(false), samples::person(true), samples::nobody()].map(Listed::sample);
-        let providers = || vec!["google".to_owned(), NASTY.to_owned()];
-        let empty = |asked: ListQuery| Self::new(asked, providers(), Vec::new(), counted(true, 0));
-        let full = |asked: ListQuery| {
-            let page = Self { people: listed().into(), ..empty(asked) };
-            let link = || Some("?at=x&q=\"".to_owned());
-            Self { first: link(), before: link(), after: link(), remains: Some(Uuid::max()), ..page }
-        };
-        vec![
-            empty(ListQuery::default()),
-            empty(ListQuery::sample("")),
-            empty(ListQuery::sample(NASTY)),
-            empty(ListQuery::sample("ada@example.com")),
-            full(ListQuery::default()),
-            full(ListQuery::sample("")),
-            full(ListQuery::sample(NASTY)),
-        ]
-    }
 }
 
 #[get("/users?<query..>")]

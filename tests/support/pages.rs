@@ -137,6 +137,12 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("user-missing", Admin, missing).status(404),
         Address::page("audit", Admin, "/admin/audit"),
         Address::page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
+        Address::page(
+            "audit-looks",
+            Admin,
+            "/admin/audit?what=looks&actor=%3Cscript%3Ealert(1)%3C/script%3E",
+        ),
+        Address::page("audit-staff", Support, "/admin/audit?what=staff"),
         Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
         Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
         Address::page("staff", Admin, "/admin/staff?done=given"),

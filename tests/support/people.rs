@@ -69,6 +69,7 @@ impl People {
         let deletion =
             desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
         let identity = |answer: &Answer| answer.json()["identity"]["id"].as_str().unwrap().to_owned();
+        desk.app.database.run(MARKUP).await;
         let people = Self {
             ada: ada.user_id(),
             identity: identity(&ada),
@@ -110,6 +111,19 @@ impl People {
         assert_eq!(refused.error(), "user_disabled");
     }
 }
+
+/// Markup in whatever else of a user the pages show, and another user who looks the same.
+const MARKUP: &str = "
+    WITH one AS (
+        UPDATE users SET own_name = true, claims = '{\"role\": \"<b>\"}' WHERE email = 'markup@example.com' RETURNING id, name
+    ), alike AS (
+        INSERT INTO users (id, name) SELECT '00000000-0000-7000-8000-000000000999', name FROM one
+    ), event AS (
+        INSERT INTO events (kind, user_id, actor, detail, user_agent, ip)
+        SELECT 'identity_moved', id, '<b>grace@example.com',
+               jsonb_build_object('from', gen_random_uuid(), 'reason', '{{ 7 * 7 }} <i>'), '<b>', '2001:db8::1' FROM one
+    )
+    UPDATE identities i SET held_at = now(), reported_at = now(), reported_reason = '<b>' FROM one WHERE i.user_id = one.id";
 
 /// More people than a page holds, older than everyone else.
 async fn crowd(desk: &Desk) {

@@ -114,21 +114,6 @@ impl ListQuery {
             ("sort", self.sort),
         ]
     }
-
-    #[cfg(test)]
-    pub fn sample(q: &str) -> Self {
-        let text = || crate::admin::samples::NASTY.to_owned();
-        Self {
-            q: q.to_owned(),
-            provider: text(),
-            status: Status::Disabled.into(),
-            created_from: text(),
-            created_to: text(),
-            seen_from: text(),
-            seen_to: text(),
-            sort: Sort::Email.into(),
-        }
-    }
 }
 
 fn suffix(mut query: form_urlencoded::Serializer<'static, String>) -> String {

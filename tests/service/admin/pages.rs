@@ -24,6 +24,9 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
         assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{name}");
         if address.path.starts_with("/admin") {
             assert_is_private(name, &answer);
+            for markup in ["<b>", "<i>", "<script>alert", "{%"] {
+                assert!(!answer.text.contains(markup), "{name} lets {markup} through: {}", answer.text);
+            }
         }
     }
 }
