@@ -12,33 +12,23 @@ use crate::store::events::{Look, record_look};
 /// The fields of a search and its filters that are filled in, by name.
 pub type Search<'a> = &'a [(&'a str, &'a str)];
 
-/// The data that were viewed.
 #[derive(Debug, Clone, Copy)]
 pub enum DataAccess<'a> {
-    /// A user's page.
     Person(Uuid),
     /// The list of users, with a search and filters.
     Users {
-        /// The search and filters.
         search: Search<'a>,
     },
-    /// The list as a file.
     UsersExport {
-        /// The search and filters.
         search: Search<'a>,
-        /// The reason that the reader gave.
         reason: &'a str,
     },
     /// The audit, with filters.
     Audit {
-        /// The search and filters.
         search: Search<'a>,
     },
-    /// The audit as a file.
     AuditExport {
-        /// The search and filters.
         search: Search<'a>,
-        /// The reason that the reader gave.
         reason: &'a str,
     },
 }
@@ -49,7 +39,6 @@ pub enum Error {
     /// The viewer has ceased to be a member of staff, or lost the right to export, during the request.
     #[error("no longer a member of staff")]
     NotStaff,
-    /// The view could not be recorded.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -67,9 +56,6 @@ pub async fn record(
 }
 
 /// Records a view by an operator at the command line. Data may be shown only after it has been recorded.
-///
-/// # Errors
-/// The view could not be recorded.
 pub async fn record_operator(pool: &PgPool, look: &DataAccess<'_>) -> Result<(), store::Error> {
     record_look(pool, look.event(), Actor::COMMAND_LINE, &Origin::default()).await.map(drop)
 }

@@ -6,7 +6,6 @@ use strum::VariantArray;
 
 use crate::domain::refusal::Reason;
 
-/// Advice about one reason.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Advice {
     /// The reason in a few words.

@@ -101,7 +101,6 @@ fn category(name: &str) -> EventCategory {
     name.parse().unwrap_or_default()
 }
 
-/// Returns the choice's label in the form.
 const fn label(what: EventCategory) -> &'static str {
     match what {
         EventCategory::Everything => "All except views",
@@ -181,7 +180,6 @@ impl Asked {
 #[derive(Serialize)]
 pub(super) struct Audit {
     asked: Asked,
-    /// The filters in use.
     chips: Vec<Chip>,
     whats: Vec<Choice>,
     reasons: Vec<Choice>,

@@ -14,7 +14,6 @@ pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]
 }
 
-/// The content of an error page.
 #[derive(Serialize)]
 pub(super) struct Failed {
     pub title: &'static str,

@@ -16,7 +16,6 @@ const GAP: u64 = 2;
 /// One bar: its name, and the heights of its parts.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Column {
-    /// The full name.
     pub name: String,
     /// The label below the bar; most bars have none.
     pub label: Option<String>,
@@ -38,7 +37,6 @@ pub(super) struct Chart {
     width: u64,
     height: u64,
     left: u64,
-    /// The sum of all values.
     total: u64,
 }
 
@@ -48,7 +46,6 @@ struct Part {
     y: u64,
     width: u64,
     height: u64,
-    /// The index of the series.
     series: usize,
     title: String,
 }

@@ -32,7 +32,6 @@ pub(super) trait Rows: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Vec<Vec<String>>, Error>> + Send;
 }
 
-/// A file as a response.
 pub(super) struct Csv {
     name: String,
     body: Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,

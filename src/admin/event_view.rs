@@ -27,7 +27,6 @@ pub(super) fn is_sign_in(event: &EventRow) -> bool {
 pub(super) struct EventView {
     at: String,
     what: String,
-    /// Advice about a refusal.
     advice: Option<Advice>,
     /// The claim for which a token was refused: its label and its value.
     received: Option<(&'static str, String)>,
@@ -37,8 +36,6 @@ pub(super) struct EventView {
     ip: Option<String>,
     device: Option<Device>,
     actor: Option<String>,
-    /// The member of staff or the API key whose access changed, a user's new claims, the size of an import, the fields of
-    /// an updated user, the merged user's e-mail address, or a provider's reason.
     about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,

@@ -11,7 +11,6 @@ use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::{provider, store};
 
-/// A failure of a page's handler.
 pub(super) enum Failure {
     /// A status that the catcher explains.
     Status(Status),

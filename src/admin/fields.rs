@@ -8,7 +8,6 @@ use crate::domain::text::printable;
 /// The longest text in a field, in characters.
 const MAX_LENGTH: usize = Email::MAX_LENGTH;
 
-/// A choice in a form.
 #[derive(Serialize)]
 pub(super) struct Choice {
     pub value: &'static str,

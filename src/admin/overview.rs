@@ -102,7 +102,6 @@ pub(super) struct Overview {
     refusals: Vec<Refusals>,
     providers: Vec<ProviderHealth>,
     lately: i64,
-    /// True if there are webhooks.
     webhooks: bool,
     /// The number of users with an identity that is held.
     held: i64,

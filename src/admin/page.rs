@@ -27,7 +27,6 @@ pub(super) trait View: Serialize {
     }
 }
 
-/// A rendered page.
 pub(super) struct Page {
     status: Status,
     template: &'static str,

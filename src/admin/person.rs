@@ -104,7 +104,6 @@ pub(super) struct Identity {
     token: bool,
 }
 
-/// The suspension of an identity.
 #[derive(Serialize)]
 struct Suspended {
     since: String,
@@ -170,7 +169,6 @@ impl From<SessionRow> for Session {
     }
 }
 
-/// Another user who may be the same person.
 #[derive(Serialize)]
 struct Alike {
     id: Uuid,
@@ -219,9 +217,7 @@ impl SignIns {
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
-    /// True if the name is the user's own word.
     own_name: bool,
-    /// The claims that the product's backend has set, as JSON.
     claims: Option<String>,
     last_seen_on: Option<String>,
     sign_ins: Option<SignIns>,

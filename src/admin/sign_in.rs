@@ -58,7 +58,6 @@ pub(super) struct Ask {
     /// The page to open afterwards.
     next: String,
     provider: String,
-    /// True if the sign-in is configured.
     complete: bool,
     /// The names of the settings that it needs: the client secret and the two endpoints.
     settings: [String; 3],

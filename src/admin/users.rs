@@ -32,7 +32,6 @@ pub(super) fn routes() -> Vec<Route> {
     routes![list, file]
 }
 
-/// A user in a list.
 #[derive(Serialize)]
 pub(super) struct Listed {
     pub person: Person,
@@ -53,7 +52,6 @@ impl Listed {
     }
 }
 
-/// The head of a column.
 #[derive(Serialize)]
 struct Column {
     label: &'static str,
@@ -66,7 +64,6 @@ struct Column {
 #[derive(Serialize)]
 pub(super) struct Users {
     asked: ListQuery,
-    /// The filters in use.
     chips: Vec<Chip>,
     providers: Vec<String>,
     statuses: Vec<Choice>,
@@ -119,7 +116,6 @@ impl Users {
     }
 }
 
-/// Returns the filters in use, in the words of the form.
 fn chips(asked: &ListQuery) -> Vec<Chip> {
     let chip = |(name, value): (&str, &str)| {
         let label = match name {

@@ -36,7 +36,6 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     (SELECT true FROM users o WHERE o.id = coalesce(e.detail->>'to', e.detail->>'into', e.detail->>'from')::uuid)
         IS NOT NULL AS other_exists";
 
-/// An event.
 #[derive(Debug, Clone, FromRow)]
 pub struct EventRow {
     /// Id of the event; it grows with time.
@@ -45,15 +44,11 @@ pub struct EventRow {
     pub kind: String,
     /// Reason of a refusal.
     pub reason: Option<String>,
-    /// Name of the provider.
     pub provider: Option<String>,
     /// E-mail address that a refused token claimed.
     pub email: Option<String>,
-    /// The user concerned.
     pub user_id: Option<Uuid>,
-    /// IP address of the client.
     pub ip: Option<String>,
-    /// `User-Agent` header of the client.
     pub user_agent: Option<String>,
     /// `aud` that a refused token claimed.
     pub audience: Option<String>,
@@ -132,7 +127,6 @@ impl EventCategory {
     }
 }
 
-/// A filter on events.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub what: EventCategory,

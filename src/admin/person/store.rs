@@ -1,15 +1,16 @@
 //! Single users, as staff see them.
 
-use sqlx::PgPool;
+use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::admin::users::store::ListedUser;
+use crate::admin::users::store::{COLUMNS, ListedUser};
 use crate::store::Error;
 
 /// A user with what lists leave out.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct PersonRow {
+    #[sqlx(flatten)]
     pub user: ListedUser,
     /// The claims that the product's backend has set, as JSON.
     pub claims: Option<String>,
@@ -19,38 +20,20 @@ pub struct PersonRow {
 
 /// Returns one user, active or disabled.
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
-    let row = sqlx::query!(
-        r#"SELECT u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
-                  u.claims::text AS claims, u.own_name,
-                  ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS "providers!"
-           FROM users u WHERE u.id = $1"#,
-        id,
-    );
-    Ok(row.fetch_optional(pool).await?.map(|row| PersonRow {
-        user: ListedUser {
-            id: row.id,
-            email: row.email,
-            email_verified: row.email_verified,
-            name: row.name,
-            created_at: row.created_at,
-            disabled_at: row.disabled_at,
-            last_seen_on: row.last_seen_on,
-            providers: row.providers,
-        },
-        claims: row.claims,
-        own_name: row.own_name,
-    }))
+    let mut query = QueryBuilder::new("SELECT ");
+    query
+        .push(COLUMNS)
+        .push(", u.claims::text AS claims, u.own_name FROM users u WHERE u.id = ")
+        .push_bind(id);
+    Ok(query.build_query_as().fetch_optional(pool).await?)
 }
 
 /// Another user who may be the same person.
 #[derive(Debug, Clone)]
 pub struct AlikeRow {
     pub id: Uuid,
-    /// E-mail address.
     pub email: Option<String>,
-    /// Display name.
     pub name: Option<String>,
-    /// Time of the user's creation.
     pub created_at: OffsetDateTime,
     /// The day of the latest sign-in or refresh.
     pub last_seen_on: Option<Date>,

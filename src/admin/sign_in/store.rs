@@ -8,18 +8,13 @@ use crate::domain::actor::Origin;
 use crate::domain::staff::Access;
 use crate::store::Error;
 
-/// A member of staff.
 #[derive(Debug, Clone)]
 pub struct StaffRow {
-    /// Id of the member.
     pub id: Uuid,
     /// E-mail address, ASCII case-folded.
     pub email: String,
-    /// The member's role and rights.
     pub access: Access,
-    /// Time when they became a member.
     pub created_at: OffsetDateTime,
-    /// Time of their latest visit.
     pub last_seen_at: Option<OffsetDateTime>,
     /// Time zone for displayed times, by its name in the IANA database.
     pub time_zone: Option<String>,
@@ -30,13 +25,10 @@ pub struct StaffRow {
 /// The only identity with which a member may sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedIdentity {
-    /// Name of the provider.
     pub provider: String,
-    /// `sub` at that provider.
     pub subject: String,
 }
 
-/// A row of the table.
 struct Stored {
     id: Uuid,
     email: String,
@@ -101,7 +93,6 @@ pub struct Pending {
     pub next: String,
 }
 
-/// Stores a pending sign-in.
 pub async fn begin(
     pool: &PgPool,
     state: &[u8; 32],
@@ -139,9 +130,7 @@ pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result
 pub struct Candidate<'a> {
     /// Their e-mail address, ASCII case-folded.
     pub email: &'a str,
-    /// Name of the provider.
     pub provider: &'a str,
-    /// `sub` at that provider.
     pub subject: &'a str,
     /// The reason why the e-mail address counts as unproven, if it does.
     pub unproven: Option<&'a str>,
@@ -152,7 +141,6 @@ pub struct Candidate<'a> {
 /// The result of a candidate's sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// A session was opened.
     Opened,
     /// The e-mail address belongs to no member, or is not proven.
     NotStaff,

@@ -13,7 +13,6 @@ use crate::web::http::rfc3339::rfc3339;
 /// The number of users that are read at a time.
 const BATCH: usize = 2_000;
 
-/// An export with the rest to read.
 pub(super) struct Export {
     pool: PgPool,
     next: Next,
@@ -21,10 +20,18 @@ pub(super) struct Export {
 
 enum Next {
     /// The results of a search from a position on.
-    Search { text: String, providers: Vec<String>, filters: Filters, start: Option<Position> },
+    Search {
+        text: String,
+        providers: Vec<String>,
+        filters: Filters,
+        start: Option<Position>,
+    },
     /// The list from a cursor on.
-    List { filters: Filters, sort: Sort, start: Option<Cursor> },
-    /// Nothing.
+    List {
+        filters: Filters,
+        sort: Sort,
+        start: Option<Cursor>,
+    },
     End,
 }
 

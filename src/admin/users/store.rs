@@ -18,6 +18,7 @@ pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
+<<<<<<< ours
 /// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
 /// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
 /// in one script.
@@ -32,27 +33,24 @@ const AHEAD_IN_INDEX: i64 = 100_000;
 const FEW_IDS: u64 = 100_000;
 
 /// A user in a list.
+=======
+>>>>>>> theirs
 #[derive(Debug, Clone, FromRow)]
 pub struct ListedUser {
     pub id: Uuid,
-    /// E-mail address.
     pub email: Option<String>,
     /// True if a provider vouches for the e-mail address.
     pub email_verified: bool,
-    /// Display name.
     pub name: Option<String>,
-    /// Time of the user's creation.
     pub created_at: OffsetDateTime,
-    /// Time when the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
     /// The day of the latest sign-in or refresh.
     pub last_seen_on: Option<Date>,
-    /// Providers of the linked identities.
     pub providers: Vec<String>,
 }
 
-/// The columns of a [`ListedUser`].
-const COLUMNS: &str = "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
+pub(in crate::admin) const COLUMNS: &str =
+    "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
     ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers";
 
 /// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by id.
@@ -117,10 +115,8 @@ enum Part {
     Absent,
 }
 
-/// A page of a list.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// The users, in order.
     pub users: Vec<ListedUser>,
     /// Cursor to the previous page; `None` on the first.
     pub before: Option<Cursor>,

@@ -10,9 +10,7 @@ use crate::store::partitions::first_id;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Status {
-    /// Not disabled.
     Active,
-    /// Disabled by staff.
     Disabled,
     /// With an e-mail address that no provider vouches for.
     Unverified,
@@ -32,7 +30,6 @@ impl Status {
     }
 }
 
-/// A time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     /// Start, inclusive.
@@ -44,9 +41,7 @@ pub struct Times {
 /// A range of days in UTC, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Days {
-    /// The first day.
     pub from: Option<Date>,
-    /// The last day.
     pub to: Option<Date>,
 }
 
@@ -60,11 +55,8 @@ pub fn day(text: &str) -> Option<Date> {
 /// The conditions on a user. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// Provider of one of the user's identities.
     pub provider: Option<String>,
-    /// State of the user.
     pub status: Option<Status>,
-    /// Time of the user's creation.
     pub created: Times,
     pub last_seen: Days,
 }

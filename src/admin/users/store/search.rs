@@ -18,7 +18,6 @@ const LONG: usize = 16;
 /// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
 const BEGINNING: usize = 3;
 
-/// A page of the results of a search.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The users, the best match first.
