@@ -19,19 +19,15 @@ use crate::store::unprepared::unprepared;
 #[derive(Debug, Clone)]
 pub struct UserRow {
     pub id: Uuid,
-    /// E-mail address.
     pub email: Option<String>,
     /// True if a provider vouches for the e-mail address.
     pub email_verified: bool,
-    /// Display name.
     pub name: Option<String>,
     /// URL of a picture.
     pub picture: Option<String>,
-    /// Time of the user's creation.
     pub created_at: OffsetDateTime,
     /// Time of the latest change to the user or the set of identities.
     pub updated_at: OffsetDateTime,
-    /// Time when the user was disabled.
     pub disabled_at: Option<OffsetDateTime>,
     /// The day of the latest sign-in or refresh.
     pub last_seen_on: Option<Date>,
@@ -87,30 +83,25 @@ pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
 /// A user to create.
 #[derive(Debug, Default)]
 pub struct NewUser {
-    /// E-mail address.
     pub email: Option<Email>,
     /// True if the backend has verified it.
     pub email_verified: bool,
-    /// Display name.
     pub name: Option<String>,
     /// URL of a picture.
     pub picture: Option<String>,
     /// Claims for access tokens.
     pub claims: CustomClaims,
-    /// The user's identities, each of them once.
+    /// Each of them once.
     pub identities: Vec<NewIdentity>,
 }
 
 /// An identity of a [`NewUser`].
 #[derive(Debug)]
 pub struct NewIdentity {
-    /// Name of the provider.
     pub provider: String,
     /// `sub` at that provider.
     pub subject: String,
-    /// E-mail address.
     pub email: Option<Email>,
-    /// True if it is verified.
     pub email_verified: bool,
 }
 
@@ -126,9 +117,6 @@ pub enum Created {
 }
 
 /// Creates a user; see `create_user.sql`.
-///
-/// # Errors
-/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn create(
     pool: &PgPool,
     user: &NewUser,

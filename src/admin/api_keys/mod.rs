@@ -24,10 +24,7 @@ pub fn parse(text: &str) -> Option<KeyHash> {
     OpaqueToken::parse(text.strip_prefix(PREFIX)?)
 }
 
-/// Adds a key, and returns it, or the reason why not.
-///
-/// # Errors
-/// See [`Error`]. If a connection broke, there may be a key that nobody knows.
+/// Adds an API key and returns it. If a connection broke, there may be a key that nobody knows.
 pub async fn add(
     pool: &PgPool,
     name: &KeyName,
@@ -42,9 +39,6 @@ pub async fn add(
 }
 
 /// Revokes a key at once.
-///
-/// # Errors
-/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
     changing!(store::revoke(pool, name, by), Changed::Already)
 }

@@ -27,9 +27,7 @@ pub enum Changed {
 pub struct KeyRow {
     pub id: Uuid,
     pub name: String,
-    /// The key's permissions.
     pub role: KeyRole,
-    /// Time when it was added.
     pub created_at: OffsetDateTime,
     /// Member of staff or operator who added it.
     pub created_by: String,

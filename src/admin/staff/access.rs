@@ -30,9 +30,6 @@ pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
 }
 
 /// Revokes a person's access, and ends their sessions.
-///
-/// # Errors
-/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
 pub async fn take_away(pool: &PgPool, email: &Email, by: By<'_>) -> Result<Changed, Error> {
     changing!(remove(pool, email.folded(), by), Changed::Already)
 }
