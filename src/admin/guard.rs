@@ -129,50 +129,29 @@ pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     site && headers.get_one("Origin").is_none_or(|sender| sender == origin)
 }
 
-impl Sentinel for Staff {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        rocket.state::<Db>().is_none()
-    }
+/// Implements a guard of staff with a right.
+macro_rules! guard {
+    ($guard:ident, $from:expr, $has_right:expr) => {
+        impl Sentinel for $guard {
+            fn abort(rocket: &Rocket<Ignite>) -> bool {
+                rocket.state::<Db>().is_none()
+            }
+        }
+
+        #[rocket::async_trait]
+        impl<'r> FromRequest<'r> for $guard {
+            type Error = ();
+
+            async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+                admit(request, $has_right).await.map($from)
+            }
+        }
+    };
 }
 
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for Staff {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        admit(request, |_| true).await
-    }
-}
-
-impl Sentinel for AdminStaff {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Staff::abort(rocket)
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for AdminStaff {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        admit(request, |access| access.role == Role::Admin).await.map(Self)
-    }
-}
-
-impl Sentinel for ExportingStaff {
-    fn abort(rocket: &Rocket<Ignite>) -> bool {
-        Staff::abort(rocket)
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for ExportingStaff {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        admit(request, Access::exports).await.map(Self)
-    }
-}
+guard!(Staff, |staff| staff, |_| true);
+guard!(AdminStaff, AdminStaff, |access| access.role == Role::Admin);
+guard!(ExportingStaff, ExportingStaff, Access::exports);
 
 #[rocket::async_trait]
 impl<'r> FromData<'r> for StaffForm {
