@@ -2,6 +2,8 @@
 //! fingerprint with which it is made to exactly these users, or not at all.
 
 use rocket::http::Status;
+use rocket::outcome::try_outcome;
+use rocket::request::{FromRequest, Outcome as Guarded, Request};
 use rocket::{Route, post, routes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,8 +65,6 @@ impl ErrorResponses for UnlinkFailures {
         PartFailures::kinds().chain([ErrorCode::LastIdentity])
     }
 }
-
-type Failing<Guard, Own> = Problems<((Guard, Db), JsonBody, Own)>;
 
 /// Defines the body of a change: the members of all changes, and its own.
 macro_rules! request {
@@ -331,17 +331,33 @@ fn member(body: &Object, name: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(required(body, name)?).map_err(|_| malformed(format!("`{name}` must be a UUID")))
 }
 
-/// A request for a change, whoever it is about.
-struct Visit<'r> {
-    key: &'r ApiKey,
+/// What a request for a change has beside its body.
+///
+/// - **Succeeds** when the guard `G` of the key's role does.
+/// - **Fails** as that guard does.
+/// - **Forwards** never.
+struct Visit<'r, G> {
+    key: G,
     db: &'r Db,
-    origin: &'r ClientOrigin,
-    body: &'r Object,
+    origin: ClientOrigin,
 }
 
-impl Visit<'_> {
+#[rocket::async_trait]
+impl<'r, G: FromRequest<'r, Error = ()>> FromRequest<'r> for Visit<'r, G> {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Guarded<Self, ()> {
+        let key = try_outcome!(request.guard::<G>().await);
+        let Some(db) = request.rocket().state() else {
+            return Guarded::Error((Status::InternalServerError, ()));
+        };
+        Guarded::Success(Self { key, db, origin: ClientOrigin::of(request) })
+    }
+}
+
+impl<G: AsRef<ApiKey>> Visit<'_, G> {
     /// Makes a change, or answers what it would do.
-    async fn make(&self, change: Change) -> Result<Json<ChangeResult>, Problem> {
+    async fn make(&self, change: Change, body: &Object) -> Result<Json<ChangeResult>, Problem> {
         let pool = self.db.pool();
         let own: &[&str] = match change {
             Change::EndSession { .. } => &["session"],
@@ -351,17 +367,17 @@ impl Visit<'_> {
             _ => &[],
         };
         // A misspelt `dry_run` would make the change, and a `null` in its place is a mistake as well.
-        only(self.body, &[&["reason", "dry_run", "seen"], own].concat(), "the body")?;
-        if ["dry_run", "seen"].iter().any(|name| self.body.has(name) && self.body.get(name).is_none()) {
+        only(body, &[&["reason", "dry_run", "seen"], own].concat(), "the body")?;
+        if ["dry_run", "seen"].iter().any(|name| body.has(name) && body.get(name).is_none()) {
             return Err(malformed("`dry_run` and `seen` must not be null"));
         }
-        let reason = reason(self.body)?;
-        let dry_run = match self.body.get("dry_run") {
+        let reason = reason(body)?;
+        let dry_run = match body.get("dry_run") {
             None => false,
             Some(Value::Bool(dry_run)) => *dry_run,
             Some(_) => return Err(malformed("`dry_run` must be true or false")),
         };
-        let seen = match self.body.get("seen") {
+        let seen = match body.get("seen") {
             None => None,
             Some(Value::String(seen)) => Some(seen.as_str()),
             Some(_) => return Err(malformed("`seen` must be a string")),
@@ -369,7 +385,7 @@ impl Visit<'_> {
         if change.other() == Some(change.user()) {
             return Err(malformed("the two users must not be the same"));
         }
-        let Some(preview) = preview(pool, change, self.key.actor().name()).await? else {
+        let Some(preview) = preview(pool, change, self.key.as_ref().actor().name()).await? else {
             return Err(missing(pool, change).await?);
         };
         if let Change::EndSession { session, user } = change
@@ -378,7 +394,7 @@ impl Visit<'_> {
             return Err(no_session());
         }
         if !dry_run {
-            let by = self.key.by(Some(&reason), &self.origin.0);
+            let by = self.key.as_ref().by(Some(&reason), &self.origin.0);
             // What is answered is what was changed.
             match make(pool, &preview, seen, by).await? {
                 Outcome::Done => {}
@@ -423,278 +439,175 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     })
 }
 
-/// Disable a user
-///
-/// Refuses sign-ins with `user_disabled`, and ends all sessions. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/disable",
-    operation_id = "disableUser",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = ChangeRequest, example = json!(examples::change())),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("disable"))),
-        Failing<Administrator, Failures>,
-    ),
-)]
-#[post("/users/<id>/disable", data = "<body>")]
-async fn disable(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Disable { user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+/// Reads a change to the user in the path from its body.
+type ReadChange = fn(Uuid, &Object) -> Result<Change, Problem>;
+
+/// Defines the route of a change. It needs a key of that role, and has these errors beside those of all such routes.
+macro_rules! route {
+    (
+        $(#[$doc:meta])+
+        $name:ident {
+            path: $path:tt,
+            operation: $operation:literal,
+            role: $role:ident,
+            body: $body:ident = $example:expr,
+            failures: $failures:ident,
+            change: $change:expr,
+        }
+    ) => {
+        $(#[$doc])+
+        #[utoipa::path(
+            operation_id = $operation,
+            tag = "Administration",
+            security(("api_key" = [])),
+            params(("id" = Uuid, Path, description = "The user's `id`.")),
+            request_body(content = $body, example = json!($example)),
+            responses(
+                (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
+                 example = json!(examples::change_result($path))),
+                Problems<(($role, Db), JsonBody, $failures)>,
+            ),
+        )]
+        #[post($path, data = "<body>")]
+        async fn $name(
+            visit: Visit<'_, $role>,
+            id: &str,
+            body: JsonBody,
+        ) -> Result<Json<ChangeResult>, Problem> {
+            let read: ReadChange = $change;
+            visit.make(read(user(id)?, &body.0)?, &body.0).await
+        }
+    };
 }
 
-/// Enable a user
-///
-/// Permits sign-ins again, and ends sessions that are left. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/enable",
-    operation_id = "enableUser",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = ChangeRequest, example = json!(examples::change())),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("enable"))),
-        Failing<Administrator, Failures>,
-    ),
-)]
-#[post("/users/<id>/enable", data = "<body>")]
-async fn enable(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Enable { user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Disable a user
+    ///
+    /// Refuses sign-ins with `user_disabled`, and ends all sessions. Needs the role `admin`.
+    disable {
+        path: "/users/<id>/disable",
+        operation: "disableUser",
+        role: Administrator,
+        body: ChangeRequest = examples::change(),
+        failures: Failures,
+        change: |user, _| Ok(Change::Disable { user }),
+    }
 }
 
-/// End a user's sessions
-///
-/// Signs the user out everywhere. Needs the role `support`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/end-sessions",
-    operation_id = "endUserSessions",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = ChangeRequest, example = json!(examples::change())),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("end-sessions"))),
-        Failing<Supporter, Failures>,
-    ),
-)]
-#[post("/users/<id>/end-sessions", data = "<body>")]
-async fn end_sessions(
-    key: Supporter,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::EndSessions { user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Enable a user
+    ///
+    /// Permits sign-ins again, and ends sessions that are left. Needs the role `admin`.
+    enable {
+        path: "/users/<id>/enable",
+        operation: "enableUser",
+        role: Administrator,
+        body: ChangeRequest = examples::change(),
+        failures: Failures,
+        change: |user, _| Ok(Change::Enable { user }),
+    }
 }
 
-/// End one session of a user
-///
-/// Signs the user out on one device. Needs the role `support`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/end-session",
-    operation_id = "endUserSession",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = SessionEndRequest, example = json!(examples::change_to("session"))),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("end-session"))),
-        Failing<Supporter, PartFailures>,
-    ),
-)]
-#[post("/users/<id>/end-session", data = "<body>")]
-async fn end_session(
-    key: Supporter,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::EndSession { session: member(&body, "session")?, user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// End a user's sessions
+    ///
+    /// Signs the user out everywhere. Needs the role `support`.
+    end_sessions {
+        path: "/users/<id>/end-sessions",
+        operation: "endUserSessions",
+        role: Supporter,
+        body: ChangeRequest = examples::change(),
+        failures: Failures,
+        change: |user, _| Ok(Change::EndSessions { user }),
+    }
 }
 
-/// Unlink an identity of a user
-///
-/// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
-/// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
-/// user's e-mail address. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/unlink",
-    operation_id = "unlinkUserIdentity",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = IdentityRequest, example = json!(examples::change_to("identity"))),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("unlink"))),
-        Failing<Administrator, UnlinkFailures>,
-    ),
-)]
-#[post("/users/<id>/unlink", data = "<body>")]
-async fn unlink(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Unlink { identity: member(&body, "identity")?, user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// End one session of a user
+    ///
+    /// Signs the user out on one device. Needs the role `support`.
+    end_session {
+        path: "/users/<id>/end-session",
+        operation: "endUserSession",
+        role: Supporter,
+        body: SessionEndRequest = examples::change_to("session"),
+        failures: PartFailures,
+        change: |user, body| Ok(Change::EndSession { session: member(body, "session")?, user }),
+    }
 }
 
-/// Release a held identity
-///
-/// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
-/// `suspended_reason` is `held`. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/release",
-    operation_id = "releaseUserIdentity",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = IdentityRequest, example = json!(examples::change_to("identity"))),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("release"))),
-        Failing<Administrator, PartFailures>,
-    ),
-)]
-#[post("/users/<id>/release", data = "<body>")]
-async fn release(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Release { identity: member(&body, "identity")?, user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Unlink an identity of a user
+    ///
+    /// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
+    /// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
+    /// user's e-mail address. Needs the role `admin`.
+    unlink {
+        path: "/users/<id>/unlink",
+        operation: "unlinkUserIdentity",
+        role: Administrator,
+        body: IdentityRequest = examples::change_to("identity"),
+        failures: UnlinkFailures,
+        change: |user, body| Ok(Change::Unlink { identity: member(body, "identity")?, user }),
+    }
 }
 
-/// Move an identity to another user
-///
-/// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
-/// the identity that proves it. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/move",
-    operation_id = "moveUserIdentity",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = MoveRequest, example = json!(examples::move_identity())),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("move"))),
-        Failing<Administrator, PartFailures>,
-    ),
-)]
-#[post("/users/<id>/move", data = "<body>")]
-async fn move_identity(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Move { identity: member(&body, "identity")?, from: user, to: member(&body, "to")? };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Release a held identity
+    ///
+    /// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
+    /// `suspended_reason` is `held`. Needs the role `admin`.
+    release {
+        path: "/users/<id>/release",
+        operation: "releaseUserIdentity",
+        role: Administrator,
+        body: IdentityRequest = examples::change_to("identity"),
+        failures: PartFailures,
+        change: |user, body| Ok(Change::Release { identity: member(body, "identity")?, user }),
+    }
 }
 
-/// Merge a user into another one
-///
-/// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
-/// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/merge",
-    operation_id = "mergeUsers",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = MergeRequest, example = json!(examples::change_to("into"))),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("merge"))),
-        Failing<Administrator, Failures>,
-    ),
-)]
-#[post("/users/<id>/merge", data = "<body>")]
-async fn merge(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Merge { from: user, into: member(&body, "into")? };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Move an identity to another user
+    ///
+    /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
+    /// the identity that proves it. Needs the role `admin`.
+    move_identity {
+        path: "/users/<id>/move",
+        operation: "moveUserIdentity",
+        role: Administrator,
+        body: MoveRequest = examples::move_identity(),
+        failures: PartFailures,
+        change: |user, body| Ok(Change::Move { identity: member(body, "identity")?, from: user, to: member(body, "to")? }),
+    }
 }
 
-/// Delete a user
-///
-/// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot be undone. The user in the
-/// answer is not there any more. Needs the role `admin`.
-#[utoipa::path(
-    post,
-    path = "/admin/users/{id}/delete",
-    operation_id = "deleteUser",
-    tag = "Administration",
-    security(("api_key" = [])),
-    params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = ChangeRequest, example = json!(examples::change())),
-    responses(
-        (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-         example = json!(examples::change_result("delete"))),
-        Failing<Administrator, Failures>,
-    ),
-)]
-#[post("/users/<id>/delete", data = "<body>")]
-async fn delete(
-    key: Administrator,
-    id: &str,
-    db: &Db,
-    origin: ClientOrigin,
-    body: JsonBody,
-) -> Result<Json<ChangeResult>, Problem> {
-    let (user, body) = (user(id)?, body.0);
-    let change = Change::Delete { user };
-    Visit { key: &key.0, db, origin: &origin, body: &body }.make(change).await
+route! {
+    /// Merge a user into another one
+    ///
+    /// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
+    /// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
+    merge {
+        path: "/users/<id>/merge",
+        operation: "mergeUsers",
+        role: Administrator,
+        body: MergeRequest = examples::change_to("into"),
+        failures: Failures,
+        change: |user, body| Ok(Change::Merge { from: user, into: member(body, "into")? }),
+    }
+}
+
+route! {
+    /// Delete a user
+    ///
+    /// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot be undone. The user in the
+    /// answer is not there any more. Needs the role `admin`.
+    delete {
+        path: "/users/<id>/delete",
+        operation: "deleteUser",
+        role: Administrator,
+        body: ChangeRequest = examples::change(),
+        failures: Failures,
+        change: |user, _| Ok(Change::Delete { user }),
+    }
 }

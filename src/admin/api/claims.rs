@@ -66,8 +66,6 @@ struct UserClaims {
 /// Replaces what access tokens say about the user, beside this service's own claims. They are in the tokens of the next
 /// sign-in or refresh; tokens that were issued before keep theirs until they expire. Needs the role `admin`.
 #[utoipa::path(
-    put,
-    path = "/admin/users/{id}/claims",
     operation_id = "setUserClaims",
     tag = "Administration",
     security(("api_key" = [])),

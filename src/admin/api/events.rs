@@ -57,8 +57,6 @@ struct EventFeed {
 ///
 /// Returns what has happened to the user and who has viewed them, newest first. Events outlive the user.
 #[utoipa::path(
-    get,
-    path = "/admin/users/{id}/events",
     operation_id = "listUserEvents",
     tag = "Administration",
     security(("api_key" = [])),
@@ -96,8 +94,6 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
 /// it is a minute old, so that none that is written late comes after its place was read. The event of an import is
 /// there from the import's beginning, and counts on while it runs.
 #[utoipa::path(
-    get,
-    path = "/admin/events",
     operation_id = "followEvents",
     tag = "Administration",
     security(("api_key" = [])),

@@ -33,10 +33,11 @@ pub fn routes() -> Vec<Route> {
 /// Returns the description of these routes. Paths are relative to `/api/v1`.
 #[must_use]
 pub fn description() -> OpenApi {
-    let mut whole = changes::ApiDoc::openapi()
+    let resources = changes::ApiDoc::openapi()
         .merge_from(claims::ApiDoc::openapi())
         .merge_from(events::ApiDoc::openapi())
         .merge_from(users::ApiDoc::openapi());
+    let mut whole = OpenApi::default().nest("/admin", resources);
     let tag = "For the product's backend, with an API key: find, create and change users, and follow events.";
     whole.tags = Some(vec![TagBuilder::new().name("Administration").description(Some(tag)).build()]);
     let key = "An API key of `vestibule api-key add`. Send exactly one `Authorization` header.";

@@ -306,8 +306,6 @@ fn date(text: &str) -> Option<&str> {
 /// Returns a page of users: all of them, or those that match a text and filters, as on the pages for staff. `email`
 /// alone, or `provider` with `subject`, finds at most one user. An unknown parameter is refused.
 #[utoipa::path(
-    get,
-    path = "/admin/users",
     operation_id = "findUsers",
     tag = "Administration",
     security(("api_key" = [])),
@@ -372,8 +370,6 @@ async fn list(
 /// Returns the user with identities and claims. After a merge, the error about the user who is no more names the one
 /// who remains.
 #[utoipa::path(
-    get,
-    path = "/admin/users/{id}",
     operation_id = "getUser",
     tag = "Administration",
     security(("api_key" = [])),
@@ -394,8 +390,6 @@ async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Probl
 
 /// List a user's sessions
 #[utoipa::path(
-    get,
-    path = "/admin/users/{id}/sessions",
     operation_id = "listUserSessions",
     tag = "Administration",
     security(("api_key" = [])),
@@ -422,8 +416,6 @@ async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRe
 /// first to sign in with the e-mail address as verified by a provider, as with an imported user. An unknown member is
 /// refused.
 #[utoipa::path(
-    post,
-    path = "/admin/users",
     operation_id = "createUser",
     tag = "Administration",
     security(("api_key" = [])),

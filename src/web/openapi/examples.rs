@@ -197,9 +197,10 @@ pub fn user_claims() -> Value {
     json!({ "claims": { "roles": ["editor"], "tenant": 7 } })
 }
 
-/// Returns the answer to a change of that name.
+/// Returns the answer to the change at that path.
 #[must_use]
-pub fn change_result(change: &str) -> Value {
+pub fn change_result(path: &str) -> Value {
+    let change = path.rsplit('/').next().unwrap_or(path);
     let person = |id: &str, email: &str, identities: Value| {
         json!({
             "id": id, "email": email, "email_verified": true, "name": "Ada Lovelace", "picture": null,
