@@ -223,7 +223,6 @@ impl Start {
 }
 
 /// Returns the OpenAPI description of the whole service.
-#[must_use]
 pub fn description() -> OpenApi {
     let mut whole = web::description(admin::api::description());
     webhooks::description::describe(&mut whole);

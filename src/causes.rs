@@ -8,13 +8,11 @@ fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn 
 }
 
 /// Returns the innermost cause, which is the clearest, such as "Connection refused".
-#[must_use]
 pub fn root(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Joins an error and its causes in one line.
-#[must_use]
 pub fn line(error: &(dyn Error + 'static)) -> String {
     chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

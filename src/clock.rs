@@ -8,19 +8,16 @@ use std::time::SystemTime;
 use time::OffsetDateTime;
 
 /// Returns the current time in seconds since 1970-01-01T00:00:00Z (RFC 7519 `NumericDate`).
-#[must_use]
 pub fn now() -> i64 {
     utc().unix_timestamp()
 }
 
 /// Returns the nanoseconds within the current second.
-#[must_use]
 pub fn subsecond_nanos() -> u32 {
     utc().nanosecond()
 }
 
 /// Returns the system's current time.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn system() -> SystemTime {
     SystemTime::now()

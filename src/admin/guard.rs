@@ -21,7 +21,6 @@ pub const COOKIE: &str = "__Host-vestibule-staff";
 
 /// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
 /// identity provider begins on the provider's site.
-#[must_use]
 pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
     Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
 }
@@ -57,7 +56,6 @@ pub struct ExportingStaff(pub Staff);
 
 impl Staff {
     /// Returns them as the author of a change.
-    #[must_use]
     pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> By<'a> {
         By { actor: Actor::Staff(&self.member.email), reason: Some(reason), origin }
     }
@@ -85,7 +83,6 @@ pub struct StaffForm(Vec<(String, String)>);
 
 impl StaffForm {
     /// Returns the first field of this name, trimmed; `None` if it is blank.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
         value.filter(|value| !value.is_empty())
@@ -122,7 +119,6 @@ async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome
 }
 
 /// Returns `true` unless the browser says that another site sent the request.
-#[must_use]
 pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     let headers = request.headers();
     let site = headers.get_one("Sec-Fetch-Site").is_none_or(|site| site == "same-origin" || site == "none");

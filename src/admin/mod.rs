@@ -34,7 +34,6 @@ use rocket::{Catcher, Route};
 pub use self::sign_in::flow::Admin;
 
 /// Returns the routes, to be mounted at `/admin`.
-#[must_use]
 pub fn routes() -> Vec<Route> {
     let pages =
         [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
@@ -42,7 +41,6 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// Returns the catchers, to be registered at `/admin`.
-#[must_use]
 pub fn catchers() -> Vec<Catcher> {
     catcher::catchers()
 }

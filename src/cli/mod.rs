@@ -102,7 +102,6 @@ enum Command {
 }
 
 /// Runs the program.
-#[must_use]
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);

@@ -21,7 +21,6 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Returns the level that is set. Like the format, it is needed before the settings are read as a whole.
-    #[must_use]
     pub fn of(figment: &Figment) -> Self {
         figment.extract_inner("log_level").unwrap_or(Self::Info)
     }
@@ -41,7 +40,6 @@ impl LogFormat {
     /// Returns the format that is set. The default is JSON in the profile `release` and text in any other. It
     /// is needed before the settings are read as a whole; an invalid value falls back to the default here and
     /// is reported then.
-    #[must_use]
     pub fn of(figment: &Figment) -> Self {
         let usual = if figment.profile() == "release" { Self::Json } else { Self::Text };
         figment.extract_inner("log_format").unwrap_or(usual)

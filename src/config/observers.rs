@@ -22,7 +22,6 @@ pub struct Observers {
 
 impl Observers {
     /// Returns true if one of the networks contains this IP address.
-    #[must_use]
     pub fn include(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
     }

@@ -135,14 +135,12 @@ const GOOGLE_HOSTS: [&str; 2] = ["accounts.google.com", "oauth2.googleapis.com"]
 impl Provider {
     /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps
     /// an address of another mail service that it verified once, even if the mailbox has a new owner today.
-    #[must_use]
     pub fn staff_link(&self) -> Link {
         if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
     }
 
     /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although the tokens, or the
     /// other endpoint, are another provider's.
-    #[must_use]
     pub fn strayed_endpoint(&self) -> Option<&'static str> {
         let is_google = |url: &Url| url.host_str().is_some_and(|host| GOOGLE_HOSTS.contains(&host));
         let [page, token] = [&self.authorization_url, &self.token_url].map(|url| url.as_ref().map(is_google));
@@ -155,7 +153,6 @@ impl Provider {
     }
 
     /// Returns true if an authorization code of this client can be exchanged, and its token be revoked.
-    #[must_use]
     pub fn revokes(&self, client_id: &str) -> bool {
         let known = |url: &Option<Url>| url.is_some() || self.discovery.is_some();
         let authenticates =
@@ -164,13 +161,11 @@ impl Provider {
     }
 
     /// Returns true for the provider of `[default.idp]`.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         self.key == DEFAULT
     }
 
     /// Returns a setting by the names that an operator uses.
-    #[must_use]
     pub fn setting(&self, field: &str) -> String {
         error::names(&format!("{}.{field}", self.key))
     }

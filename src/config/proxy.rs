@@ -33,13 +33,11 @@ pub struct Proxies {
 
 impl Proxies {
     /// Returns true if no proxy is trusted.
-    #[must_use]
     pub const fn are_none(&self) -> bool {
         self.trusted.is_empty()
     }
 
     /// Returns true if this canonical IP address belongs to a trusted proxy.
-    #[must_use]
     pub fn trust(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.contains(&address))
     }

@@ -17,7 +17,6 @@ use super::file::{self, Mistake, unreadable};
 pub type Environment = BTreeMap<OsString, OsString>;
 
 /// Returns the default settings. They are below those of the file: a bare `(key, value)` would be above its profiles.
-#[must_use]
 pub fn defaults() -> Figment {
     Figment::from(rocket::Config::default())
         // Rocket would believe an `X-Real-IP` header from any client.
@@ -30,13 +29,11 @@ pub fn defaults() -> Figment {
 }
 
 /// Returns the settings of this process's environment.
-#[must_use]
 pub fn figment() -> Figment {
     figment_of(&env::vars_os().collect())
 }
 
 /// Returns the settings of an environment, with the profile that `ROCKET_PROFILE` selects.
-#[must_use]
 pub fn figment_of(environment: &Environment) -> Figment {
     let mut rocket = rocket(environment);
     let profile = rocket.remove("profile").map(|name| Profile::new(&name));

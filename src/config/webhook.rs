@@ -42,7 +42,6 @@ pub struct Webhook {
 
 impl Webhook {
     /// Returns the host and the port of the URL, which may be shown.
-    #[must_use]
     pub fn host(&self) -> String {
         let url = self.url.expose();
         let host = url.host_str().unwrap_or_default();

@@ -56,7 +56,6 @@ impl IdentityProvider {
     }
 
     /// Adds the provider and its routes to a server. The page needs the templates' fairing.
-    #[must_use]
     pub fn mount(self, rocket: Rocket<Build>) -> Rocket<Build> {
         rocket.manage(self).mount(
             PATH,

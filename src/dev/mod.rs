@@ -153,7 +153,6 @@ pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> R
 }
 
 /// Returns the variables that [`prepare`] would fill in while the service runs.
-#[must_use]
 pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
     if figment.profile() == rocket::Config::RELEASE_PROFILE {
         return Vec::new();
@@ -182,7 +181,6 @@ impl Development {
     }
 
     /// Mounts the development identity provider, if it is used.
-    #[must_use]
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
         match self.identity_provider.take() {
             Some(provider) => provider.mount(rocket),
@@ -191,7 +189,6 @@ impl Development {
     }
 
     /// Returns the first commands to try, ready to paste; empty if a real provider is configured.
-    #[must_use]
     pub fn welcome(&self) -> String {
         let Self { base, provider_name, .. } = self;
         if provider_name.is_empty() {

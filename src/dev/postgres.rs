@@ -90,7 +90,6 @@ impl Postgres {
 
     /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
     /// no `PG*` variable of the environment can override them.
-    #[must_use]
     pub fn url(&self, database: &str) -> String {
         url(&self.server.socket_dir, database)
     }
@@ -101,20 +100,17 @@ impl Postgres {
     }
 
     /// Returns the directory of the server's Unix socket, which only its owner can enter.
-    #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.server.socket_dir
     }
 
     /// Returns the cluster's data directory. It is below [`Options::data_dir_root`], unless the server's user cannot
     /// enter that.
-    #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.server.data_dir
     }
 
     /// Returns the postmaster's process id; `None` if it died.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         u32::try_from(self.server.pid()?.as_raw_nonzero().get()).ok()
     }
@@ -135,7 +131,6 @@ impl Postgres {
 
     /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*` variable; it exits on
     /// an error. The caller adds the statements.
-    #[must_use]
     pub fn psql(&self, database: &str) -> Command {
         // Some packages separate it from the server.
         let beside = self.server.bin_dir.join("psql");

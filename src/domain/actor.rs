@@ -41,7 +41,6 @@ impl<'a> Actor<'a> {
     pub const COMMAND_LINE: Self = Self::Operator("the command line");
 
     /// Returns the name in events.
-    #[must_use]
     pub const fn name(self) -> &'a str {
         match self {
             Self::Staff(name) | Self::ApiKey(name) | Self::Operator(name) | Self::Provider(name) => name,
@@ -49,13 +48,11 @@ impl<'a> Actor<'a> {
     }
 
     /// Returns true for the name of a provider among actors.
-    #[must_use]
     pub fn is_provider(name: &str) -> bool {
         name.starts_with("provider:")
     }
 
     /// Returns the role that the statement has to check, or `None` for all others.
-    #[must_use]
     pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
             Self::Staff(_) => Some(role.into()),

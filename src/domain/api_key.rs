@@ -31,13 +31,11 @@ impl KeyName {
     pub const ACTOR_PREFIX: &'static str = "key:";
 
     /// Returns the name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns true if an event's actor is an API key. No e-mail address of staff is taken for one: it contains an `@`.
-    #[must_use]
     pub fn is_actor(actor: &str) -> bool {
         actor.strip_prefix(Self::ACTOR_PREFIX).is_some_and(|name| Self::from_str(name).is_ok())
     }

@@ -58,7 +58,6 @@ pub enum NonceForm {
 
 impl NonceForm {
     /// Returns the value that the token must hold for this nonce.
-    #[must_use]
     pub fn of(self, nonce: &str) -> String {
         match self {
             Self::Raw => nonce.to_owned(),
@@ -87,7 +86,6 @@ pub struct Nonces {
 
 impl Nonces {
     /// Returns the policy for tokens that were issued to this client.
-    #[must_use]
     pub fn of(&self, client_id: &str) -> NoncePolicy {
         self.by_client.get(client_id).copied().unwrap_or(self.usual)
     }
@@ -263,7 +261,6 @@ fn has_audience(claims: &Object, client_id: &str) -> bool {
 }
 
 /// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.
-#[must_use]
 pub fn audience(claims: &Object) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut clients: Vec<_> = match claims.get("aud") {

@@ -94,20 +94,17 @@ impl CustomClaims {
     }
 
     /// Returns true if there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns those of these claims that another user has with another value, or lacks.
-    #[must_use]
     pub fn unlike(&self, other: &Self) -> Self {
         let differs = |(name, value): &(&String, &Value)| other.0.get(*name) != Some(*value);
         Self(self.0.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     /// Returns these claims, and those of another user that are missing here.
-    #[must_use]
     pub fn with_missing(&self, other: &Self) -> Self {
         let mut both = other.0.clone();
         both.extend(self.0.clone());
@@ -115,13 +112,11 @@ impl CustomClaims {
     }
 
     /// Returns true if they are too long to be set.
-    #[must_use]
     pub fn is_too_long(&self) -> bool {
         self.json().len() > MAX_BYTES
     }
 
     /// Returns the claims as compact JSON.
-    #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string(&self.0).unwrap_or_default()
     }

@@ -19,7 +19,6 @@ impl Email {
 
     /// Parses exactly one bare address. Lists, display names, control characters and quoting are refused,
     /// because other mail software may read them in another way.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
         let plain = |c: char| !is_control(c) && !c.is_whitespace() && c != '@' && !SEPARATORS.contains(c);
@@ -32,19 +31,16 @@ impl Email {
     }
 
     /// Returns the first address within a text.
-    #[must_use]
     pub fn first_in(text: &str) -> Option<Self> {
         text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c)).find_map(Self::parse)
     }
 
     /// Returns the address as the provider wrote it.
-    #[must_use]
     pub fn as_given(&self) -> &str {
         &self.given
     }
 
     /// Returns the address by which users are found: ASCII letters in lower case.
-    #[must_use]
     pub fn folded(&self) -> &str {
         &self.folded
     }

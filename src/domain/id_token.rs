@@ -74,7 +74,6 @@ impl IdToken {
     }
 
     /// Parses a signed message that is not an `id_token`, such as a security event. Its sender bounds its length.
-    #[must_use]
     pub fn message(text: &str) -> Option<Self> {
         let [header, claims] = decode(text)?;
         let (header, claims) = (Object::parse(&header).ok()?, Object::told(&claims).ok()?);
@@ -82,19 +81,16 @@ impl IdToken {
     }
 
     /// Returns the token, for the one request that sends it to its provider.
-    #[must_use]
     pub fn expose(&self) -> &str {
         self.text.expose()
     }
 
     /// Returns the unverified content, if it could be read.
-    #[must_use]
     pub fn unverified(&self) -> Option<&Unverified> {
         self.unverified.as_ref()
     }
 
     /// Returns the signed bytes and the signature (RFC 7515 §5.2), if the token is a JWT.
-    #[must_use]
     pub fn signed(&self) -> Option<(&[u8], Vec<u8>)> {
         let (message, signature) = self.text.expose().rsplit_once('.')?;
         Some((message.as_bytes(), URL_SAFE_NO_PAD.decode(signature).ok()?))
@@ -117,13 +113,11 @@ impl IdToken {
 
 impl Unverified {
     /// Returns a string claim, which must be shown as unverified.
-    #[must_use]
     pub fn claimed(&self, name: &str) -> Option<&str> {
         self.claims.str(name)
     }
 
     /// Returns the claims, which the provider has yet to confirm.
-    #[must_use]
     pub fn claims(&self) -> &Object {
         &self.claims
     }

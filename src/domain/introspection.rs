@@ -21,7 +21,6 @@ const TOLD: [&str; 8] = ["exp", "azp", "client_id", "email", "email_verified", "
 
 /// Returns the claims of an active token, without the members that introspection adds. Those would make every
 /// token look like an access token.
-#[must_use]
 pub fn claims(mut answer: Object) -> Object {
     for name in ["active", "scope", "token_type", "username"] {
         answer.remove(name);
@@ -30,7 +29,6 @@ pub fn claims(mut answer: Object) -> Object {
 }
 
 /// Returns the member `active`; `None` if it is not a Boolean.
-#[must_use]
 pub fn active(answer: &Object) -> Option<bool> {
     match answer.get("active") {
         Some(Value::Bool(active)) => Some(*active),

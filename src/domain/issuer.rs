@@ -27,7 +27,6 @@ pub enum Tenants {
 
 impl Issuers {
     /// Returns true if these claims were issued by this provider.
-    #[must_use]
     pub fn issued(&self, claims: &Object) -> bool {
         claims.str("iss").is_some_and(|iss| match self {
             Self::Listed(_) => self.include(iss),
@@ -37,7 +36,6 @@ impl Issuers {
     }
 
     /// Returns true if this is one of the provider's issuers.
-    #[must_use]
     pub fn include(&self, iss: &str) -> bool {
         match self {
             Self::Listed(names) => names.iter().any(|name| name == iss),
@@ -50,7 +48,6 @@ impl Issuers {
     /// Microsoft publishes the keys of all tenants in one document. The member `issuer` of each key names the
     /// issuer that it signs for, with `{tenantid}` standing for any tenant. Other providers have no such
     /// member.
-    #[must_use]
     pub fn may_sign(&self, issuer: Option<&str>, iss: Option<&str>) -> bool {
         match (self, issuer) {
             (Self::Listed(_), _) | (Self::Tenants(_), None) => true,
@@ -79,7 +76,6 @@ fn tenant(iss: &str) -> Option<&str> {
 }
 
 /// Returns true if the text is a GUID in lower case.
-#[must_use]
 pub fn is_tenant_id(text: &str) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.len() == 36
@@ -90,7 +86,6 @@ pub fn is_tenant_id(text: &str) -> bool {
 }
 
 /// Returns true if both name the same issuer. One of them may lack its scheme, as Google's do.
-#[must_use]
 pub fn same(one: &str, other: &str) -> bool {
     let bare = |name| str::strip_prefix(name, "https://").unwrap_or(name);
     bare(one) == bare(other)

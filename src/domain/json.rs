@@ -48,13 +48,11 @@ impl Object {
     }
 
     /// Returns the member's value; `None` if it is absent or `null`.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
     /// Returns true if the member is present, even if it is `null`.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -70,7 +68,6 @@ impl Object {
     }
 
     /// Returns the member's value if it is a string.
-    #[must_use]
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
     }

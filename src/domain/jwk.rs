@@ -77,13 +77,11 @@ impl KeySet {
     }
 
     /// Returns the keys.
-    #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.usable
     }
 
     /// Returns true when a key of that name is published and was left out.
-    #[must_use]
     pub fn leaves_out(&self, id: &str) -> bool {
         self.left_out.iter().any(|left_out| left_out == id)
     }
@@ -135,13 +133,11 @@ impl Key {
     }
 
     /// Returns true if the key may be used with that algorithm. The token has no say in it.
-    #[must_use]
     pub fn signs_with(&self, algorithm: Algorithm) -> bool {
         self.public.iter().any(|(own, _)| *own == algorithm)
     }
 
     /// Returns true if this key made the signature with that algorithm.
-    #[must_use]
     pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let mut public = self.public.iter().filter(|(own, _)| *own == algorithm);
         public.any(|(_, public)| public.verify_sig(message, signature).is_ok())

@@ -34,7 +34,6 @@ pub enum Failure {
 
 impl Failure {
     /// Converts the failure once there is no newer key set.
-    #[must_use]
     pub fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,

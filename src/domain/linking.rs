@@ -57,7 +57,6 @@ pub struct Decision {
 
 impl Policy {
     /// Decides about an unknown identity. `create` is the client's request to create a user.
-    #[must_use]
     pub fn decide(self, claims: &VerifiedClaims, create: bool) -> Decision {
         let refuse_recycled = self.recycled_email == Doubt::Refuse;
         let proves = self.proves(claims);
@@ -82,7 +81,6 @@ impl Policy {
 
     /// Returns true if the e-mail address counts as proven: this provider has verified it, and may link by
     /// it.
-    #[must_use]
     pub fn proves(self, claims: &VerifiedClaims) -> bool {
         claims.email_verified && self.link.admits(claims)
     }
@@ -90,7 +88,6 @@ impl Policy {
 
 impl Link {
     /// Returns true if this rule lets a verified e-mail address link.
-    #[must_use]
     pub fn admits(self, claims: &VerifiedClaims) -> bool {
         match self {
             Self::Verified => true,

@@ -59,13 +59,11 @@ pub struct LinkedIdentity {
 
 impl UserState {
     /// Returns the user's identity with that id.
-    #[must_use]
     pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
         self.identities.iter().find(|identity| identity.id == id)
     }
 
     /// Returns true if the user's address stays verified when this identity goes.
-    #[must_use]
     pub fn is_verified_without(&self, gone: &LinkedIdentity) -> bool {
         let proves = |identity: &LinkedIdentity| {
             identity.id != gone.id && identity.email_verified && self.has_address_of(identity)
@@ -74,20 +72,17 @@ impl UserState {
     }
 
     /// Returns true if the identity has the user's address.
-    #[must_use]
     pub fn has_address_of(&self, identity: &LinkedIdentity) -> bool {
         let own = self.email.as_deref();
         identity.email.as_deref().zip(own).is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
     }
 
     /// Returns true if somebody else may have one of the user's accounts, as its provider has reported.
-    #[must_use]
     pub fn is_hijacked(&self) -> bool {
         self.identities.iter().any(|identity| identity.hijacked)
     }
 
     /// Returns the number of active sessions.
-    #[must_use]
     pub fn sessions(&self) -> i64 {
         self.identities.iter().map(|identity| identity.sessions).sum()
     }
@@ -96,7 +91,6 @@ impl UserState {
 /// Returns `into` after the merge of `from` into it: what it has itself, and otherwise what `from` has. A restriction does
 /// not end by a merge: `into` gets the claims that it lacks, which may make them too long to be set, and is disabled if
 /// either was.
-#[must_use]
 pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };

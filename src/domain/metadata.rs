@@ -49,7 +49,6 @@ pub enum Unfit {
 }
 
 /// Returns the URL of an issuer's discovery document (OpenID Connect Discovery 1.0 §4.1).
-#[must_use]
 pub fn address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
     address.set_path(&format!("{}{WELL_KNOWN}", issuer.path().trim_end_matches('/')));
@@ -58,7 +57,6 @@ pub fn address(issuer: &Url) -> Url {
 
 /// Returns the URL of an issuer's document about security events: its path comes last (OpenID Shared Signals Framework
 /// 1.0 §7.2).
-#[must_use]
 pub fn transmitter_address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
     address.set_path(&format!("{SHARED_SIGNALS}{}", issuer.path().trim_end_matches('/')));

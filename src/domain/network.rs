@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 /// Returns the network of a client's address: enough to find the source of a flood, and no single person.
-#[must_use]
 pub fn around(address: IpAddr) -> Option<IpNet> {
     let prefix = if address.is_ipv4() { 24 } else { 48 };
     IpNet::new(address, prefix).ok().map(|network| network.trunc())
@@ -25,7 +24,6 @@ pub enum Reach {
 impl Reach {
     /// Returns true for an address that may be reached. Those at which clouds give out credentials never are, link-local
     /// ones and others.
-    #[must_use]
     pub fn permits(self, ip: IpAddr) -> bool {
         let ip = plain(ip);
         if CREDENTIALS.contains(&ip) {

@@ -54,19 +54,16 @@ pub(super) fn visible(text: &str) -> String {
 
 impl Refusal {
     /// Creates a refusal.
-    #[must_use]
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
         Self { reason, detail, log: None, vouched: false }
     }
 
     /// Adds a text for the log.
-    #[must_use]
     pub fn logged(self, log: String) -> Self {
         Self { log: Some(log), ..self }
     }
 
     /// Returns the same refusal of a token that the provider had vouched for.
-    #[must_use]
     pub fn vouched(self) -> Self {
         Self { vouched: true, ..self }
     }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 /// Returns true for `https`, and for `http` to this machine. The URL must have no password and no fragment.
-#[must_use]
 pub fn secure(url: &Url) -> bool {
     let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
     bare && match url.scheme() {

@@ -42,13 +42,11 @@ pub struct Refused {
 
 impl Refused {
     /// Creates a refusal.
-    #[must_use]
     pub const fn new(fault: Fault, detail: &'static str) -> Self {
         Self { fault, detail, log: None }
     }
 
     /// Creates the refusal of a message that cannot be read.
-    #[must_use]
     pub const fn malformed(detail: &'static str) -> Self {
         Self::new(Fault::InvalidRequest, detail)
     }
@@ -145,7 +143,6 @@ pub fn message_id(claims: &Object) -> Result<&str, Refused> {
 }
 
 /// Returns a time in whole seconds, which JSON may have with a fraction.
-#[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a time out of bounds is the nearest bound")]
 pub fn seconds(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds as i64))

@@ -24,7 +24,6 @@ pub enum EndReason {
 
 impl EndReason {
     /// Returns the reason as a sentence.
-    #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::UserDisabled => "the user is disabled",

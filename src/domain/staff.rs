@@ -27,7 +27,6 @@ pub struct Access {
 
 impl Access {
     /// Returns `true` if the member may export.
-    #[must_use]
     pub fn exports(&self) -> bool {
         self.may_export || self.role == Role::Admin
     }

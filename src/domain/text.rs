@@ -2,7 +2,6 @@
 
 /// Returns true for a control character, and for one that changes the direction of the text around it, which makes it look
 /// like another (`Bidi_Control` of Unicode).
-#[must_use]
 pub fn is_control(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -11,7 +10,6 @@ pub fn is_control(c: char) -> bool {
 
 /// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
 /// terminal obeys others.
-#[must_use]
 pub fn printable(text: &str, max_chars: usize) -> String {
     text.chars().filter(|c| !is_control(*c)).take(max_chars).collect()
 }

@@ -40,14 +40,12 @@ pub enum KeyState {
 
 impl KeyState {
     /// Returns true if the key is published and its tokens are accepted.
-    #[must_use]
     pub const fn is_published(self) -> bool {
         matches!(self, Self::Next | Self::Signing | Self::Verifying)
     }
 }
 
 impl KeyLife {
-    #[must_use]
     pub fn state(&self, now: OffsetDateTime) -> KeyState {
         let past = |at: Option<OffsetDateTime>| at.is_some_and(|at| at <= now);
         if past(self.published_until()) {
@@ -62,7 +60,6 @@ impl KeyLife {
     }
 
     /// Returns the end of its publication; `None` while it is not known.
-    #[must_use]
     pub fn published_until(&self) -> Option<OffsetDateTime> {
         self.retired_at
             .or_else(|| self.succeeded_at.map(|at| at.saturating_add(Duration::seconds(KEEP.into()))))

@@ -65,13 +65,11 @@ impl KeyRing {
     }
 
     /// Returns the key that signs at `now` by this machine's clock, or `None` before the ring is open.
-    #[must_use]
     pub fn signing(&self, now: i64) -> Option<Arc<SigningKey>> {
         Some(self.current()?.signing(now))
     }
 
     /// Returns the published key of that id.
-    #[must_use]
     pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
         self.current()?.find(kid, now)
     }
@@ -92,30 +90,25 @@ impl KeyRing {
     }
 
     /// Returns the published keys, the oldest first.
-    #[must_use]
     pub fn published(&self) -> Vec<Jwk> {
         self.current().map(|keys| keys.published()).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn rotation(&self) -> &Rotation {
         &self.0.rotation
     }
 
     /// Returns the number of reloads since the start.
-    #[must_use]
     pub fn reloads(&self) -> u64 {
         *self.0.reloads.borrow()
     }
 
     /// Returns the number of failed reloads since the last good one.
-    #[must_use]
     pub fn failures(&self) -> u64 {
         self.0.failures.load(Ordering::Relaxed)
     }
 
     /// Returns the seconds by which this clock was ahead of the database's at the last load, latency included.
-    #[must_use]
     pub fn ahead_of_database(&self) -> i64 {
         self.current().map_or(0, |keys| keys.ahead_of_database())
     }

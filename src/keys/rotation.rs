@@ -32,7 +32,6 @@ impl Rotation {
     }
 
     /// Returns the `secret_key` that opens a stored key.
-    #[must_use]
     pub fn sealed_by(&self, stored: &StoredKey) -> SealedBy {
         self.seal.sealed_by(&stored.kid, &stored.sealed_private_key)
     }

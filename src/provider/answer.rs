@@ -92,13 +92,11 @@ pub struct Unavailable {
 
 impl Unavailable {
     /// Returns the class of the failure: one word for logs and metrics.
-    #[must_use]
     pub fn class(&self) -> &'static str {
         self.class.into()
     }
 
     /// Reports a provider that returned an `id_token` which is not a token.
-    #[must_use]
     pub const fn malformed_token() -> Self {
         Self::new(Class::MalformedToken)
     }

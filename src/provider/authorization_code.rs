@@ -156,7 +156,6 @@ pub(super) fn refused(why: &str) -> Error {
 }
 
 /// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).
-#[must_use]
 pub fn error_name(error: &str) -> &str {
     let named = (1..=40).contains(&error.len()) && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     if named { error } else { "no known reason" }

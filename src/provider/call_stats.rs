@@ -57,7 +57,6 @@ impl CallCounters {
 impl CallStats {
     /// Returns the latency, in ms, that `percent` % of the calls stayed below; `None` above the last bucket
     /// or without calls.
-    #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.latency.iter().sum();
         let rank = all.checked_mul(percent)?.div_ceil(100).max(1);

@@ -67,7 +67,6 @@ struct Source<'p> {
 
 impl Provider {
     /// Returns true if the provider publishes keys, with which it can sign messages.
-    #[must_use]
     pub fn signs_events(&self) -> bool {
         self.upstream.events.url.is_some()
             || self.settings.jwks_url.is_some()

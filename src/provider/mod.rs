@@ -74,18 +74,15 @@ impl Providers {
         Ok(Self(Arc::new(by_name.collect())))
     }
 
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    #[must_use]
     pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
         let stats = |provider: &Provider| provider.upstream.endpoint.call_stats();
         self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
     }
 
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.0.get(name)
     }
@@ -102,7 +99,6 @@ impl Providers {
 
 impl Provider {
     /// Returns the same provider, which refuses tokens older than this, in seconds.
-    #[must_use]
     pub fn with_max_age(&self, max_age: u32) -> Self {
         let max_token_age = self.settings.max_token_age.min(max_age);
         let settings = config::Provider { max_token_age, ..self.settings.clone() };

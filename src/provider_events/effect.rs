@@ -20,7 +20,6 @@ impl Effect {
     const RECYCLES: Self = Self { recycles_address: true, ..Self::NONE };
 
     /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles ask.
-    #[must_use]
     #[expect(clippy::match_same_arms, reason = "the first arms are exceptions with reasons of their own")]
     pub fn of(event: &Event) -> Self {
         match (event.kind, event.reason.as_deref()) {

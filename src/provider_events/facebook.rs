@@ -79,7 +79,6 @@ impl SignedRequest {
     }
 
     /// Returns what the request says when it comes to the deauthorisation callback.
-    #[must_use]
     pub fn deauthorization(self) -> Report {
         let subject = Some(Subject::Subject(self.subject));
         let event = Event { kind: EventKind::Deauthorized, subject, reason: None, email: None };

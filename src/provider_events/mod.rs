@@ -34,7 +34,6 @@ pub enum Sender {
 
 impl Sender {
     /// Returns the rules of a provider.
-    #[must_use]
     pub const fn of(kind: Preset) -> Self {
         match kind {
             Preset::Apple => Self::Apple,

@@ -60,7 +60,6 @@ pub enum EventKind {
 }
 
 /// Returns a provider's word as it may be stored and shown: its first 100 visible characters.
-#[must_use]
 pub fn word(text: &str) -> Option<String> {
     const MAX_CHARS: usize = 100;
     let word: String = text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();

@@ -166,7 +166,6 @@ impl ProviderTokens {
     }
 
     /// Returns what waits to be revoked, as this instance last read it.
-    #[must_use]
     pub fn waiting(&self) -> Vec<Summary> {
         self.0.readings.queues()
     }

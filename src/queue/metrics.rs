@@ -61,10 +61,10 @@ impl Collector for Gauges {
             queue.oldest_at.map_or(0, |at| clock::now().saturating_sub(at.unix_timestamp()).max(0))
         };
         let [waiting, parked, oldest] = self.help;
-        let gauges: [(_, _, _, &dyn Fn(&Summary) -> i64); 3] = [
-            ("waiting", waiting, None, &|queue| queue.waiting),
-            ("parked", parked, None, &|queue| queue.parked),
-            ("oldest", oldest, Some(&Unit::Seconds), &age),
+        let gauges = [
+            ("waiting", waiting, None, (|queue| queue.waiting) as fn(&Summary) -> i64),
+            ("parked", parked, None, |queue| queue.parked),
+            ("oldest", oldest, Some(&Unit::Seconds), age),
         ];
         for (name, help, unit, read) in gauges {
             let name = format!("{}_{name}", self.prefix);

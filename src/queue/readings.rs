@@ -41,7 +41,6 @@ impl Summary {
     pub const COUNTED: i64 = 100_000;
 
     /// Returns an empty queue.
-    #[must_use]
     pub fn empty(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
@@ -85,7 +84,9 @@ impl Readings {
             }
             let mut known = self.queues();
             if reading == 0 {
-                known.iter_mut().for_each(|queue| queue.since = None);
+                for queue in &mut known {
+                    queue.since = None;
+                }
             }
             match in_time(read(pool.clone(), known)).await {
                 Ok(queues) => self.set(queues),

@@ -96,13 +96,11 @@ struct Claims<'a> {
 
 impl Issuer {
     /// Returns an issuer of that name (`iss` and `aud`), whose tokens live `ttl` seconds.
-    #[must_use]
     pub fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
         Self { keys, name, ttl, verified: Mutex::default() }
     }
 
     /// Returns the name, which is the service's public URL.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

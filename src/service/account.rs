@@ -90,7 +90,6 @@ pub enum NotMerged {
 
 impl Merging {
     /// Returns the remaining user after the merge, and their claims.
-    #[must_use]
     pub fn remaining(&self) -> (User, CustomClaims) {
         let merged = merged(&self.from, &self.into);
         let user = User {

@@ -52,7 +52,6 @@ pub struct SharedStatements {
 
 impl SharedStatements {
     /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
-    #[must_use]
     pub fn open(pool: &PgPool, session: &config::Session, secret_key: &SecretKeys) -> Self {
         let lifetimes = Lifetimes {
             refresh_token: session.refresh_token_ttl,

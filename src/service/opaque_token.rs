@@ -21,7 +21,6 @@ impl OpaqueToken {
     ///
     /// # Panics
     /// The system's random number generator failed, so nothing that follows could be trusted.
-    #[must_use]
     pub fn generate() -> Self {
         let mut bits = [0; 32];
         rand::fill(&mut bits).expect("the system gives random bits");
@@ -31,7 +30,6 @@ impl OpaqueToken {
     }
 
     /// Returns the hash of a token that a client sent, or `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<[u8; 32]> {
         let sound =
             text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');

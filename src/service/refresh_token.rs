@@ -34,14 +34,12 @@ impl Successors {
     ///
     /// # Panics
     /// Never: HKDF can give a key of this length.
-    #[must_use]
     pub fn new(secret_keys: &SecretKeys) -> Self {
         let previous = secret_keys.previous.clone().map(|key| Box::new(Self::new(&key.into())));
         Self { key: Self::key(&secret_keys.current), previous }
     }
 
     /// Returns the derivation by the `secret_key` before this one, under which a session's live token may be derived.
-    #[must_use]
     pub fn previous(&self) -> Option<&Self> {
         self.previous.as_deref()
     }
@@ -57,13 +55,11 @@ impl Successors {
     }
 
     /// Returns a token's first successor.
-    #[must_use]
     pub fn of(&self, token: &RefreshToken) -> RefreshToken {
         self.derived(token, &[])
     }
 
     /// Returns the successor that a token gets in that period if the answer with the first was lost.
-    #[must_use]
     pub fn reissue(&self, token: &RefreshToken, period: i64) -> RefreshToken {
         self.derived(token, &period.to_be_bytes())
     }
@@ -86,7 +82,6 @@ impl RefreshToken {
     ///
     /// # Panics
     /// The system's random number generator failed, so nothing that follows could be trusted.
-    #[must_use]
     pub fn first(session: Uuid) -> Self {
         let mut bytes = [0; LENGTH];
         bytes[..16].copy_from_slice(session.as_bytes());
@@ -95,30 +90,25 @@ impl RefreshToken {
     }
 
     /// Parses a token that a client sent. Returns `None` if it is malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
     }
 
-    #[must_use]
     pub fn text(&self) -> Secret<String> {
         Secret::new(URL_SAFE_NO_PAD.encode(self.0))
     }
 
     /// Returns the session that the token names. Only the hashes prove that the token belongs to it.
-    #[must_use]
     pub fn session(&self) -> Uuid {
         let mut id = [0; 16];
         id.copy_from_slice(&self.0[..16]);
         Uuid::from_bytes(id)
     }
 
-    #[must_use]
     pub fn family_hash(&self) -> Hash {
         hash(&self.0[16..16 + FAMILY])
     }
 
-    #[must_use]
     pub fn token_hash(&self) -> Hash {
         hash(&self.0[16 + FAMILY..])
     }

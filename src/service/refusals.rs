@@ -66,7 +66,6 @@ impl Budget {
 
 impl Refusals {
     /// Opens the queue and the task that empties it; the task ends when the queue is dropped and empty.
-    #[must_use]
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Arc::new(AtomicU64::new(0));
@@ -75,7 +74,6 @@ impl Refusals {
     }
 
     /// Returns the counter of refusals that were not recorded, since there were too many or the database failed.
-    #[must_use]
     pub fn unrecorded(&self) -> Arc<AtomicU64> {
         self.unrecorded.clone()
     }

@@ -185,7 +185,6 @@ impl Held {
     }
 
     /// Keeps the connection for the next statement.
-    #[must_use]
     pub fn keep(self) -> Kept {
         Some(Self { rests: Instant::now(), ..self })
     }

@@ -79,7 +79,6 @@ pub fn abandon(drop: impl FnOnce()) {
 }
 
 /// Returns `true` if a connection that rested so long has to be checked before its use.
-#[must_use]
 pub fn is_due(rested: Duration) -> bool {
     rested >= REST
         || since(&BROKEN).is_some_and(|since| rested >= since)
@@ -87,13 +86,11 @@ pub fn is_due(rested: Duration) -> bool {
 }
 
 /// Returns `true` if the connection that comes back to the pool in this task was abandoned.
-#[must_use]
 pub fn is_abandoned() -> bool {
     HERE.get()
 }
 
 /// Returns the number of checks that this process has made.
-#[must_use]
 pub fn checks() -> u64 {
     CHECKS.load(Ordering::Relaxed)
 }

@@ -197,7 +197,6 @@ pub struct Difference {
 
 impl Difference {
     /// Returns the first migration of a newer program and the oldest version that the schema serves, if this one is older.
-    #[must_use]
     pub fn outgrown(&self) -> Option<(i64, String)> {
         let migration = *self.unknown.first()?;
         let oldest = self.oldest.clone().unwrap_or_else(|| "unknown".into());

@@ -125,7 +125,6 @@ fn warn_once() {
 }
 
 /// Returns the lowest id that may be generated at a time (UUID version 7, RFC 9562 §5.7).
-#[must_use]
 pub fn first_id(time: OffsetDateTime) -> Uuid {
     let milliseconds = u128::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
     Uuid::from_u128((milliseconds & 0xffff_ffff_ffff) << 80)

@@ -38,7 +38,6 @@ pub struct Place {
 }
 
 impl Place {
-    #[must_use]
     pub fn of(options: &PgConnectOptions) -> Self {
         let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
         Self {

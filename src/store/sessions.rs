@@ -76,7 +76,6 @@ pub enum NotRefreshed {
 
 impl NotRefreshed {
     /// Returns the reason as the client is told it, or `None` if its token proved nothing.
-    #[must_use]
     pub const fn told(self) -> Option<EndReason> {
         match self {
             Self::Unknown => None,

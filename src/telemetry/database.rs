@@ -41,7 +41,6 @@ static TIMES: LazyLock<Times> = LazyLock::new(|| Times {
     batches: Histogram::new(SIZES),
 });
 
-#[must_use]
 pub fn times() -> &'static Times {
     &TIMES
 }

@@ -124,7 +124,6 @@ impl Lines {
 }
 
 /// Returns the number of lines that were dropped, since the reader of standard error stalled or has gone.
-#[must_use]
 pub fn dropped() -> Counter {
     DROPPED.clone()
 }

@@ -19,7 +19,6 @@ pub struct Db(PostgresPool);
 impl Db {
     /// Returns the connection pool. Take a connection late: one that is held during a provider's call starves
     /// others.
-    #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.0.0
     }

@@ -94,7 +94,6 @@ pub struct Metrics {
 
 impl Metrics {
     /// Creates the counters at zero and registers the readings.
-    #[must_use]
     pub fn new(
         pools: [(&'static str, PgPool); 2],
         database: &Times,

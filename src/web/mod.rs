@@ -18,7 +18,6 @@ use utoipa::openapi::OpenApi;
 use self::resource::Resource;
 
 /// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
-#[must_use]
 pub fn description(features: OpenApi) -> OpenApi {
     let outside = [well_known::RESOURCE, ops::RESOURCE, data_deletion::RESOURCE, problem::pages::RESOURCE];
     openapi::description(api::description().merge_from(features), outside.map(Resource::description))

@@ -44,7 +44,6 @@ pub struct Document {
 
 impl Document {
     /// Creates the document of that description.
-    #[must_use]
     pub const fn new(describe: fn() -> OpenApi) -> Self {
         Self { describe, json: OnceLock::new() }
     }
@@ -54,7 +53,6 @@ resource!("Description": get_open_api);
 
 /// Returns the description of the whole service: of the routes under `/api/v1`, and of those outside, whose paths are
 /// complete.
-#[must_use]
 pub fn description(api: OpenApi, outside: impl IntoIterator<Item = OpenApi>) -> OpenApi {
     let frame = OpenApiBuilder::new()
         .info(info())

@@ -107,7 +107,6 @@ pub struct Probe {
 
 impl Probe {
     /// Returns a probe that asks with that pool.
-    #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool, last: Mutex::default() }
     }

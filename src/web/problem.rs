@@ -52,7 +52,6 @@ pub struct Problem {
 
 impl Problem {
     /// Creates a problem of this kind.
-    #[must_use]
     pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -69,13 +68,11 @@ impl Problem {
     }
 
     /// Adds the cause, which only the log may show.
-    #[must_use]
     pub fn logged(self, log: impl Into<String>) -> Self {
         Self { log: Some(log.into()), ..self }
     }
 
     /// Returns the same with the reason why the session is over, if that may be told.
-    #[must_use]
     pub fn because(self, reason: Option<EndReason>) -> Self {
         match reason {
             Some(told) => Self { reason, detail: told.sentence().into(), ..self },
@@ -84,19 +81,16 @@ impl Problem {
     }
 
     /// Prefixes the logged cause with the provider's name, which neither the route nor the cause contains.
-    #[must_use]
     pub fn about(self, provider: &str) -> Self {
         Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
     }
 
     /// Returns the problem for a request whose credential is an access token: see [`ErrorCode::beside_a_bearer`].
-    #[must_use]
     pub fn beside_a_bearer(self) -> Self {
         Self { kind: self.kind.beside_a_bearer(), ..self }
     }
 
     /// Returns the HTTP status.
-    #[must_use]
     pub const fn status(&self) -> Status {
         Status { code: self.kind.entry().status }
     }
@@ -266,7 +260,6 @@ impl From<service::refresh::Error> for Problem {
 
 impl Problem {
     /// Returns the problem for a status that no code explained. Below 500, the request is at fault.
-    #[must_use]
     pub fn unexplained(status: u16) -> Self {
         if status < 500 {
             Self::new(ErrorCode::InvalidRequest, "the request was refused")
@@ -276,14 +269,12 @@ impl Problem {
     }
 
     /// Returns the problem of a token from before an event that ended the account's sessions, or the user's deletion.
-    #[must_use]
     pub fn outdated() -> Self {
         let detail = "since the token was issued, the provider has ended the account's sessions, or the user was deleted";
         Self::new(ErrorCode::Refused(Reason::TokenExpired), detail)
     }
 
     /// Returns an internal error.
-    #[must_use]
     pub fn internal() -> Self {
         Self::new(ErrorCode::InternalError, "internal error; the request itself may be valid")
     }

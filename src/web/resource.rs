@@ -31,13 +31,11 @@ pub(crate) use resource;
 
 impl Resource {
     /// Returns the routes, to be mounted.
-    #[must_use]
     pub fn routes(self) -> Vec<Route> {
         (self.routes)()
     }
 
     /// Returns the description of the routes.
-    #[must_use]
     pub fn description(self) -> OpenApi {
         let mut described = (self.paths)();
         for (path, item) in &mut described.paths.paths {

@@ -70,7 +70,6 @@ pub struct Metadata {
 
 impl Metadata {
     /// Returns the metadata of the issuer at this URL.
-    #[must_use]
     pub fn new(public_url: &str) -> Self {
         Self {
             issuer: public_url.to_owned(),

@@ -33,7 +33,6 @@ pub enum Failure {
 
 impl Failure {
     /// Returns the failure in one word, for metrics.
-    #[must_use]
     pub const fn class(&self) -> &'static str {
         match self {
             Self::NoAddress => "no_address",

@@ -90,7 +90,6 @@ impl Webhooks {
     }
 
     /// Returns the queues as this instance last read them.
-    #[must_use]
     pub fn queues(&self) -> Vec<Summary> {
         self.0.readings.queues()
     }

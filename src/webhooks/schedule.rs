@@ -12,7 +12,6 @@ const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// Returns the pause after a failure that comes after that many others, or `None` if there is no further attempt. A receiver
 /// can ask for a longer pause, but not for a shorter one.
-#[must_use]
 pub fn pause(failures: u16, retry_after: Option<Duration>) -> Option<Duration> {
     let delay = DELAYS.get(usize::from(failures))?;
     Some(Duration::from_secs(*delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER)))

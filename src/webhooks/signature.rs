@@ -8,7 +8,6 @@ use crate::secret::Secret;
 
 /// Returns the value of `webhook-signature`: one signature for each secret, so that the receiver can change its own at
 /// any time while there are two.
-#[must_use]
 pub fn signatures(secrets: &[Secret<Vec<u8>>], id: &str, timestamp: i64, payload: &str) -> String {
     let signed = format!("{id}.{timestamp}.{payload}");
     let signature = |secret: &Secret<Vec<u8>>| {

@@ -48,13 +48,11 @@ pub struct ApiKey {
 
 impl ApiKey {
     /// Returns the key as the author of a change.
-    #[must_use]
     pub fn actor(&self) -> Actor<'_> {
         Actor::ApiKey(&self.actor)
     }
 
     /// Returns the key as the author of a change for this reason.
-    #[must_use]
     pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
         By { actor: self.actor(), reason, origin }
     }

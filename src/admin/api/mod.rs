@@ -24,14 +24,12 @@ use crate::web::guard::json_body::required;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// Returns the routes, to be mounted at `/api/v1/admin`.
-#[must_use]
 pub fn routes() -> Vec<Route> {
     let resources = [changes::routes(), claims::routes(), events::routes(), users::routes()];
     resources.concat()
 }
 
 /// Returns the description of these routes. Paths are relative to `/api/v1`.
-#[must_use]
 pub fn description() -> OpenApi {
     let resources = changes::ApiDoc::openapi()
         .merge_from(claims::ApiDoc::openapi())

@@ -19,7 +19,6 @@ const PREFIX: &str = "vst_";
 pub type KeyHash = [u8; 32];
 
 /// Returns the hash of a text that may be an API key, or `None` if it is malformed.
-#[must_use]
 pub fn parse(text: &str) -> Option<KeyHash> {
     OpaqueToken::parse(text.strip_prefix(PREFIX)?)
 }

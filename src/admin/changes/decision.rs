@@ -16,7 +16,6 @@ pub enum Refused {
 }
 
 /// Returns the reason why the actor must not make the change.
-#[must_use]
 pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
     let own_account = match change {
         Change::Delete { user } | Change::Disable { user } => is(user, actor),

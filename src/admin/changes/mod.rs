@@ -50,7 +50,6 @@ pub type Loaded = Change<UserState, LinkedIdentity>;
 
 impl<User, Identity> Change<User, Identity> {
     /// Returns the name in URLs.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Delete { .. } => "delete",
@@ -66,7 +65,6 @@ impl<User, Identity> Change<User, Identity> {
     }
 
     /// Returns true if staff confirm the change in a preview.
-    #[must_use]
     pub const fn is_previewed(&self) -> bool {
         !matches!(
             self,
@@ -153,7 +151,6 @@ pub struct Preview {
 impl Preview {
     /// Returns the fingerprint that confirms this preview: the SHA-256 of its data, except the number of sessions,
     /// which changes often.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, json!(self.change).to_string().as_bytes()))
     }

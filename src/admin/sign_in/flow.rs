@@ -32,7 +32,6 @@ pub struct Admin {
 
 impl Admin {
     /// Creates the settings for staff who sign in with this provider and return to this URL.
-    #[must_use]
     pub fn new(provider: &config::Provider, public_url: &str) -> Self {
         let endpoints = provider.authorization_url.is_some() && provider.token_url.is_some();
         Self {

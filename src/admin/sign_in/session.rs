@@ -110,7 +110,6 @@ pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<
 }
 
 /// Returns the token which proves that a form is from a page of this session.
-#[must_use]
 pub fn csrf_token(session: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, format!("csrf {session}").as_bytes()))
 }

@@ -24,7 +24,6 @@ pub async fn give(
 
 /// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None` if it is not a day, or
 /// over.
-#[must_use]
 pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     end_of(day, zone).filter(|end| end.unix_timestamp() > clock::now())
 }

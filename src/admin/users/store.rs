@@ -18,7 +18,6 @@ pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
-<<<<<<< ours
 /// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
 /// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
 /// in one script.
@@ -32,9 +31,6 @@ const AHEAD_IN_INDEX: i64 = 100_000;
 /// The same limit for an order by id, which needs no fetch.
 const FEW_IDS: u64 = 100_000;
 
-/// A user in a list.
-=======
->>>>>>> theirs
 #[derive(Debug, Clone, FromRow)]
 pub struct ListedUser {
     pub id: Uuid,

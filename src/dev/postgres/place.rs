@@ -83,7 +83,7 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
 /// Returns a short name for a path, the same in each release.
 fn name_of(path: &Path) -> String {
     let hash = digest(&SHA256, path.as_os_str().as_bytes());
-    hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.as_ref()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

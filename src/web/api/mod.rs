@@ -39,13 +39,11 @@ const RESOURCES: [Resource; 13] = [
 ];
 
 /// Returns the routes of the API.
-#[must_use]
 pub fn routes() -> Vec<Route> {
     RESOURCES.into_iter().flat_map(Resource::routes).collect()
 }
 
 /// Returns the description of these routes. Paths are relative to the mount point.
-#[must_use]
 pub fn description() -> OpenApi {
     let none = OpenApi::default();
     RESOURCES.into_iter().map(Resource::description).fold(none, OpenApi::merge_from)

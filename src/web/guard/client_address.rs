@@ -11,7 +11,6 @@ use crate::config::{ForwardedHeader, Proxies};
 use crate::web::http::forwarded;
 
 /// Returns the client's IP address in canonical form, or `None` without a socket.
-#[must_use]
 pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     let peer = peer(request)?;
     let Some(proxies) = trusted_proxies(request) else { return Some(peer) };
@@ -24,7 +23,6 @@ pub fn of(request: &Request<'_>) -> Option<IpAddr> {
 }
 
 /// Returns the configured proxies if the peer is one of them.
-#[must_use]
 pub fn trusted_proxies<'r>(request: &Request<'r>) -> Option<&'r Proxies> {
     let proxies: &Proxies = request.rocket().state()?;
     proxies.trust(peer(request)?).then_some(proxies)

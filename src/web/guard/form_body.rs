@@ -20,7 +20,6 @@ pub struct FormBody(BTreeMap<String, String>);
 
 impl FormBody {
     /// Returns the value of a field.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

@@ -22,7 +22,6 @@ pub struct ClientOrigin(pub Origin);
 
 impl ClientOrigin {
     /// Reads the origin of a request.
-    #[must_use]
     pub fn of(request: &Request<'_>) -> Self {
         let user_agent = request.headers().get_one("User-Agent");
         Self(Origin {

@@ -6,7 +6,6 @@ use rocket::{Catcher, Request, Route, catch, catchers};
 use crate::web::problem::{ErrorCode, Problem};
 
 /// Returns the default catcher.
-#[must_use]
 pub fn catchers() -> Vec<Catcher> {
     catchers![default]
 }

@@ -17,7 +17,6 @@ pub struct Limit(pub Duration);
 struct InTime(Box<dyn Handler>);
 
 /// Wraps each route's handler so that it answers within [`LIMIT`].
-#[must_use]
 pub fn routes(routes: Vec<Route>) -> Vec<Route> {
     let bounded = |mut route: Route| {
         route.handler = Box::new(InTime(route.handler));

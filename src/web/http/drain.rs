@@ -13,13 +13,11 @@ pub struct Drain {
 
 impl Drain {
     /// Creates a drain that lasts `seconds` once it has begun.
-    #[must_use]
     pub fn of(seconds: u32) -> Self {
         Self { seconds, ..Self::default() }
     }
 
     /// Returns the seconds for which requests are still answered during the drain.
-    #[must_use]
     pub const fn seconds(&self) -> u32 {
         self.seconds
     }
@@ -30,7 +28,6 @@ impl Drain {
     }
 
     /// Returns `true` once the drain has begun.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

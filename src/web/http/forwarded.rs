@@ -14,7 +14,6 @@ use crate::config::{ForwardedHeader, Proxies};
 /// The client is the first hop from the right that is not a trusted proxy. If all hops are proxies, the leftmost one
 /// is the client. If a hop cannot be read (`unknown`, an obfuscated identifier, garbage), nothing left of it can be
 /// trusted, and the peer counts as the client.
-#[must_use]
 pub fn client(peer: IpAddr, lines: &[&str], proxies: &Proxies) -> IpAddr {
     let mut client = peer;
     // Header lines of one name form one list (RFC 9110 §5.3).

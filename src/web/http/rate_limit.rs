@@ -65,7 +65,6 @@ pub struct Key {
 impl Key {
     /// Returns the key of an IP address in canonical form. An IPv6 subscriber has at least a /64 and a new address
     /// in it for every request (RFC 8981), so only the first 64 bits count.
-    #[must_use]
     pub fn address(address: Option<IpAddr>) -> Self {
         let network = match address {
             // The last 64 bits are never zero in IPv4-mapped form (RFC 4291 §2.5.5.2).
@@ -84,13 +83,11 @@ impl Key {
 
     /// Returns the key of a session that is used from an IP address. Whoever else has its access token uses up the limit
     /// of another address.
-    #[must_use]
     pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
         Self { id: id.as_u128(), ..Self::address(address) }
     }
 
     /// Returns the key of an API key.
-    #[must_use]
     pub const fn api_key(id: Uuid) -> Self {
         Self { id: id.as_u128(), network: 0 }
     }
@@ -132,7 +129,6 @@ struct Limiter<C: Clock + Clone> {
 
 impl RateLimits {
     /// Opens the counters and the task that drops stale keys. The task ends with this value.
-    #[must_use]
     pub fn open(settings: &config::RateLimit) -> Self {
         let limits = Self::with_clock(settings, &DefaultClock::default());
         if let Some(limiters) = &limits.0 {
@@ -153,7 +149,6 @@ impl RateLimits {
 
 impl<C: Clock + Clone> RateLimits<C> {
     /// Opens the counters without the task, on this clock.
-    #[must_use]
     pub fn with_clock(settings: &config::RateLimit, clock: &C) -> Self {
         let buckets = |per_minute| {
             RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone()).with_middleware()
@@ -179,13 +174,11 @@ impl<C: Clock + Clone> RateLimits<C> {
     }
 
     /// Counts a request. Returns `None` if the limits are switched off.
-    #[must_use]
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
         Some(self.0.as_ref()?.by_policy[policy as usize].count(key))
     }
 
     /// Returns the policy's item of `RateLimit-Policy`, or `None` if the limits are switched off.
-    #[must_use]
     pub fn field(&self, policy: Policy) -> Option<&str> {
         Some(&self.0.as_ref()?.by_policy[policy as usize].field)
     }
@@ -198,7 +191,6 @@ impl<C: Clock + Clone> RateLimits<C> {
     }
 
     /// Returns the number of keys in memory.
-    #[must_use]
     pub fn keys(&self) -> usize {
         let limiters = self.0.iter().flat_map(|limiters| &limiters.by_policy);
         limiters.map(|limiter| limiter.buckets.len() + limiter.sites.len()).sum()

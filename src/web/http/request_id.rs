@@ -27,14 +27,12 @@ impl RequestId {
     }
 
     /// Returns the time at which the request arrived.
-    #[must_use]
     pub const fn started(&self) -> Instant {
         self.started
     }
 
     /// Returns 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens from a trusted
     /// proxy.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.id
     }

@@ -31,13 +31,11 @@ impl Stage {
     }
 
     /// Returns `true` once the database is reachable.
-    #[must_use]
     pub fn has_database(&self) -> bool {
         self.0.database.load(Ordering::Relaxed)
     }
 
     /// Returns `true` once requests are served.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.end.load(Ordering::Relaxed)
     }
@@ -48,7 +46,6 @@ impl Stage {
 struct Started(Box<dyn Handler>);
 
 /// Wraps each route's handler so that it answers 503 until the start has finished.
-#[must_use]
 pub fn routes(routes: Vec<Route>) -> Vec<Route> {
     let gated = |mut route: Route| {
         route.handler = Box::new(Started(route.handler));

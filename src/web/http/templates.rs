@@ -41,20 +41,17 @@ const TEMPLATES: &[(&str, &str)] = &[
 pub type Html = (ContentType, Template);
 
 /// Returns the page of this template with this context.
-#[must_use]
 pub fn html(name: &'static str, context: impl Serialize) -> Html {
     (ContentType::HTML, Template::render(name, context))
 }
 
 /// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets one that always
 /// does and holds no templates: the program's own file.
-#[must_use]
 pub fn dir() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "/dev/null".into())
 }
 
 /// Returns the fairing that loads the templates.
-#[must_use]
 pub fn fairing() -> impl Fairing {
     Template::try_custom(|engines| Ok(prepare(&mut engines.tera)?))
 }

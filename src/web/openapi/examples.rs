@@ -17,7 +17,6 @@ const CLIENT_ID: &str = "1234567890-android.apps.googleusercontent.com";
 const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 
 /// Returns the example of a type, by the name of its schema. Where one does not tell enough, the route has several.
-#[must_use]
 pub fn of(schema: &str) -> Option<Value> {
     Some(match schema {
         "Credential" => credential(),
@@ -73,13 +72,11 @@ pub fn of(schema: &str) -> Option<Value> {
 }
 
 /// Returns a sign-in, or a request to link an identity, with the required members only.
-#[must_use]
 pub fn id_token() -> Value {
     json!({ "id_token": ID_TOKEN })
 }
 
 /// Like [`id_token`], with a nonce.
-#[must_use]
 pub fn id_token_and_nonce() -> Value {
     json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
 }
@@ -89,7 +86,6 @@ fn reauthentication() -> Value {
 }
 
 /// Returns a request to link an identity in a session that is not fresh.
-#[must_use]
 pub fn whole_link() -> Value {
     let mut body = reauthentication();
     body["id_token"] = ID_TOKEN.into();
@@ -97,7 +93,6 @@ pub fn whole_link() -> Value {
 }
 
 /// Returns a sign-in with all members.
-#[must_use]
 pub fn whole_sign_in() -> Value {
     json!({
         "authorization_code": "c4f30d6a8e2.0.rrsvq.7tF1xwkQ",
@@ -107,13 +102,11 @@ pub fn whole_sign_in() -> Value {
 }
 
 /// Returns a request to merge another account, or to be shown what that changes.
-#[must_use]
 pub fn merge_me(dry_run: bool) -> Value {
     json!({ "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "dry_run": dry_run })
 }
 
 /// Returns the merge of another account.
-#[must_use]
 pub fn merge_result(applied: bool) -> Value {
     json!({
         "applied": applied, "user": user(), "claims": { "roles": ["editor"], "tenant": 7 },
@@ -127,7 +120,6 @@ pub const SECURITY_EVENT: &str =
     "eyJ0eXAiOiJzZWNldmVudCtqd3QiLCJhbGciOiJSUzI1NiJ9.eyJldmVudHMiOnt9fQ.c2lnbmF0dXJl";
 
 /// Returns the answer to a sign-in with this outcome.
-#[must_use]
 pub fn signed_in(outcome: &str) -> Value {
     let mut body = credential();
     body["outcome"] = outcome.into();
@@ -164,13 +156,11 @@ fn identity() -> Value {
 }
 
 /// Returns a change by the product's backend.
-#[must_use]
 pub fn change() -> Value {
     json!({ "reason": "ticket 4711", "dry_run": false })
 }
 
 /// Returns a change that names another user, an identity or a session.
-#[must_use]
 pub fn change_to(member: &str) -> Value {
     let mut body = change();
     body[member] = if member == "session" { SESSION } else { IDENTITY }.into();
@@ -178,7 +168,6 @@ pub fn change_to(member: &str) -> Value {
 }
 
 /// Returns a move of an identity.
-#[must_use]
 pub fn move_identity() -> Value {
     let mut body = change_to("identity");
     body["to"] = OTHER_USER.into();
@@ -186,19 +175,16 @@ pub fn move_identity() -> Value {
 }
 
 /// Returns new claims of a user.
-#[must_use]
 pub fn claims_request() -> Value {
     json!({ "claims": { "roles": ["editor"], "tenant": 7 }, "reason": "promoted" })
 }
 
 /// Returns the claims of a user.
-#[must_use]
 pub fn user_claims() -> Value {
     json!({ "claims": { "roles": ["editor"], "tenant": 7 } })
 }
 
 /// Returns the answer to the change at that path.
-#[must_use]
 pub fn change_result(path: &str) -> Value {
     let change = path.rsplit('/').next().unwrap_or(path);
     let person = |id: &str, email: &str, identities: Value| {

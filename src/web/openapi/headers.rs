@@ -23,13 +23,11 @@ pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns a reference to the header's description.
-#[must_use]
 pub fn reference(name: &str) -> RefOr<Header> {
     RefOr::Ref(Ref::new(format!("#/components/headers/{name}")))
 }
 
 /// Returns the descriptions of the headers.
-#[must_use]
 pub fn all() -> [(&'static str, Header); 3] {
     [
         (

@@ -162,7 +162,6 @@ fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {
 }
 
 /// Returns the catalogue as a table in Markdown.
-#[must_use]
 pub fn table() -> String {
     let row = |Entry { status, error, title, .. }: Entry| {
         format!("| {status} | [`{error}`](/problems/{error}) | {title} |")

@@ -53,7 +53,6 @@ pub struct Entry {
 
 impl Entry {
     /// Returns the values that the member `reason` of the error may have.
-    #[must_use]
     pub fn reasons(&self) -> &'static [EndReason] {
         use EndReason::{
             RefreshTokenReused, SessionEnded, SessionExpired, UserDeleted, UserDisabled, UserMerged,
@@ -70,7 +69,6 @@ impl Entry {
 
 impl ErrorCode {
     /// Returns the kind for a request whose credential is an access token: a refused `id_token` answers 422 there.
-    #[must_use]
     pub fn beside_a_bearer(self) -> Self {
         match self {
             Self::Refused(reason) if self.entry().status == 401 => Self::RefusedBesideBearer(reason),
@@ -107,7 +105,6 @@ impl ErrorCode {
     }
 
     /// Returns the catalogue's entry.
-    #[must_use]
     #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub const fn entry(self) -> Entry {
         let (status, error, title, cause, remedy) = match self {

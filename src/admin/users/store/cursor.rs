@@ -34,7 +34,6 @@ impl Cursor {
     }
 
     /// Parses the text of [`Self::encode`].
-    #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
         let cursor: Self = decode(text)?;
         let sound = match (cursor.0, &cursor.3) {
@@ -47,13 +46,11 @@ impl Cursor {
     }
 
     /// Returns the text for URLs.
-    #[must_use]
     pub fn encode(&self) -> String {
         encode(self)
     }
 
     /// Returns the sort order in which it is a position.
-    #[must_use]
     pub const fn sort(&self) -> Sort {
         self.0
     }

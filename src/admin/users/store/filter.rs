@@ -47,7 +47,6 @@ pub struct Days {
 
 /// Parses a day `YYYY-MM-DD` of the years 1 to 9999, and returns `None` for anything else. PostgreSQL has earlier days,
 /// but not all that can be written: 4714 BC is its first year.
-#[must_use]
 pub fn day(text: &str) -> Option<Date> {
     Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
 }
@@ -63,7 +62,6 @@ pub struct Filters {
 
 impl Filters {
     /// Returns `true` if every user passes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

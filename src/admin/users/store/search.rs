@@ -34,7 +34,6 @@ pub struct Position(Way, Option<String>, Uuid);
 
 impl Position {
     /// Parses the text of [`Self::encode`].
-    #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
         cursor::decode(text).filter(|Self(way, key, _)| {
             way.key().is_some() == key.is_some() && key.as_deref().is_none_or(cursor::is_text)
@@ -42,7 +41,6 @@ impl Position {
     }
 
     /// Returns the text for URLs.
-    #[must_use]
     pub fn encode(&self) -> String {
         cursor::encode(self)
     }
