@@ -3,7 +3,6 @@
 //! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 
 pub mod batch;
-#[cfg(all(feature = "dev", debug_assertions))]
 pub mod deadline;
 pub mod disk;
 pub mod doubt;
