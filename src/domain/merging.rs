@@ -97,7 +97,7 @@ pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
     UserState {
         email: address.email.clone(),
-        email_verified: address.email_verified || from.identities.iter().any(proves),
+        email_verified: address.email_verified || from.identities.iter().chain(&into.identities).any(proves),
         email_vouched: address.email_vouched,
         name: named.name.clone(),
         own_name: named.own_name,
