@@ -4,9 +4,10 @@ use std::fmt;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use serde_json::json;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
 
-use super::signing::{NotSigned, compact, pkcs8};
 use crate::secret::Secret;
 
 /// The audience of a client secret.
@@ -26,6 +27,11 @@ pub struct ClientKey {
 #[error("the key is no P-256 key in PKCS#8")]
 pub struct NoKey;
 
+/// The client secret could not be signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system's random number generator failed")]
+pub struct NotSigned;
+
 impl ClientKey {
     /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment variables.
     pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
@@ -35,14 +41,25 @@ impl ClientKey {
         Ok(Self { team_id, key_id, pair })
     }
 
-    /// Returns a client secret for one of our client ids: a JWT with ES256.
+    /// Returns a client secret for one of our client ids: a JWT with ES256, in its compact form (RFC 7515 §7.1).
     pub fn secret(&self, client_id: &str, now: i64) -> Result<Secret<String>, NotSigned> {
         let header = json!({ "alg": "ES256", "kid": self.key_id });
         let claims = json!({
             "iss": self.team_id, "iat": now, "exp": now.saturating_add(LIFETIME), "aud": AUDIENCE, "sub": client_id,
         });
-        compact(&header, &claims, |message| self.pair.sign(&SystemRandom::new(), message))
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", part(&header), part(&claims));
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).map_err(|_| NotSigned)?;
+        Ok(Secret::new(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))))
     }
+}
+
+/// Returns the PKCS#8 document of a private key in PEM (RFC 7468 §10), or `None` if it is none.
+fn pkcs8(pem: &str) -> Option<Vec<u8>> {
+    let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
+    let body: String = body.split_whitespace().collect();
+    STANDARD.decode(body).ok()
 }
 
 impl fmt::Debug for ClientKey {

@@ -22,7 +22,6 @@ pub mod refusal;
 pub mod secure_url;
 pub mod security_event;
 pub mod session;
-pub mod signing;
 pub mod staff;
 pub mod text;
 pub mod user;
