@@ -1,4 +1,4 @@
-//! What the queues in PostgreSQL share: the loop that works on one, what is read of it from time to time, and its metrics.
+//! Queues in PostgreSQL: the loop that works on a queue, the periodic readings of its state, and its metrics.
 //!
 //! The statements stay with their tables. A message waits for earlier ones of its user and is deleted once it is
 //! delivered; a token stays for years between its exchange and its revocation, which its identity's lock decides on.
@@ -16,7 +16,7 @@ pub use self::metrics::{Attempts, Gauges};
 pub use self::readings::{Readings, Summary};
 pub use self::worker::{Worker, keep_working};
 
-/// Turns true at the shutdown.
+/// True once the shutdown has begun.
 pub type Stop = watch::Receiver<bool>;
 
 /// The tasks of the queues of one kind.

@@ -1,4 +1,4 @@
-//! What is read of the queues of one kind from time to time, for claims, metrics and staff.
+//! Periodic readings of the queues of one kind, for claims, metrics and staff.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -69,8 +69,8 @@ impl Readings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the queues until `stop` says otherwise or the pool is closed. `read` gets them as they were: what was due
-    /// before is not looked at again. Tells of its errors in these words.
+    /// Reads the queues until the shutdown begins or the pool is closed. `read` gets the previous reading, to skip rows
+    /// that were due before it. Logs an error as `problem`.
     pub async fn keep_reading<R: Future<Output = Result<Vec<Summary>, Error>>>(
         &self,
         pool: &PgPool,

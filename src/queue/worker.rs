@@ -31,7 +31,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
 
     fn pool(&self) -> &PgPool;
 
-    /// Takes up to `room` due rows, at least one. Tells of its errors, and takes none then.
+    /// Takes up to `room` due rows, at least one. Logs an error, and then takes none.
     fn claim(&mut self, room: usize) -> impl Future<Output = Vec<Self::Row>> + Send;
 
     /// Works on a row.
@@ -43,11 +43,11 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// Records the ends of attempts, at least of one.
     fn settle(&self, ended: Vec<Self::Ended>) -> impl Future<Output = ()> + Send;
 
-    /// Tells that attempts have not ended within [`GRACE`](Self::GRACE).
+    /// Logs that attempts have not ended within [`GRACE`](Self::GRACE).
     fn abandon(&self);
 }
 
-/// Works until `stop` says otherwise or the pool is closed.
+/// Works until the shutdown begins or the pool is closed.
 pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     let (mut in_flight, mut ended) = (JoinSet::new(), Vec::new());
     let mut failures = 0;

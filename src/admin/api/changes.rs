@@ -331,7 +331,7 @@ fn member(body: &Object, name: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(required(body, name)?).map_err(|_| malformed(format!("`{name}` must be a UUID")))
 }
 
-/// What a request for a change has beside its body.
+/// The parts of a request for a change that are not in its body.
 ///
 /// - **Succeeds** when the guard `G` of the key's role does.
 /// - **Fails** as that guard does.

@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Option<KeyHash> {
     OpaqueToken::parse(text.strip_prefix(PREFIX)?)
 }
 
-/// Adds an API key and returns it. If a connection broke, there may be a key that nobody knows.
+/// Adds an API key and returns it. If a connection broke, a key may be stored whose text is lost.
 pub async fn add(
     pool: &PgPool,
     name: &KeyName,
