@@ -22,6 +22,7 @@ mod tls;
 mod webhook;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use figment::Figment;
 
@@ -41,7 +42,6 @@ pub use self::webhook::Webhook;
 use crate::secret::SecretKeys;
 
 /// All settings of the service, valid as a whole.
-#[derive(Debug)]
 pub struct Config {
     /// The settings of Rocket and of the database.
     pub figment: Figment,
@@ -63,6 +63,13 @@ pub struct Config {
     /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
     pub webhooks: Vec<Webhook>,
+}
+
+/// Shows no setting: `figment` has the secrets in plain text.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config").finish_non_exhaustive()
+    }
 }
 
 impl Config {
