@@ -22,7 +22,7 @@
 //!
 //! Each feature beside that way has a folder of its own, which can be read, or skipped, whole, with its
 //! decisions and its SQL: [`admin`], the pages of support staff; [`keys`], the keys that sign access tokens; [`import`],
-//! which brings in users from elsewhere; [`webhooks`], which tells other systems of changes; [`provider_events`], which
+//! which brings in users from elsewhere; [`webhooks`], which informs other systems of changes; [`provider_events`], which
 //! applies what providers report; [`provider_tokens`], which revokes what providers have issued to users who are gone.
 //! The first three do not know each other. Webhooks and provider tokens wait in tables and are worked on by [`queue`].
 //!

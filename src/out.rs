@@ -13,12 +13,12 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
 
-/// Prints a line. Ends the process if nobody can read it any more.
+/// Prints a line. Ends the process if the reader has closed the pipe.
 pub fn line(text: Arguments<'_>) {
     written(writeln!(io::stdout(), "{text}"));
 }
 
-/// Prints a text as it is. Ends the process if nobody can read it any more.
+/// Prints a text as it is. Ends the process if the reader has closed the pipe.
 pub fn all(text: &[u8]) {
     let mut out = io::stdout().lock();
     written(out.write_all(text).and_then(|()| out.flush()));
@@ -35,7 +35,7 @@ fn written(result: io::Result<()>) {
     }
 }
 
-/// Prints the last line of a command that failed. Nobody has to read it.
+/// Prints the last line of a command that failed. An error is ignored.
 pub fn complain(text: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "vestibule: {text}");
 }

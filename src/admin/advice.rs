@@ -1,4 +1,4 @@
-//! Advice to staff about refused sign-ins and what looks like theft: what happened, what to tell the user, and what to pass
+//! Advice to staff about refused sign-ins and what looks like theft: what happened, what to say to the user, and what to pass
 //! on to whom. The catalogue of problems speaks to developers instead.
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub(super) struct Advice {
     pub cause: &'static str,
     /// A sentence for the user.
     pub tell: &'static str,
-    /// The people to tell, and the facts that they need.
+    /// The people to inform, and the facts that they need.
     pub pass_on: Option<(&'static str, &'static str)>,
 }
 

@@ -38,7 +38,7 @@ enum Answer {
     Page(Page),
 }
 
-/// Redirects to the sign-in, and back afterwards, if nobody is signed in. Otherwise shows the failure.
+/// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
 #[catch(default)]
 fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {

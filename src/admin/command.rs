@@ -235,7 +235,7 @@ fn print(events: Vec<EventRow>) {
     }
 }
 
-/// Returns a text of somebody else without characters that a terminal would obey.
+/// Returns a text from outside without control characters, which a terminal would obey.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

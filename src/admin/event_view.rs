@@ -17,7 +17,7 @@ use crate::web::http::rfc3339::rfc3339;
 /// Kinds of events that are sign-ins.
 const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 
-/// Returns true if the event is a sign-in, and not a change by somebody else.
+/// Returns true if the event is a sign-in, and not a change by another person.
 pub(super) fn is_sign_in(event: &EventRow) -> bool {
     event.actor.is_none() && SIGN_INS.contains(&event.kind.as_str())
 }
@@ -267,7 +267,7 @@ pub(super) fn what(event: &EventRow) -> &str {
     }
 }
 
-/// Returns what a provider has reported, about a user or about somebody who is none.
+/// Returns a provider's report, about a user or about a person who has no user here.
 fn reported(event: &str, about_user: bool) -> &'static str {
     if !about_user && event != "verification" {
         return "The provider reported something about an account that no user has";

@@ -142,7 +142,7 @@ async fn finish(
     }
     let Some(code) = answer.code else {
         let problem = Problem::new(ErrorCode::InvalidRequest, "the provider's answer has no code");
-        // It answers what this browser asked, or it would be whatever somebody put into a link.
+        // Without this check, anyone could make the answer up and send it as a link.
         let problem = match answer.error.map(provider::error_name) {
             Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
             None => problem,

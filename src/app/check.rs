@@ -251,7 +251,7 @@ async fn space(pool: &PgPool) -> State {
     }
 }
 
-/// Checks that somebody can sign in to the admin pages, if they are set up.
+/// Checks that at least one person can sign in to the admin pages, if they are set up.
 async fn staff(config: &Config, pool: &PgPool) -> State {
     let admin = Admin::new(&config.admin_provider, &config.public_url);
     match (members(pool).await, admin.is_complete()) {

@@ -65,7 +65,7 @@ pub(super) fn run(command: Command) -> Result {
                 match take_away(&pool, &address(&email)?, by).await? {
                     Changed::Already => return Err(NO_MEMBER.into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
-                    // The command line may do everything, whatever the role.
+                    // The command line may do everything; the role does not matter.
                     Changed::Done | Changed::NotPermitted => {}
                 }
             }

@@ -94,7 +94,7 @@ pub struct Provider {
     /// The URL of the keys; `None` if they are not used or have to be discovered.
     pub jwks_url: Option<Url>,
     /// The URL of the document that names the issuer and the keys of its security events (OpenID Shared Signals Framework
-    /// 1.0 §7). Without one, it is looked for below the issuer, and then they are those of its tokens.
+    /// 1.0 §7). Without one, it is looked for below the issuer, and then its keys are the keys of its tokens.
     pub ssf_url: Option<Url>,
     /// The issuer whose discovery document names the endpoints that are not set.
     pub issuer: Option<String>,

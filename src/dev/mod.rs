@@ -1,4 +1,4 @@
-//! The defaults that let `cargo run` work without settings: an embedded PostgreSQL, an identity provider, generated
+//! The defaults with which `cargo run` works without settings: an embedded PostgreSQL, an identity provider, generated
 //! secrets.
 //!
 //! Each replaces a missing setting and never overrides an existing one. None of it is compiled into a release build

@@ -98,13 +98,13 @@ impl CustomClaims {
         self.0.is_empty()
     }
 
-    /// Returns those of these claims that another user has with another value, or lacks.
+    /// Returns the claims that another user has with another value, or lacks.
     pub fn unlike(&self, other: &Self) -> Self {
         let differs = |(name, value): &(&String, &Value)| other.0.get(*name) != Some(*value);
         Self(self.0.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// Returns these claims, and those of another user that are missing here.
+    /// Returns these claims, and another user's claims whose names are missing here.
     pub fn with_missing(&self, other: &Self) -> Self {
         let mut both = other.0.clone();
         both.extend(self.0.clone());

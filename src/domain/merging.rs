@@ -46,7 +46,7 @@ pub struct LinkedIdentity {
     pub suspended: bool,
     /// True if a hijacker may have linked it.
     pub held: bool,
-    /// True if it is suspended, and not for the account's deletion: somebody else may have it.
+    /// True if it is suspended for another reason than the account's deletion: another person may control it.
     #[serde(skip)]
     pub hijacked: bool,
     /// The time before which its tokens must not have been issued.
@@ -77,7 +77,7 @@ impl UserState {
         identity.email.as_deref().zip(own).is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
     }
 
-    /// Returns true if somebody else may have one of the user's accounts, as its provider has reported.
+    /// Returns true if another person may control one of the user's accounts, as its provider has reported.
     pub fn is_hijacked(&self) -> bool {
         self.identities.iter().any(|identity| identity.hijacked)
     }

@@ -67,7 +67,7 @@ impl Transmitter {
     /// Reads the document. It has to be that of `issuer`, if one is expected.
     ///
     /// # Errors
-    /// The document names another issuer or none, or keys at a URL that nobody can rely on.
+    /// The document names another issuer or none, or keys at a URL that is not secure.
     pub fn read(document: &Object, issuer: Option<&str>) -> Result<Self, Unfit> {
         let named = document.str("issuer");
         let named_well = named.filter(|name| issuer.is_none_or(|issuer| issuer == *name));

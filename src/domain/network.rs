@@ -1,4 +1,4 @@
-//! The networks that a request on somebody's behalf may reach, and those that requests come from.
+//! The networks that a request on an outsider's behalf may reach, and the networks that requests come from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

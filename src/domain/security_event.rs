@@ -70,7 +70,7 @@ fn is_typed(header: &Object) -> bool {
     kind(header).as_deref() == Some("secevent+jwt")
 }
 
-/// Returns `typ` in lower case, without the prefix that RFC 7515 §4.1.9 lets senders leave out.
+/// Returns `typ` in lower case, without the prefix that senders may leave out (RFC 7515 §4.1.9).
 fn kind(header: &Object) -> Option<String> {
     let typ = header.get("typ")?.as_str().unwrap_or_default().to_ascii_lowercase();
     Some(typ.strip_prefix("application/").map(str::to_owned).unwrap_or(typ))
@@ -80,7 +80,7 @@ fn kind(header: &Object) -> Option<String> {
 /// that their users choose, such as `events`. `expires` is true for a sender whose messages have an `exp`.
 ///
 /// # Errors
-/// Its header names another kind, or names none and its claims are those of another kind.
+/// Its header names another kind, or names none and its claims belong to another kind.
 pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
     let Some((header, claims)) = token.unverified().map(Unverified::parts) else { return Ok(()) };
     check_header(header).map_err(Refused::malformed)?;
@@ -136,7 +136,7 @@ pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
 /// Returns `jti`, the message's id.
 ///
 /// # Errors
-/// It is missing, too long, or has characters that nobody can see.
+/// It is missing, too long, or has invisible characters.
 pub fn message_id(claims: &Object) -> Result<&str, Refused> {
     let sound = |id: &&str| (1..=MAX_ID).contains(&id.len()) && !id.chars().any(char::is_control);
     claims.str("jti").filter(sound).ok_or(Refused::malformed("`jti` must be a string of 1 to 255 bytes"))

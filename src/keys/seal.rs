@@ -31,7 +31,7 @@ pub enum SealedBy {
 pub struct Unopened;
 
 impl Seal {
-    /// Derives the keys for one purpose; those of different purposes are independent.
+    /// Derives the keys for one purpose; keys for different purposes are independent.
     ///
     /// # Errors
     /// Never in practice; only the backend's type allows for it.

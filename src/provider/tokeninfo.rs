@@ -63,7 +63,7 @@ pub(super) async fn classify(provider: &Provider, response: Response) -> Result<
             Err(client_or_token(status, response).await.unwrap_or_else(refused))
         }
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
-            // A body that was read to its end lets the connection be reused.
+            // reqwest reuses a connection only after its body was read to the end.
             let _ = answer::body(response).await;
             Err(refused())
         }

@@ -93,7 +93,7 @@ impl Provider {
                 Verify::Jwks => self.signature(token, expected).await.map(Claims::Own),
                 Verify::Both => {
                     let signed = self.signature(token, expected).await?;
-                    // The signature vouches for it, whatever the endpoint says.
+                    // The signature proves it; the endpoint's answer does not matter.
                     self.confirmed(token, Some(signed), expected).await.map_err(|error| match error {
                         Error::Refused(refusal) => refusal.vouched().into(),
                         unavailable @ Error::Unavailable(_) => unavailable,

@@ -34,7 +34,7 @@ fn payload(body: &[u8]) -> Result<IdToken, Refused> {
 }
 
 /// Reads a notification from claims that Apple has signed for one of our client ids. An event of an unknown type is left
-/// out: nobody could act on it, and Apple would send it again and again.
+/// out: there is nothing to do about it, and Apple would send it again and again.
 fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
     let issued = issued_at(claims, now)?;
     let id = message_id(claims)?.to_owned();
@@ -44,7 +44,7 @@ fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
         at = at.max(time.map_or(issued, |milliseconds| milliseconds.div_euclid(1000)));
         events.extend(event(told)?);
     }
-    // What Apple tells of has happened before.
+    // Apple reports an event after it has happened.
     Ok(Report { id, at: at.min(issued), events })
 }
 

@@ -8,7 +8,7 @@ pub struct Effect {
     pub ends_sessions: bool,
     /// True if the identity must not sign in from now on, and false if it may again.
     pub suspends: Option<bool>,
-    /// True if the account's e-mail address is somebody else's from now on.
+    /// True if the account's e-mail address belongs to another person from now on.
     pub recycles_address: bool,
 }
 

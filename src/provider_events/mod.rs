@@ -1,5 +1,5 @@
 //! What providers report about their accounts: that one was hijacked, disabled or deleted, or that its owner no longer
-//! wants this app. A message is judged, applied once, and only then acknowledged.
+//! uses this app. A message is judged, applied once, and only then acknowledged.
 //!
 //! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
 //! [`effect::Effect`] decides what an event does.
@@ -23,7 +23,7 @@ use crate::store::error::retrying;
 /// The longest message, in bytes.
 pub const MAX_LENGTH: usize = 256 << 10;
 
-/// The rules by which a provider sends its messages and wants them answered.
+/// The rules by which a provider sends its messages and expects answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender {
     /// Security Event Tokens (RFC 8417), pushed as RFC 8935 describes.

@@ -1,4 +1,4 @@
-//! The content of a message, whoever sent it.
+//! The content of a message from any provider.
 
 use strum::IntoStaticStr;
 
@@ -19,7 +19,7 @@ pub struct Event {
     pub subject: Option<Subject>,
     /// The provider's reason, such as `hijacking`: at most 100 visible characters.
     pub reason: Option<String>,
-    /// An e-mail address that the event tells.
+    /// An e-mail address in the event.
     pub email: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::provider::Provider;
 
 /// The media type of a pushed token (RFC 8417 §2.3).
 const MEDIA_TYPE: &str = "application/secevent+jwt";
-/// The most events in one message. The standard wants one, in several descriptions perhaps.
+/// The most events in one message. The standard expects one, perhaps in several descriptions.
 const MAX_EVENTS: usize = 16;
 /// The longest `sub`, in bytes (OpenID Connect Core §2).
 const MAX_SUBJECT: usize = 255;
@@ -56,7 +56,7 @@ fn report(claims: &Object, issuers: &Issuers, now: i64) -> Result<Report, Refuse
     };
     let mut read = Vec::new();
     for (uri, event) in events {
-        // Nobody has to understand every event (RFC 8417 §2).
+        // A receiver need not understand every event (RFC 8417 §2).
         let Some(name) = Name::of(uri) else { continue };
         let event = event.as_object().ok_or(Refused::malformed("an event must be an object"))?;
         read.push(name.event(event, whole, claims.str("sub"), &ours)?);

@@ -1,4 +1,4 @@
-//! Tokens that providers want revoked when an account is deleted (Apple, technical note TN3194; App Store guideline
+//! Tokens that providers require to be revoked when an account is deleted (Apple, technical note TN3194; App Store guideline
 //! 5.1.1).
 //!
 //! An app posts the authorization code of its SDK with a sign-in. A task exchanges it for a token, which is kept encrypted.
@@ -61,11 +61,11 @@ pub struct PostedCode {
 /// The numbers of stored codes and tokens, by the secret key that decrypts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Readable {
-    /// Those of the current key.
+    /// Encrypted by the current key.
     pub current: usize,
-    /// Those of the previous one.
+    /// Encrypted by the previous key.
     pub previous: usize,
-    /// Those of a key that is not in the settings.
+    /// Encrypted by a key that is not in the settings.
     pub another: usize,
 }
 
@@ -233,7 +233,7 @@ async fn seal_again(pool: &PgPool, safe: &Safe, stop: Stop) -> Result<(), Error>
             if !left {
                 return Ok(());
             }
-            // Another round finds what somebody was changing.
+            // Another round finds the rows that were locked.
             (after, left) = (Uuid::nil(), false);
             continue;
         };

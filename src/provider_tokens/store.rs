@@ -308,7 +308,7 @@ pub struct Stored {
     pub sealed: Vec<u8>,
 }
 
-/// Returns up to `limit` stored codes and tokens, in the order of their ids, after that one.
+/// Returns up to `limit` stored codes and tokens with ids after `after`, in that order.
 pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
     let rows = sqlx::query_as!(
         Stored,
@@ -319,7 +319,7 @@ pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// Replaces the encryption of codes and tokens that have not changed since, and that nobody is changing.
+/// Replaces the encryption of codes and tokens that have not changed since and are not locked.
 pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Result<(), Error> {
     sqlx::query!(
         "WITH free AS MATERIALIZED (

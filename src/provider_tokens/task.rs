@@ -18,7 +18,7 @@ use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 
-/// Seconds after which another instance may take over a row whose result nobody has recorded. It is longer than a call.
+/// Seconds after which another instance may take over a row without a recorded result. It is longer than a call.
 const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
 const STORED: u32 = 60;
@@ -212,7 +212,7 @@ impl Worker for Task {
     type Ended = ();
 
     const IN_FLIGHT: usize = 8;
-    /// Nobody waits for what is in the queue, and a code lives for minutes.
+    /// No request waits for the queue, and a code lives for minutes.
     const PAUSE: Duration = Duration::from_secs(3);
     /// For a call, and its result.
     const GRACE: Duration = Duration::from_millis(4_800);

@@ -73,7 +73,7 @@ pub struct Merging {
 /// The reason why users are not merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotMerged {
-    /// Nobody has the identity.
+    /// No user has the identity.
     Unknown,
     /// The identity is the user's own.
     Own,
@@ -184,7 +184,7 @@ pub enum Deleted {
     /// The session is over: it may have ended, or the user been disabled, deleted or merged, since the request was
     /// authenticated.
     Over,
-    /// Somebody else may have one of the user's accounts, as its provider has reported.
+    /// Another person may control one of the user's accounts, as its provider has reported.
     Hijacked,
 }
 

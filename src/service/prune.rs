@@ -53,7 +53,7 @@ pub struct Pruned {
     pub events: usize,
     /// Events from which a deleted user was erased. The events stay.
     pub forgotten: usize,
-    /// Deleted webhook messages that nobody will ask for any more.
+    /// Deleted webhook messages whose time to be sent again is over.
     pub webhook_messages: usize,
     /// Deleted ids of messages that providers sent 90 days before.
     pub provider_events: usize,

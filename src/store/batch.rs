@@ -130,7 +130,7 @@ where
                 }
             }
             Err(Error::Unavailable(sqlx::Error::PoolTimedOut)) => {
-                // Those that came meanwhile have waited, too. If another lane holds the lock, nobody waits.
+                // Those that came meanwhile have waited, too. If another lane holds the lock, no caller waits.
                 let mut queue = queue.try_lock();
                 let waiting = std::iter::from_fn(|| queue.as_mut().ok()?.try_recv().ok());
                 for answer in answers.into_iter().chain(waiting.map(|waiting| waiting.answer)) {

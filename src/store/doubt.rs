@@ -71,7 +71,7 @@ pub fn demoted() {
     note(&DEMOTED);
 }
 
-/// Drops work whose end nobody waits for, with the connections that it uses.
+/// Drops work that no caller waits for, with the connections that it uses.
 pub fn abandon(drop: impl FnOnce()) {
     let context = ABANDONED.as_ref().map(Runtime::enter);
     drop();

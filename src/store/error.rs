@@ -114,7 +114,7 @@ impl From<sqlx::Error> for Error {
 }
 
 /// Returns `true` for "cached plan must not change result type", which does not recur on a retry. It has the code of all that
-/// PostgreSQL does not support, and its text is in the server's language, so that only the function in PostgreSQL tells it.
+/// PostgreSQL does not support, and its text is in the server's language, so that only the function in PostgreSQL identifies it.
 fn is_stale_plan(error: &sqlx::Error) -> bool {
     let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
     error.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")

@@ -19,7 +19,7 @@ pub struct IdentityRow {
     /// Latest e-mail address from the provider.
     pub email: Option<String>,
     pub created_at: OffsetDateTime,
-    /// Time since which nobody can sign in with it, because its provider said so.
+    /// Time since which it is suspended, because of its provider's report.
     pub suspended_at: Option<OffsetDateTime>,
     /// The provider's reason for that, or `held`.
     pub suspended_reason: Option<String>,

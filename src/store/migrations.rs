@@ -131,7 +131,7 @@ pub async fn run(connection: &mut PgConnection, migrator: &mut Migrator) -> Resu
     Ok(())
 }
 
-/// Returns the pause after so many attempts that did not get their locks. Each of them lets requests wait.
+/// Returns the pause after so many attempts that did not get their locks. Requests wait during each attempt.
 fn pause(failures: u32) -> Duration {
     PAUSE.saturating_mul(failures).min(MAX_PAUSE)
 }

@@ -15,7 +15,7 @@ use super::migrations::LOCK_TIMEOUT;
 
 /// Number of future months with a partition.
 const AHEAD: i32 = 2;
-/// Key of the advisory lock that lets one instance at a time maintain the partitions ("vest" in ASCII).
+/// Key of the advisory lock by which one instance at a time maintains the partitions ("vest" in ASCII).
 const LOCK: i64 = 0x7665_7374;
 
 /// A month, counted from the year 0.

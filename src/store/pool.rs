@@ -156,7 +156,7 @@ impl Settings {
     }
 
     /// Opens the pool that readiness asks the database with. All connections of the others may be busy, which is load and
-    /// no reason to send nobody here.
+    /// no reason to stop sending requests here.
     pub fn probe(&self) -> Result<PgPool, Error> {
         let options = self.pool_options().min_connections(0).max_connections(1);
         Ok(options.connect_lazy_with(self.connect_options()?))

@@ -179,7 +179,7 @@ pub struct SessionUser {
 
 /// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
 /// more, or whose user is disabled or whose identity is suspended. A session may have been opened at the moment at which a
-/// report of the provider ended those of the identity: its time tells, here and wherever a session is asked for.
+/// report of the provider ended those of the identity: its time decides, here and in every query for a session.
 pub async fn signed_in(
     executor: impl PgExecutor<'_>,
     items: &[(Uuid, Uuid)],

@@ -269,7 +269,7 @@ pub enum Deletion {
     NotFound,
     /// The actor lacks the role, or the user's session has ended, or the user is disabled.
     NotPermitted,
-    /// The user has an identity that somebody else may have, as its provider has reported.
+    /// Another person may control one of the user's identities, as its provider has reported.
     Hijacked,
 }
 

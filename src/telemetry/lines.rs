@@ -27,7 +27,7 @@ static LINES: Lines =
 static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 thread_local! {
-    /// True in the thread that writes. It always has room, to tell of what had none.
+    /// True in the thread that writes. It always has room, to report the lines that were dropped.
     static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -35,7 +35,7 @@ struct Lines {
     state: Mutex<State>,
     /// Wakes the thread.
     wanted: Condvar,
-    /// Wakes whoever waits for the thread.
+    /// Wakes the callers that wait for the thread.
     written: Condvar,
 }
 
@@ -103,7 +103,7 @@ impl Lines {
                     );
                 }
                 Ok(()) => {}
-                // Nobody reads any more, or the disk is full: a line that says so would be the next to fail.
+                // The reader is gone or the disk is full: a line about it would fail, too.
                 Err(_) => drop(DROPPED.inc_by(count)),
             }
 

@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-/// Prints a line, which nobody has to read.
+/// Prints a line. An error is ignored: the work goes on without a reader.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

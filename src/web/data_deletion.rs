@@ -33,7 +33,7 @@ struct Page((Status, Html), Header<'static>);
 
 /// See what became of a request to delete data
 ///
-/// Returns an HTML page for the person who made the request. It tells nothing of anybody.
+/// Returns an HTML page for the person who made the request. It names no person.
 #[utoipa::path(
     path = "/providers/{provider}/data-deletion/{code}",
     params(("provider" = String, Path, description = "The provider that sent the request.", example = "facebook"),

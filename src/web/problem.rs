@@ -95,7 +95,7 @@ impl Problem {
         Status { code: self.kind.entry().status }
     }
 
-    /// Keeps the problem with its request. If the request has a problem already, that one stays.
+    /// Keeps the problem with its request. If the request has a problem already, the first stays.
     pub fn keep<'r>(self, request: &'r Request<'_>) -> &'r Self {
         request.local_cache(|| self)
     }

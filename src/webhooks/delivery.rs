@@ -1,4 +1,4 @@
-//! Delivery of messages to one receiver. A receiver that is slow or down delays nobody else's messages.
+//! Delivery of messages to one receiver. A receiver that is slow or down does not delay the messages to others.
 
 use std::slice;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::store::error::retrying;
 
 /// The waiting messages that one statement looks at after the start.
 const STEP: i64 = 5000;
-/// Seconds after which another instance may send a message whose result nobody has recorded. It is longer than an attempt.
+/// Seconds after which another instance may send a message without a recorded result. It is longer than an attempt.
 const LEASE: u32 = 60;
 
 /// The delivery to one receiver.

@@ -1,4 +1,4 @@
-//! Webhooks: messages that tell other systems of each change of a user, signed as Standard Webhooks describes
+//! Webhooks: messages that inform other systems of each change of a user, signed as Standard Webhooks describes
 //! (<https://www.standardwebhooks.com>).
 //!
 //! A trigger on `events` queues a message in the transaction that makes the change (`migrations`). Each instance has one
@@ -32,7 +32,7 @@ use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 
-/// The messages that one statement lets be sent again.
+/// The messages that one statement makes due again.
 const REPLAYED: i64 = 5000;
 
 /// The receivers, and the tasks that send to them.
@@ -60,7 +60,7 @@ impl Webhooks {
         Ok(Self(Arc::new(Shared { senders, attempts, readings, tasks })))
     }
 
-    /// Writes which messages the receivers want, and begins to send.
+    /// Stores the receivers' subscriptions, and begins to send.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let Shared { senders, attempts, readings, tasks } = &*self.0;
         let wanted: Vec<_> = self.configured().collect();

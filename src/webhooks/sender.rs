@@ -69,7 +69,7 @@ impl Sender {
             .timeout(TIMEOUT)
             // A redirect could lead anywhere, with the message.
             .redirect(Policy::none())
-            // A proxy from the environment would connect to addresses that nobody has checked.
+            // A proxy from the environment would connect to addresses that this service has not checked.
             .no_proxy()
             .dns_resolver(Resolver(webhook.reach))
             .referer(false)

@@ -1,4 +1,4 @@
-//! The queue of messages, and who wants them.
+//! The queue of messages, and the receivers' subscriptions.
 
 pub use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -25,7 +25,7 @@ pub struct Claimed {
     pub failures: i16,
 }
 
-/// Writes which messages the receivers want. Nothing further is queued for those that are no longer configured; what
+/// Stores the receivers' subscriptions. Nothing further is queued for those that are no longer configured; what
 /// they have not got yet stays.
 pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
     let names: Vec<_> = webhooks.iter().map(|webhook| webhook.name.clone()).collect();
@@ -250,7 +250,7 @@ pub async fn replay(
     Ok((replayed.len(), replayed.into_iter().max()))
 }
 
-/// Deletes up to `batch` messages that nobody will ask for any more: those parked a month ago, parked ones about users who
+/// Deletes up to `batch` messages whose time to be sent again is over: those parked a month ago, parked ones about users who
 /// are no more, and a month-old rest of webhooks that are not configured. Returns their number. That a user was deleted or
 /// merged is still worth knowing, without what a message tells of a user who is no more.
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {

@@ -317,7 +317,7 @@ fn refusal(why: Refused) -> Problem {
     match why {
         Refused::LastIdentity => Problem::new(ErrorCode::LastIdentity, words(why)),
         Refused::ClaimsTooLong => Problem::new(ErrorCode::InvalidRequest, words(why)),
-        // An API key is nobody's account.
+        // An API key has no account of its own.
         Refused::OwnAccount => Problem::internal(),
     }
 }

@@ -76,7 +76,7 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
     let limit = asked.limit(PAGE, MAX_PAGE)?;
     let before = asked.parse("cursor", uuid, "must be the `next` of the page before")?;
     let id = user(id)?;
-    // An extra row tells if there is another page.
+    // An extra row shows that there is another page.
     let mut rows = retrying!(store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1))?;
     if rows.is_empty() && !retrying!(store::exists(db.pool(), id))? && before.is_none() {
         return Err(missing(db, id).await);

@@ -1,4 +1,4 @@
-//! The parameters of a request's query. A mistake in them is refused, since an ignored filter finds somebody else.
+//! The parameters of a request's query. A mistake in them is refused, since a list without its filter shows other users.
 
 use rocket::http::uri::Origin;
 use url::form_urlencoded;

@@ -445,7 +445,7 @@ async fn create(
     };
     match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Created, user.try_into()?)),
-        // Somebody was quick to merge or delete the user.
+        // The user was merged or deleted in the meantime.
         None => Err(missing(db, id).await),
     }
 }

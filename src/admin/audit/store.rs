@@ -224,7 +224,7 @@ impl Filter {
                     .push("kind NOT IN ('signed_in', 'user_created') AND request_id = ")
                     .push_bind(request.to_owned()),
                 Source::Event(id) => query.push("id = ").push_bind(id),
-                // The literal lets the planner see that the partial index holds them all.
+                // With the literal, the planner knows that the partial index holds them all.
                 Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
                 Source::Daily => query.push("kind = ANY(").push_bind(DAILY.as_slice()).push(")"),
                 Source::Actor(actor) => query.push("actor = ").push_bind(actor.to_owned()),

@@ -1,5 +1,5 @@
 //! The statements that change users for staff. Each checks the actor's role itself and records its event. They change users
-//! who are as the preview showed them, or nobody.
+//! who are as the preview showed them, or no user.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -95,7 +95,7 @@ pub(super) async fn act(
     change!("src/admin/changes/act.sql", pool, by, role, user, seen, event, session)
 }
 
-/// A deletion, as its event tells it.
+/// A deletion, as its event describes it.
 #[derive(Debug, Clone)]
 pub struct DeletionRow {
     /// Id of the event.

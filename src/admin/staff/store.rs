@@ -2,7 +2,7 @@
 //!
 //! Each statement by which staff change anything, here or of users, checks the actor's role itself: they may lose it
 //! between the guard's check and the last byte of a form. The actor's row stays locked until the statement ends, so
-//! nobody acts without their role.
+//! no one acts without a role.
 
 use sqlx::PgPool;
 use uuid::Uuid;

@@ -144,7 +144,7 @@ pub async fn page(
             parts.reverse();
         }
         let first = start.map_or(parts[0], Cursor::part);
-        // An extra row tells if there is another page.
+        // An extra row shows that there is another page.
         let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);

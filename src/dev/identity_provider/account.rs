@@ -18,7 +18,7 @@ pub(super) struct DevAccount {
 }
 
 impl DevAccount {
-    /// An empty text counts as absent. The error tells a developer what is wrong.
+    /// An empty text counts as absent. The error is written for a developer.
     pub fn new(email: &str, subject: &str, name: &str, verified: bool) -> Result<Self, &'static str> {
         let email = match email {
             "" => None,

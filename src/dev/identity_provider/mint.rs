@@ -27,7 +27,7 @@ pub(super) fn mint(
     request: form::Result<'_, Strict<MintRequest<'_>>>,
 ) -> Result<String, BadRequest<String>> {
     let token = request.map_err(|errors| describe(&errors)).and_then(|request| issue(provider, &request));
-    // Without a line break: whoever reads the token from this answer or from a file sends all of it.
+    // Without a line break: a script that reads the token from this answer or from a file sends all of it.
     token.map_err(|why| BadRequest(why + "\n"))
 }
 

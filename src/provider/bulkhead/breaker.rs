@@ -219,7 +219,7 @@ mod tests {
 
     const FAILURE: CallResult = CallResult::Failure(None);
 
-    /// A call that is let through, with the probe that it takes, and ends at once.
+    /// A call that the breaker permits, with its probe, and that ends at once.
     fn end(breaker: &Breaker, probe: CallResult, result: CallResult, now: Instant) {
         let Admission { generation, needs_probe } = breaker.admit(now).unwrap();
         if needs_probe {

@@ -39,7 +39,7 @@ pub(super) async fn register(
 ) -> Result<Registered, Error> {
     let row = sqlx::query_file!(
         "src/provider_events/data_deletion/register.sql",
-        // Random, where ids grow with time: nobody can guess one.
+        // Random, unlike an id, which grows with time: it cannot be guessed.
         Uuid::new_v4(),
         provider,
         id,

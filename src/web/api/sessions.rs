@@ -88,7 +88,7 @@ async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, P
             device: Device { name: row.device_name, platform: row.device_platform },
         })
         .collect();
-    // The order must not tell more than the hours do.
+    // The order must not reveal more than the hours do.
     sessions.sort_by_key(|session| Reverse((session.last_used_at, session.id)));
     Ok(Json(Status::Ok, Sessions { sessions }))
 }

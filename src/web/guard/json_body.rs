@@ -20,7 +20,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of a member that an answer repeats, in bytes. A token is longer.
 const MAX_NAME: usize = 32;
 
-/// The length in bytes up to which a body counts as small. Those of apps are, so that nobody's large ones keep them out.
+/// The length in bytes up to which a body counts as small. Bodies from apps are small, so large ones from elsewhere cannot keep them out.
 const SMALL: usize = 16 << 10;
 
 /// The memory for the bodies that are arriving, in bytes, of all requests together. A body takes its declared length of it

@@ -1,4 +1,4 @@
-//! The plumbing of HTTP: what each request passes, whatever it asks for.
+//! The plumbing of HTTP that every request passes.
 
 pub mod catcher;
 pub mod deadline;

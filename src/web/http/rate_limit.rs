@@ -1,7 +1,7 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
 //! A counter belongs to the client's IP address, to a session at one, or to an API key, and never to the requested account,
-//! so no caller can use up another user's limit, nor somebody with a copy of an access token the owner's. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
+//! so no caller can use up another user's limit, nor a thief with a copy of an access token the owner's. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
 //! nothing from the bucket, so waiting always helps.
 //!
 //! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request
@@ -81,7 +81,7 @@ impl Key {
         if is_v6 { Some(Self { network: self.network >> 80 << 80, ..self }) } else { None }
     }
 
-    /// Returns the key of a session that is used from an IP address. Whoever else has its access token uses up the limit
+    /// Returns the key of a session that is used from an IP address. A thief with its access token uses up the limit
     /// of another address.
     pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
         Self { id: id.as_u128(), ..Self::address(address) }

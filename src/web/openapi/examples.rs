@@ -16,7 +16,7 @@ const ID_TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxMTAxIn0.c2lnbmF0dXJl";
 const CLIENT_ID: &str = "1234567890-android.apps.googleusercontent.com";
 const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 
-/// Returns the example of a type, by the name of its schema. Where one does not tell enough, the route has several.
+/// Returns the example of a type, by the name of its schema. Where one is not enough, the route has several.
 pub fn of(schema: &str) -> Option<Value> {
     Some(match schema {
         "Credential" => credential(),

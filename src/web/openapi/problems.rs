@@ -59,7 +59,7 @@ failures!(
     pub NotFoundOnly: ErrorCode::NotFound
 );
 
-/// The errors that any route can answer, whatever its guards.
+/// The errors that every route can answer.
 pub const ANYWHERE: [ErrorCode; 1] = [ErrorCode::InternalError];
 
 /// The responses of a route in `#[utoipa::path]`: the errors of `T`, and those of any route.

@@ -93,7 +93,7 @@ pub async fn search(
     size: usize,
 ) -> Result<Found, Error> {
     retrying!(async {
-        // An extra row tells if there are more.
+        // An extra row shows that there are more.
         let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
         let text = Text::read(pool, text, providers, size).await?;
         let first = start.map_or(Way::Whole, |position| position.0);

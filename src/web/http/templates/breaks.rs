@@ -1,4 +1,4 @@
-//! The `breaks` filter: lets a long address, path or name of parts break into lines between its parts.
+//! The `breaks` filter: allows line breaks between the parts of a long address, path or name.
 //!
 //! `{{ person.email | breaks }}` puts a `<wbr>` after each `@`, `-`, `_`, `/` and `:` of a text, and before a
 //! `.` within a word: at the end of a line it would read as the end of a sentence.
