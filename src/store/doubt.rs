@@ -106,3 +106,16 @@ pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
     timeout(TIMEOUT, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_is_abandoned_casts_doubt_on_no_other_connection() {
+        abandon(|| {});
+        assert!(!is_due(Duration::ZERO));
+        demoted();
+        assert!(is_due(Duration::ZERO));
+    }
+}
