@@ -83,7 +83,7 @@ impl Defaults {
         revocation_url: None,
         issuers: Origin::Listed(&[]),
         format: Format::Jwt,
-        nonce: NoncePolicy { rule: NonceRule::Required, form: NonceForm::Raw },
+        nonce: NoncePolicy { rule: NonceRule::BothOrNeither, form: NonceForm::Raw },
         dialect: Dialect {
             numeric_audience: false,
             client_id: false,

@@ -36,7 +36,7 @@ const LAST_DATE: i64 = 253_402_300_799;
 pub enum NonceRule {
     /// A nonce in the request or in the token requires one in the other.
     #[default]
-    Required,
+    BothOrNeither,
     /// A nonce in the token alone is accepted, for SDKs that add one of their own.
     IfSent,
     /// The request and the token must both have a nonce.

@@ -106,7 +106,7 @@ fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
         "idp.link" => text("verified"),
         "idp.unverified_email" | "idp.missing_email" | "idp.recycled_email" => text("allow"),
         "idp.trust_email" => idp.trust_email.to_string(),
-        "idp.nonce" => text("required"),
+        "idp.nonce" => text("both_or_neither"),
         "idp.nonce_form" => text("raw"),
         "idp.max_token_age" => idp.max_token_age.to_string(),
         "idp.max_calls" => idp.max_calls.to_string(),

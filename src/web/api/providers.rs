@@ -52,8 +52,8 @@ struct Provider<'a> {
 /// The rule for nonces.
 #[derive(Serialize, ToSchema)]
 struct Nonce {
-    /// `required`: a nonce in the request or in the token requires one in the other. `if_sent`: the token alone may have
-    /// one. `always`: both must have one.
+    /// `both_or_neither`: a nonce in the request or in the token requires one in the other. `if_sent`: the token alone may
+    /// have one, for SDKs that make it up. `always`: both must have one.
     #[schema(schema_with = names::<NonceRule>)]
     nonce: NonceRule,
     /// The form in which the SDK is given the nonce: `raw`, or `sha256` for its SHA-256 in lower-case hex. The request

@@ -46,10 +46,10 @@ pub fn of(schema: &str) -> Option<Value> {
         }
         "Providers" => json!({ "providers": [
             { "name": "google", "kind": "google", "issuer": null,
-              "client_id": "1234567890-web.apps.googleusercontent.com", "nonce": "required", "nonce_form": "raw",
+              "client_id": "1234567890-web.apps.googleusercontent.com", "nonce": "both_or_neither", "nonce_form": "raw",
               "clients": { "1234567890-ios.apps.googleusercontent.com": { "nonce": "if_sent", "nonce_form": "raw" } } },
             { "name": "apple", "kind": "apple", "issuer": null, "client_id": "com.example.app",
-              "nonce": "required", "nonce_form": "sha256", "clients": {} },
+              "nonce": "both_or_neither", "nonce_form": "sha256", "clients": {} },
         ] }),
         "RefreshRequest" | "SignOutRequest" => json!({ "refresh_token": REFRESH_TOKEN }),
         "RemovalRequest" => reauthentication(),

@@ -392,7 +392,7 @@ async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
 async fn one_clients_nonces_may_differ_from_the_others() {
     for preset in PRESETS {
         let settings = json!({
-            "additional_client_ids": "ios.example", "nonce": "required", "nonce_form": "raw",
+            "additional_client_ids": "ios.example", "nonce": "both_or_neither", "nonce_form": "raw",
             "clients": { "ios.example": { "nonce": "if_sent", "nonce_form": "sha256" } },
         });
         let house = House::with(preset, &settings).await;
@@ -416,7 +416,7 @@ async fn one_clients_nonces_may_differ_from_the_others() {
 #[tokio::test]
 async fn a_nonce_that_the_provider_does_not_repeat_is_missed_all_the_same() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks && !preset.introspects()) {
-        let house = House::with(preset, &json!({ "nonce": "required" })).await;
+        let house = House::with(preset, &json!({ "nonce": "both_or_neither" })).await;
         house.endpoint.behave(Behaviour::Json(house.claims()));
         let token = Signer::Rsa.token(&house.changed("nonce", RAW));
         for sent in [None, Some("another")] {

@@ -68,7 +68,7 @@ fn a_preset_and_a_client_id_are_enough() {
 fn what_is_set_goes_before_what_is_known() {
     let line = json!({
         "tokeninfo_url": "https://proxy.example/verify", "tokeninfo_method": "get", "issuers": "https://other.example",
-        "nonce": "required", "token_format": "any",
+        "nonce": "both_or_neither", "token_format": "any",
     });
     let provider = sound("line", &line);
     assert_eq!(provider.tokeninfo_url.as_ref().unwrap().as_str(), "https://proxy.example/verify");

@@ -48,7 +48,7 @@ async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
     assert_eq!(answer.header("Cache-Control"), Some("public, max-age=300"));
     let plain = |name: &str, kind: &str, issuer: Value, client_id: &str| {
         json!({ "name": name, "kind": kind, "issuer": issuer, "client_id": client_id,
-                "nonce": "required", "nonce_form": "raw", "clients": {} })
+                "nonce": "both_or_neither", "nonce_form": "raw", "clients": {} })
     };
     let mut main = plain("main", "oidc", Value::Null, CLIENT_ID);
     main["clients"] = json!({ IOS: { "nonce": "if_sent", "nonce_form": "raw" } });
