@@ -13,14 +13,13 @@ use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
 
 use super::guard::{Administrator, ApiKey, Supporter};
-use super::{reason, unknown_user, user};
+use super::{reason, user, users};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::json::Object;
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
-use crate::domain::refusal::Reason;
 use crate::store::error::retrying;
 use crate::store::{merging, sessions};
 use crate::web::api::view::Json;
@@ -44,7 +43,7 @@ enum Failures {}
 
 impl ErrorResponses for Failures {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::Refused(Reason::UserNotFound), ErrorCode::UserChanged].into_iter()
+        [ErrorCode::NoSuchUser, ErrorCode::UserChanged].into_iter()
     }
 }
 
@@ -425,9 +424,9 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     let users = retrying!(merging::users(pool, &ids))?;
     let exists = |id: &Uuid| users.iter().any(|user| user.id == *id);
     Ok(if !exists(change.user()) {
-        unknown_user()
+        users::missing(pool, *change.user()).await
     } else if change.other().is_some_and(|other| !exists(other)) {
-        Problem::new(ErrorCode::Refused(Reason::UserNotFound), "there is no user with the id in the body")
+        Problem::new(ErrorCode::NoSuchUser, "there is no user with the id in the body")
     } else {
         Problem::new(
             ErrorCode::NotFound,

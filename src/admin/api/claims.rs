@@ -9,16 +9,16 @@ use serde_json::Value;
 use utoipa::{OpenApi, ToSchema};
 
 use super::guard::Administrator;
-use super::{reason, unknown_user, user};
+use super::users::{NoSuchUser, missing};
+use super::{reason, user};
 use crate::domain::custom_claims::CustomClaims;
-use crate::domain::refusal::Reason;
 use crate::store::error::retrying;
 use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -28,15 +28,6 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(OpenApi)]
 #[openapi(paths(set))]
 pub(super) struct ApiDoc;
-
-/// The errors of setting claims beside those of the guards.
-enum Failures {}
-
-impl ErrorResponses for Failures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::Refused(Reason::UserNotFound)].into_iter()
-    }
-}
 
 // The derived parser is not used; its attribute says in the schema that there are no other members.
 /// New claims of a user.
@@ -74,7 +65,7 @@ struct UserClaims {
     responses(
         (status = 200, description = "The claims, as they are now.", body = UserClaims,
          example = json!(examples::user_claims())),
-        Problems<(Administrator, JsonBody, Failures)>,
+        Problems<(Administrator, JsonBody, NoSuchUser)>,
     ),
 )]
 #[put("/users/<id>/claims", data = "<body>")]
@@ -98,5 +89,5 @@ async fn set(
     };
     let by = key.0.by(Some(&reason), &origin.0);
     let found = retrying!(store::set(db.pool(), user, &claims, by))?;
-    if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(unknown_user()) }
+    if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(missing(db.pool(), user).await) }
 }

@@ -79,7 +79,7 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
     // An extra row shows that there is another page.
     let mut rows = retrying!(store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1))?;
     if rows.is_empty() && !retrying!(store::exists(db.pool(), id))? && before.is_none() {
-        return Err(missing(db, id).await);
+        return Err(missing(db.pool(), id).await);
     }
     let more = rows.len() > limit;
     rows.truncate(limit);

@@ -6,6 +6,7 @@ use rocket::http::Status as HttpStatus;
 use rocket::http::uri::Origin;
 use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
+use sqlx::PgPool;
 use time::OffsetDateTime;
 use utoipa::{OpenApi, ToSchema};
 use uuid::Uuid;
@@ -384,7 +385,7 @@ async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Probl
     let id = user(id)?;
     match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Ok, user.try_into()?)),
-        None => Err(missing(db, id).await),
+        None => Err(missing(db.pool(), id).await),
     }
 }
 
@@ -405,7 +406,7 @@ async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRe
     let id = user(id)?;
     let sessions: Vec<_> = retrying!(sessions::of_user(db.pool(), id))?.into_iter().map(Into::into).collect();
     if sessions.is_empty() && !retrying!(store::exists(db.pool(), id))? {
-        return Err(missing(db, id).await);
+        return Err(missing(db.pool(), id).await);
     }
     Ok(Json(HttpStatus::Ok, SessionRecords { sessions }))
 }
@@ -446,14 +447,14 @@ async fn create(
     match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Created, user.try_into()?)),
         // The user was merged or deleted in the meantime.
-        None => Err(missing(db, id).await),
+        None => Err(missing(db.pool(), id).await),
     }
 }
 
 /// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
-pub(super) async fn missing(db: &Db, id: Uuid) -> Problem {
+pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
-    match async { retrying!(merging::merged_into(db.pool(), id)) }.await {
+    match async { retrying!(merging::merged_into(pool, id)) }.await {
         Ok(None) => unknown_user(),
         Ok(merged_into) => Problem { merged_into, ..Problem::new(ErrorCode::NoSuchUser, detail) },
         Err(error) => error.into(),

@@ -199,6 +199,10 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
         (&json!(ada_id), &json!("ada@example.com"))
     );
     assert_eq!(backend.grace().await.user_id(), ada_id);
+    // As after a lost answer.
+    let repeated = backend.make(&grace_id, "merge", &json!({ "into": ada_id })).await;
+    assert_problem(&repeated, 404, "user_not_found");
+    assert_eq!(repeated.json()["merged_into"], json!(ada_id));
 
     backend.make_as_seen(&ada_id, "delete", &json!({})).await;
     let back = backend.ada().await;
