@@ -1,16 +1,18 @@
 //! The loop that takes the due rows of one queue and works on several of them at a time.
 
-use std::iter;
 use std::time::Duration;
+use std::{iter, mem};
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Stop;
 
 /// Failures in a row after which one row is tried at a time.
 const TROUBLE: u32 = 16;
+/// The time without a success after which a success is the end of an outage, and not of a few failures among others.
+const OUTAGE: Duration = Duration::from_mins(1);
 /// The time for which an attempt that has ended waits for others, so that they share the statements. A receiver that is slow
 /// loses little by it.
 const MOMENT: Duration = Duration::from_millis(10);
@@ -40,6 +42,10 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// Returns true if the attempt failed in a way that others may fail, too.
     fn has_failed(ended: &Self::Ended) -> bool;
 
+    /// Takes note of the end of an outage: of the first success after the start, after sixteen failures in a row, or after a
+    /// minute of failures alone.
+    fn recover(&mut self) {}
+
     /// Records the ends of attempts, at least of one.
     fn settle(&self, ended: Vec<Self::Ended>) -> impl Future<Output = ()> + Send;
 
@@ -51,6 +57,8 @@ pub trait Worker: Clone + Send + Sync + 'static {
 pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     let (mut in_flight, mut ended) = (JoinSet::new(), Vec::new());
     let mut failures = 0;
+    // Since when all attempts fail, and whether they were better before.
+    let (mut failing_since, mut steady) = (None, false);
     while !worker.pool().is_closed() && !*stop.borrow() {
         let most = if failures < TROUBLE { W::IN_FLIGHT } else { 1 };
         let room = most.saturating_sub(in_flight.len());
@@ -81,7 +89,16 @@ pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
         for one in &ended {
             // A panic is in the log already.
             let failed = one.as_ref().is_none_or(W::has_failed);
-            failures = if failed { failures.saturating_add(1) } else { 0 };
+            if failed {
+                failures = failures.saturating_add(1);
+                let since: &mut Instant = failing_since.get_or_insert_with(Instant::now);
+                steady &= failures < TROUBLE && since.elapsed() < OUTAGE;
+            } else {
+                if !mem::replace(&mut steady, true) {
+                    worker.recover();
+                }
+                (failures, failing_since) = (0, None);
+            }
         }
         settle(&worker, ended.drain(..).flatten().collect()).await;
     }

@@ -3,14 +3,13 @@
 use std::error::Error;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
+use super::Replayed;
 use super::sender::Sender;
 use super::store::{self, PgPool};
-use crate::clock;
 use crate::config::Webhook;
 use crate::domain::actor::{Actor, By, Origin};
 
@@ -21,8 +20,7 @@ const LISTED: i64 = 1000;
 pub enum Command {
     /// List the webhooks with their queues, or the messages of one that failed
     ///
-    /// The columns are: name, host, waiting messages, time of the oldest, parked messages, last failure. Of one webhook:
-    /// message, type, user, attempts, next attempt, last failure.
+    /// The first line has the names of the columns, which are separated by tabs.
     #[command(after_help = "Examples:
   vestibule webhooks list
   vestibule webhooks list shop
@@ -81,17 +79,18 @@ impl Command {
             Self::Replay(Replay { name, message, .. }) => {
                 let pool = known(&webhooks, &name, database).await?;
                 let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
-                let replayed = super::replay(&pool, &name, message, by).await?.unwrap_or_default();
-                if let (Some(message), 0) = (message, replayed) {
+                let Replayed { due, of } =
+                    super::replay(&pool, &name, message, by).await?.unwrap_or_default();
+                if let (Some(message), 0) = (message, due) {
                     let remedy = format!("see `vestibule webhooks list {name}`");
                     return Err(format!(
                         "the webhook `{name}` has no message {message} that waits for a retry; {remedy}"
                     )
                     .into());
                 }
-                match replayed {
-                    1 => say!("1 message is due now; an instance sends it"),
-                    _ => say!("{replayed} messages are due now; an instance sends them"),
+                match message {
+                    Some(_) => say!("the message is due now; an instance sends it"),
+                    None => say!("messages due now: {due} of {of}; an instance sends them"),
                 }
                 Ok(())
             }
@@ -119,6 +118,7 @@ fn unknown(name: &str) -> String {
 
 async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
     let summaries = store::summaries(pool, &[]).await?;
+    say!("name\thost\twaiting\toldest\tparked\tlast failure");
     for webhook in webhooks.iter().filter(|one| !summaries.iter().any(|summary| summary.name == one.name)) {
         say!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
     }
@@ -132,6 +132,7 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
 }
 
 async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
+    say!("message\ttype\tuser\tattempts\tnext attempt\tlast failure");
     for message in store::unaccepted(pool, name, LISTED).await? {
         let next = message.next_attempt_at.map_or_else(|| "parked".into(), |next| at(Some(next)));
         say!(
@@ -152,11 +153,8 @@ fn at(time: Option<OffsetDateTime>) -> String {
 }
 
 async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
-    let (id, now) = (Uuid::now_v7().to_string(), clock::now());
-    let timestamp = at(OffsetDateTime::from_unix_timestamp(now).ok());
-    let payload = json!({ "type": "webhook.test", "timestamp": timestamp, "data": {} }).to_string();
     let sender = Sender::new(webhook)?;
-    match sender.send(&id, &payload, now).await {
+    match sender.test().await {
         Ok(accepted) => {
             say!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
             Ok(())

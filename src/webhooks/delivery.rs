@@ -16,7 +16,7 @@ use crate::store::Error;
 use crate::store::deadline::in_time;
 use crate::store::error::retrying;
 
-/// The waiting messages that one statement looks at after the start.
+/// The waiting messages that one statement looks at after the start, or makes due after an outage.
 const STEP: i64 = 5000;
 /// Seconds after which another instance may send a message without a recorded result. It is longer than an attempt.
 const LEASE: u32 = 60;
@@ -30,6 +30,8 @@ pub(super) struct Delivery {
     pub readings: Arc<Readings>,
     /// After the start, the message after which the next step looks at those that wait.
     pub waking: Option<i64>,
+    /// After an outage of the receiver, the message after which the next step makes those due that wait for a retry.
+    pub catching_up: Option<i64>,
 }
 
 impl Delivery {
@@ -45,6 +47,21 @@ impl Delivery {
             tracing::warn!(webhook, %error, "waking the messages of a webhook failed and will be retried");
             Some(after)
         })
+    }
+
+    /// Makes messages due that wait for a retry, after that one. Returns the message after which to go on, if there is one.
+    async fn catch_up(&self, after: i64) -> Option<i64> {
+        let webhook = self.webhook();
+        let made_due = async { retrying!(store::replay(&self.pool, webhook, None, false, after, STEP)) };
+        match in_time(made_due).await {
+            Ok((_, last)) => last,
+            Err(error) => {
+                let problem =
+                    "the messages that wait for a retry could not be made due, which will be tried again";
+                tracing::warn!(webhook, %error, "{problem}");
+                Some(after)
+            }
+        }
     }
 
     async fn settle_alone(self, ended: Ended) {
@@ -75,6 +92,9 @@ impl Worker for Delivery {
     async fn claim(&mut self, room: usize) -> Vec<Claimed> {
         if let Some(after) = self.waking {
             self.waking = self.wake(after).await;
+        }
+        if let Some(after) = self.catching_up {
+            self.catching_up = self.catch_up(after).await;
         }
         let webhook = self.webhook();
         let since = self.readings.since(webhook);
@@ -110,6 +130,10 @@ impl Worker for Delivery {
 
     fn has_failed(ended: &Ended) -> bool {
         ended.failure.is_some()
+    }
+
+    fn recover(&mut self) {
+        self.catching_up = Some(0);
     }
 
     /// Records the ends of attempts: together, or else each by itself, so that one whose user is locked for long costs the

@@ -5,6 +5,7 @@ use strum::VariantArray;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
+use super::sender::TEST;
 use crate::domain::message_type::MessageType;
 
 /// The tag of the messages.
@@ -12,7 +13,13 @@ const TAG: &str = "Webhooks";
 
 /// Adds the messages to the description.
 pub fn describe(api: &mut OpenApi) {
-    let messages = MessageType::VARIANTS.iter().map(|kind| (kind.to_string(), webhook(*kind)));
+    let messages = MessageType::VARIANTS.iter().map(|kind| {
+        let name = kind.to_string();
+        let described = webhook(&name, words(*kind), &data(*kind));
+        (name, described)
+    });
+    let words = ("A receiver is tried", "It tells of no change, and `data` is empty: answer with 2xx.");
+    let messages = messages.chain([(TEST.to_owned(), webhook(TEST, words, &json!({})))]);
     let tag =
         TagBuilder::new().name(TAG).description(Some("What other systems are told by webhooks.")).build();
     api.tags.get_or_insert_default().push(tag);
@@ -64,9 +71,13 @@ const fn words(kind: MessageType) -> (&'static str, &'static str) {
     }
 }
 
-fn webhook(kind: MessageType) -> Value {
-    let (summary, description) = words(kind);
-    let name: String = kind.to_string().split(['.', '_']).map(capitalized).collect();
+fn webhook(kind: &str, (summary, description): (&str, &str), data: &Value) -> Value {
+    let name: String = kind.split(['.', '_']).map(capitalized).collect();
+    let schema = object(&json!({
+        "type": { "type": "string", "enum": [kind] },
+        "timestamp": time("The time of the change."),
+        "data": object(data),
+    }));
     let header = |name: &str, description: &str| {
         let schema = json!({ "type": "string" });
         json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema })
@@ -83,7 +94,7 @@ fn webhook(kind: MessageType) -> Value {
             header("webhook-signature", "`v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by \
                                          dots; one for each secret, separated by blanks (Standard Webhooks)."),
         ],
-        "requestBody": { "required": true, "content": { "application/json": { "schema": schema(kind) } } },
+        "requestBody": { "required": true, "content": { "application/json": { "schema": schema } } },
         "responses": {
             "2XX": { "description": "The message is accepted." },
             "410": { "description": "The receiver wants no more attempts to send this message." },
@@ -97,7 +108,8 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn schema(kind: MessageType) -> Value {
+/// Returns the members of `data`.
+fn data(kind: MessageType) -> Value {
     // Not `oneOf`, nor `null` alone: generators for Java make classes of these that do not exist.
     let mut user = user();
     user["type"] = json!(["object", "null"]);
@@ -149,11 +161,7 @@ fn schema(kind: MessageType) -> Value {
         _ => json!({}),
     };
     data.extend(more.as_object().cloned().unwrap_or_default());
-    object(&json!({
-        "type": { "type": "string", "enum": [kind.to_string()] },
-        "timestamp": time("The time of the change."),
-        "data": object(&Value::Object(data)),
-    }))
+    Value::Object(data)
 }
 
 fn user() -> Value {

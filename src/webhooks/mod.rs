@@ -23,7 +23,7 @@ use uuid::Uuid;
 use self::delivery::Delivery;
 use self::failure::Failure;
 pub use self::sender::ClientError;
-use self::sender::Sender;
+use self::sender::{Accepted, Failed, Sender};
 use self::store::PgPool;
 use crate::config::Webhook;
 use crate::domain::actor::By;
@@ -73,7 +73,8 @@ impl Webhooks {
         for sender in senders {
             let (pool, sender) = (pool.clone(), sender.clone());
             let (attempts, readings) = (attempts.clone(), readings.clone());
-            let delivery = Delivery { pool, sender, attempts, readings, waking: Some(0) };
+            let (waking, catching_up) = (Some(0), None);
+            let delivery = Delivery { pool, sender, attempts, readings, waking, catching_up };
             tasks.spawn(|stop| keep_working(delivery, stop));
         }
         if !senders.is_empty() {
@@ -87,6 +88,12 @@ impl Webhooks {
 
     pub fn configured(&self) -> impl Iterator<Item = &Webhook> {
         self.0.senders.iter().map(|sender| sender.webhook())
+    }
+
+    /// Sends a test message to a receiver. Returns `None` if there is none of that name in this instance's settings.
+    pub async fn test(&self, name: &str) -> Option<Result<Accepted, Failed>> {
+        let sender = self.0.senders.iter().find(|sender| sender.webhook().name == name)?;
+        Some(sender.test().await)
     }
 
     /// Returns the queues as this instance last read them.
@@ -115,21 +122,35 @@ impl Webhooks {
     }
 }
 
-/// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns their
-/// number, or `None` if that is a member of staff who is no admin. After an error, earlier batches stay due.
+/// The result of a replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// The messages that are due now.
+    pub due: u64,
+    /// The messages that were not accepted or not sent yet, parked or waiting, each up to [`Summary::COUNTED`]. Those that are
+    /// not due wait behind another one of their user, are on their way, or are due within a minute.
+    pub of: u64,
+}
+
+/// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns `None`
+/// if that is a member of staff who is no admin. After an error, earlier batches stay due.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,
     only: Option<Uuid>,
     by: By<'_>,
-) -> Result<Option<u64>, Error> {
+) -> Result<Option<Replayed>, Error> {
     if !in_time(store::record_replay(pool, webhook, only, by)).await? {
         return Ok(None);
     }
-    let (mut replayed, mut after) = (0, 0);
+    let queues = in_time(async { retrying!(store::summaries(pool, &[])) }).await?;
+    let queue = queues.into_iter().find(|queue| queue.name == webhook).unwrap_or_default();
+    let of = u64::try_from(queue.waiting + queue.parked).unwrap_or_default();
+    let (mut due, mut after) = (0, 0);
     loop {
-        let batch = in_time(async { retrying!(store::replay(pool, webhook, only, after, REPLAYED)) }).await?;
-        let (Some(last), number) = (batch.1, batch.0) else { return Ok(Some(replayed)) };
-        (replayed, after) = (replayed + u64::try_from(number).unwrap_or(u64::MAX), last);
+        let batch =
+            in_time(async { retrying!(store::replay(pool, webhook, only, true, after, REPLAYED)) }).await?;
+        let (Some(last), number) = (batch.1, batch.0) else { return Ok(Some(Replayed { due, of })) };
+        (due, after) = (due + u64::try_from(number).unwrap_or(u64::MAX), last);
     }
 }

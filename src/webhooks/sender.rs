@@ -7,12 +7,17 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::failure::Failure;
 use super::resolver::Resolver;
 use super::signature::signatures;
 use crate::causes::root;
+use crate::clock;
 use crate::config::Webhook;
 
 /// The timeout of a connection attempt, TLS included.
@@ -23,6 +28,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_BODY: usize = 16 * 1024;
 /// The time for that. The status has decided by then; reading on only saves a new connection.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The type of the messages that try a receiver out.
+pub const TEST: &str = "webhook.test";
 
 /// The client could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +89,15 @@ impl Sender {
 
     pub const fn webhook(&self) -> &Webhook {
         &self.webhook
+    }
+
+    /// Sends a signed [`TEST`] message, of which the queue knows nothing.
+    pub async fn test(&self) -> Result<Accepted, Failed> {
+        let now = clock::now();
+        let timestamp =
+            OffsetDateTime::from_unix_timestamp(now).ok().and_then(|time| time.format(&Rfc3339).ok());
+        let payload = json!({ "type": TEST, "timestamp": timestamp, "data": {} }).to_string();
+        self.send(&Uuid::now_v7().to_string(), &payload, now).await
     }
 
     /// Sends a message, whose id is the same in each attempt, signed at `now`. Only a status of 2xx accepts it.

@@ -218,13 +218,14 @@ pub(super) async fn record_replay(
     Ok(recorded.rows_affected() > 0)
 }
 
-/// Lets up to `batch` messages of a webhook after `after` be sent now, that one or any, parked ones with all their attempts
-/// again. Returns their number, and the last one. A message on its way, or behind another one of its user, is left: it is due
-/// once that one is over.
+/// Lets up to `batch` messages of a webhook after `after` be sent now, that one or any: those that wait for a retry, and
+/// parked ones as well if `parked`, with all their attempts again. Returns their number, and the last one. A message on its
+/// way, or behind another one of its user, is left: it is due once that one is over.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,
     only: Option<Uuid>,
+    parked: bool,
     after: i64,
     batch: i64,
 ) -> Result<(usize, Option<i64>), Error> {
@@ -234,7 +235,7 @@ pub async fn replay(
          WHERE id IN (
              SELECT id FROM webhook_messages
              WHERE webhook = $1 AND ($2::uuid IS NULL OR message_id = $2) AND id > $3
-                   AND (parked_at IS NOT NULL OR (
+                   AND (($5 AND parked_at IS NOT NULL) OR (
                        next_attempt_at > now() + interval '1 minute'
                        AND least(first_webhook_message(webhook, user_id), first_webhook_message(webhook, other_id)) = id))
              ORDER BY id LIMIT $4
@@ -245,6 +246,7 @@ pub async fn replay(
         only,
         after,
         batch,
+        parked,
     );
     let replayed = replayed.fetch_all(pool).await?;
     Ok((replayed.len(), replayed.into_iter().max()))

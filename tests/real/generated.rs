@@ -67,7 +67,7 @@ async fn a_typescript_client_by_openapi_generator_compiles_signs_in_and_refreshe
     let mut generate = command(&java);
     generate.current_dir(&*signed.folder).args(["-XX:TieredStopAtLevel=1", "-jar"]).arg(archive);
     generate.args(["generate", "-i", "openapi.json", "-g", "typescript-fetch", "-o", "client"]);
-    // All but webhooks, of which the generator makes what does not compile.
+    // All but webhooks: of these the generator imports types without names, however their schemas are written.
     generate.args(["--global-property", "apis,models,supportingFiles"]);
     // As Node wants it: with extensions.
     generate.args(["--additional-properties", "importFileExtension=.js"]);

@@ -60,3 +60,18 @@ pub(super) fn user_events() -> Value {
 pub(super) fn feed() -> Value {
     json!({ "events": [event()], "next": SESSION })
 }
+
+/// Returns a replay of a webhook.
+pub(super) fn replay_request() -> Value {
+    json!({ "reason": "the receiver is repaired" })
+}
+
+/// Returns the answer to it.
+pub(super) fn replayed() -> Value {
+    json!({ "due": 70, "of": 85 })
+}
+
+/// Returns the answer to a test of a webhook.
+pub(super) fn tested() -> Value {
+    json!({ "accepted": false, "failure": "the answer is 401" })
+}

@@ -9,6 +9,7 @@ mod new_user;
 mod parameters;
 pub mod store;
 mod users;
+mod webhooks;
 
 use rocket::Route;
 use utoipa::OpenApi as _;
@@ -25,7 +26,8 @@ use crate::web::problem::{ErrorCode, Problem};
 
 /// Returns the routes, to be mounted at `/api/v1/admin`.
 pub fn routes() -> Vec<Route> {
-    let resources = [changes::routes(), claims::routes(), events::routes(), users::routes()];
+    let resources =
+        [changes::routes(), claims::routes(), events::routes(), users::routes(), webhooks::routes()];
     resources.concat()
 }
 
@@ -34,7 +36,8 @@ pub fn description() -> OpenApi {
     let resources = changes::ApiDoc::openapi()
         .merge_from(claims::ApiDoc::openapi())
         .merge_from(events::ApiDoc::openapi())
-        .merge_from(users::ApiDoc::openapi());
+        .merge_from(users::ApiDoc::openapi())
+        .merge_from(webhooks::ApiDoc::openapi());
     let mut whole = OpenApi::default().nest("/admin", resources);
     let tag = "For the product's backend, with an API key: find, create and change users, and follow events.";
     whole.tags = Some(vec![TagBuilder::new().name("Administration").description(Some(tag)).build()]);

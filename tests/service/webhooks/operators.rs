@@ -2,20 +2,25 @@
 
 use std::process::Output;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 
 use super::{change, emptied, environment, settings, with_receivers};
+use crate::service::contract::openapi::document::Document;
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, SUPPORT};
+use crate::support::problem::assert_problem;
 use crate::support::process::{eventually, run};
 use crate::support::receiver::{Receiver, Reply, SECRET};
 
-const DUE: &str = "1 message is due now; an instance sends it\n";
+const DUE: &str = "the message is due now; an instance sends it\n";
+const ALL_DUE: &str = "messages due now: 1 of 1; an instance sends them\n";
 const PARKED: &str = "SELECT count(*) FROM webhook_messages WHERE parked_at IS NOT NULL";
 
 /// Runs the program in the release profile, with a webhook called `shop`.
@@ -67,8 +72,12 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     let id = receiver.received()[0].header("webhook-id").to_owned();
     let listed = printed(&app.database, &receiver.url, &["list"]).await;
     let host = receiver.url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let (columns, listed) = listed.split_once('\n').unwrap();
+    assert_eq!(columns, "name\thost\twaiting\toldest\tparked\tlast failure");
     assert_eq!(listed, format!("shop\t{host}\t0\t-\t1\tthe answer is 410: the receiver is gone\n"));
     let messages = printed(&app.database, &receiver.url, &["list", "shop"]).await;
+    let (columns, messages) = messages.split_once('\n').unwrap();
+    assert_eq!(columns, "message\ttype\tuser\tattempts\tnext attempt\tlast failure");
     assert!(messages.starts_with(&format!("{id}\tuser.disabled\t")), "{messages}");
     assert!(messages.ends_with("\t1\tparked\tthe answer is 410: the receiver is gone\n"), "{messages}");
 
@@ -87,7 +96,7 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     receiver.received_all(2).await;
     is_parked(&app.database).await;
     receiver.behave(|_| Reply::Status(200));
-    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, DUE);
+    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, ALL_DUE);
     emptied(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
     let recorded: Vec<(String, Value)> = app
@@ -116,6 +125,37 @@ async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
     assert_eq!(said, "vestibule: not accepted: the answer is 401: bad [2Jsecret\n");
     let said = refused(&database, &receiver.url, &["test", "other"]).await;
     assert!(said.contains("`other` is not configured"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
+    let (app, receiver) = parked().await;
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    let post = async |path: &str, body: &Value| {
+        app.as_user(&key, Method::POST, &format!("/api/v1/admin/webhooks/{path}"), Some(body)).await
+    };
+    let reason = json!({ "reason": "it is repaired" });
+    let tested = post("shop/test", &json!({})).await;
+    assert_eq!((tested.status.as_u16(), &tested.json()["accepted"]), (200, &json!(false)), "{}", tested.text);
+    assert_eq!(tested.json()["failure"], "the answer is 410: the receiver is gone");
+    receiver.behave(|_| Reply::Status(204));
+    let tested = post("shop/test", &json!({})).await;
+    assert_eq!(tested.json(), json!({ "accepted": true, "failure": null }));
+    let message = receiver.received().pop().unwrap().json();
+    let document = Document::new();
+    let content = &document.0["webhooks"]["webhook.test"]["post"]["requestBody"]["content"];
+    document.assert_fits("webhook.test", &content["application/json"]["schema"], &message);
+    assert_eq!(app.database.count(PARKED).await, 1, "a test changes nothing");
+
+    for path in ["shpo/test", "shpo/replay"] {
+        assert_problem(&post(path, &reason).await, 404, "not_found");
+    }
+    assert_eq!(post("shop/replay", &reason).await.json(), json!({ "due": 1, "of": 1 }));
+    emptied(&app.database).await;
+    let recorded: Vec<(String, Value)> =
+        app.database.all("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed'").await;
+    let detail = json!({ "reason": "it is repaired", "webhook": "shop" });
+    assert_eq!(recorded, [("key:backend".to_owned(), detail)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

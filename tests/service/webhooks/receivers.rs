@@ -72,6 +72,54 @@ async fn attempts_without_an_answer_use_up_none_of_the_ten() {
     assert!(!parked && (failures > 1 || pause < 60.0), "the next is seconds away: {pause} s");
 }
 
+/// As after a day without the receiver.
+const HOURS: &str =
+    "UPDATE webhook_messages SET next_attempt_at = now() + interval '7 hours' WHERE failures > 0";
+const FAILED: &str = "SELECT count(*) FROM webhook_messages WHERE failures > 0";
+
+/// A service whose receiver has accepted a message.
+async fn delivering() -> (App, Receiver) {
+    let receiver = Receiver::start().await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    changed(&app).await;
+    emptied(&app.database).await;
+    (app, receiver)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
+    let (app, receiver) = delivering().await;
+    receiver.behave(|_| Reply::Status(503));
+    for _ in 0..20 {
+        changed(&app).await;
+    }
+    eventually("all have failed", async || (app.database.count(FAILED).await == 20).then_some(())).await;
+    run!(&app.database.pool, HOURS);
+    receiver.behave(|_| Reply::Status(204));
+    changed(&app).await;
+    emptied(&app.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() {
+    let (app, receiver) = delivering().await;
+    let ada = Uuid::now_v7();
+    receiver.behave(move |message| Reply::Status(if message.user() == ada.to_string() { 500 } else { 204 }));
+    change(&app.database.pool, "user_disabled", ada).await;
+    eventually("it has failed", async || (app.database.count(FAILED).await == 1).then_some(())).await;
+    run!(&app.database.pool, HOURS);
+    let state = async || -> (i16, String) {
+        app.database.row("SELECT attempts, next_attempt_at::text FROM webhook_messages").await
+    };
+    let waiting = state().await;
+    for _ in 0..5 {
+        changed(&app).await;
+        eventually("it is accepted", async || (app.database.count(super::WAITING).await == 1).then_some(()))
+            .await;
+    }
+    assert_eq!(state().await, waiting);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_nobody_else() {
     let (slow, quick) = (Receiver::start_with(|_| Reply::Hang).await, Receiver::start().await);

@@ -1,0 +1,132 @@
+//! `POST /api/v1/admin/webhooks/<name>/…`: the replay of the pages and the test of the command line, for a backend whose
+//! operators have no shell.
+
+use rocket::http::Status;
+use rocket::{Route, State, post, routes};
+use serde::{Deserialize, Serialize};
+use utoipa::{OpenApi, ToSchema};
+
+use super::guard::Administrator;
+use super::{examples, reason};
+use crate::store::error::retrying;
+use crate::web::api::view::Json;
+use crate::web::database::Db;
+use crate::web::guard::json_body::only;
+use crate::web::guard::{ClientOrigin, JsonBody};
+use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::problem::{ErrorCode, Problem};
+use crate::webhooks::store::exists;
+use crate::webhooks::{Replayed, Webhooks, replay};
+
+pub(super) fn routes() -> Vec<Route> {
+    routes![replay_all, test]
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(replay_all, test))]
+pub(super) struct ApiDoc;
+
+/// There is no such webhook.
+enum NoSuchWebhook {}
+
+impl ErrorResponses for NoSuchWebhook {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::NotFound].into_iter()
+    }
+}
+
+fn unknown() -> Problem {
+    Problem::new(ErrorCode::NotFound, "there is no webhook with the name in the path")
+}
+
+// The derived parser is not used; its attribute says in the schema that there are no other members.
+/// A replay of a webhook's messages.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
+struct ReplayRequest {
+    /// The reason, which the audit log keeps. Write nothing personal into it.
+    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    reason: String,
+}
+
+/// The messages that are sent again.
+#[derive(Serialize, ToSchema)]
+struct WebhookReplay {
+    /// The messages that are due now: those that were parked or waited for a retry.
+    due: u64,
+    /// The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
+    /// are on their way, or are due within a minute.
+    of: u64,
+}
+
+/// The receiver's answer to a test.
+#[derive(Serialize, ToSchema)]
+struct WebhookTest {
+    /// True if the receiver accepted the message.
+    accepted: bool,
+    /// The reason why it did not; `null` if it did.
+    #[schema(required = true)]
+    failure: Option<String>,
+}
+
+/// Send a webhook's messages again
+///
+/// Makes the messages due that are parked or wait for a retry. A receiver that was down needs no replay of those that
+/// wait: they are due once it accepts a message. Needs the role `admin`.
+#[utoipa::path(
+    operation_id = "replayWebhook",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(("name" = String, Path, description = "The webhook's name in the settings.")),
+    request_body(content = ReplayRequest, example = json!(examples::replay_request())),
+    responses(
+        (status = 200, description = "The messages that are due now.", body = WebhookReplay,
+         example = json!(examples::replayed())),
+        Problems<(Administrator, JsonBody, NoSuchWebhook)>,
+    ),
+)]
+#[post("/webhooks/<name>/replay", data = "<body>")]
+async fn replay_all(
+    key: Administrator,
+    name: &str,
+    db: &Db,
+    origin: ClientOrigin,
+    body: JsonBody,
+) -> Result<Json<WebhookReplay>, Problem> {
+    let JsonBody(body) = body;
+    only(&body, &["reason"], "the body")?;
+    let reason = reason(&body)?;
+    if !retrying!(exists(db.pool(), name))? {
+        return Err(unknown());
+    }
+    let by = key.0.by(Some(&reason), &origin.0);
+    let Replayed { due, of } = replay(db.pool(), name, None, by).await?.unwrap_or_default();
+    Ok(Json(Status::Ok, WebhookReplay { due, of }))
+}
+
+/// Try a webhook
+///
+/// Sends a signed `webhook.test` message to the receiver now, and returns whether it accepted it. The queue of messages
+/// does not change. Needs the role `admin`.
+#[utoipa::path(
+    operation_id = "testWebhook",
+    tag = "Administration",
+    security(("api_key" = [])),
+    params(("name" = String, Path, description = "The webhook's name in the settings.")),
+    responses(
+        (status = 200, description = "The receiver has answered, or not in time.", body = WebhookTest,
+         example = json!(examples::tested())),
+        Problems<(Administrator, NoSuchWebhook)>,
+    ),
+)]
+#[post("/webhooks/<name>/test")]
+async fn test(
+    _key: Administrator,
+    name: &str,
+    webhooks: &State<Webhooks>,
+) -> Result<Json<WebhookTest>, Problem> {
+    let sent = webhooks.test(name).await.ok_or_else(unknown)?;
+    let failure = sent.err().map(|failed| failed.to_string());
+    Ok(Json(Status::Ok, WebhookTest { accepted: failure.is_none(), failure }))
+}
