@@ -11,9 +11,9 @@ import type {
   SignInOptions,
   User,
 } from "./api.js";
-import type { Lock, TokenStorage } from "./storage.js";
+import type { TokenStorage } from "./storage.js";
 
-/** The reasons why nobody is signed in. Only `never` and `signed_out` came about on this device. */
+/** The reasons why nobody is signed in. Only `never`, `signed_out` and `storage_failed` came about on this device. */
 export type SignedOutReason =
   /** Nobody has signed in on this storage, or the last user deleted the account here. */
   | "never"
@@ -32,7 +32,9 @@ export type SignedOutReason =
   /** A refresh token was used twice, so that somebody else may have had it. */
   | "refresh_token_reused"
   /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
-  | "session_unknown";
+  | "session_unknown"
+  /** The storage cannot be read: the next call tries again, and a sign-in or a sign-out replaces what is there. */
+  | "storage_failed";
 
 /** The state of the sign-in. It is never changed in place: another state is another object. */
 export type AuthState =
@@ -51,12 +53,10 @@ export type AuthState =
 
 /** The settings of a client. */
 export interface Options {
-  /** The service's public URL, such as `https://id.example.com`. */
+  /** The service's public URL, such as `https://id.example.com`. Without a scheme it is a `TypeError`. */
   baseUrl: string;
   /** The place of the refresh token and of the user. */
   storage: TokenStorage;
-  /** The lock between instances on one storage; by default that of the browser's tabs. */
-  lock?: Lock;
   /** The `fetch` to use; by default the platform's. */
   fetch?: typeof globalThis.fetch;
   /** Returns this device's time in milliseconds; by default `Date.now`. It may be wrong, and may jump. */
@@ -69,7 +69,10 @@ export interface Options {
 export interface Vestibule {
   /** The state now. */
   readonly state: AuthState;
-  /** Calls `listener` with the state, and with each that follows, until the returned function is called. */
+  /**
+   * Calls `listener` with the state, and with each that follows, until the returned function is called. What it throws goes
+   * to the console.
+   */
   onAuthStateChange(listener: (state: AuthState) => void): () => void;
 
   /** Signs in with the `id_token` that a provider's SDK has just returned. `provider` is its name at the service. */
@@ -85,11 +88,15 @@ export interface Vestibule {
    * Sends a request as the signed-in user, to this service (a path) or to any other that accepts its access tokens (a
    * URL; never one of somebody else's, who would get the token). Answers other than 401 are returned as they are. After
    * a 401, it refreshes once and repeats once, unless the body is a stream. `timeout` (in milliseconds, 0 for none) is
-   * the longest wait for the answer's head.
+   * the longest wait for the answer's head. A request that its `signal` ends fails as the platform's `fetch` does, with the
+   * signal's reason.
    */
   fetch(input: Parameters<typeof fetch>[0], init?: RequestInit & { timeout?: number }): Promise<Response>;
-  /** Returns an access token that is good for half a minute at least, for what `fetch` cannot send. */
-  accessToken(): Promise<string>;
+  /**
+   * Returns an access token that is good for half a minute at least, for what `fetch` cannot send. With `refresh`, it is a new
+   * one, which has the claims that the backend has set meanwhile.
+   */
+  accessToken(options?: { refresh?: boolean }): Promise<string>;
 
   /** Returns the user with identities, and updates the state's user. */
   me(): Promise<Me>;

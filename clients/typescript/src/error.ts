@@ -1,3 +1,4 @@
+import type { SignedOutReason } from "./client.js";
 import type { components } from "./schema.js";
 
 /** The errors of the service, as its OpenAPI document lists them. */
@@ -13,7 +14,16 @@ export type Problem = components["schemas"]["Problem"]["error"];
  * - `storage`: the storage failed; `cause` is its error.
  * - `invalid_webhook`: a message is not one that the service has just sent. Only a backend receives them.
  */
-export type ErrorName = Problem | "network" | "timeout" | "signed_out" | "superseded" | "storage" | "invalid_webhook";
+export type ErrorName =
+  | Problem
+  | "network"
+  | "timeout"
+  | "signed_out"
+  | "superseded"
+  | "storage"
+  | "invalid_webhook"
+  // What a newer service may send.
+  | (string & {});
 
 /** The details of an error, each of which may be absent. */
 export interface ErrorDetails {
@@ -21,8 +31,8 @@ export interface ErrorDetails {
   readonly status?: number;
   /** The check that failed, for the log. It never repeats the request's content. */
   readonly detail?: string;
-  /** The reason for the end of a session. */
-  readonly reason?: string;
+  /** The reason for the end of a session. A newer service may send others. */
+  readonly reason?: SignedOutReason | (string & {});
   /** The user into whom the one that a backend asked for was merged. */
   readonly mergedInto?: string;
   /** The id that finds the request in the service's log. */
@@ -38,7 +48,7 @@ export class VestibuleError extends Error implements ErrorDetails {
   override readonly name = "VestibuleError";
   declare readonly status?: number;
   declare readonly detail?: string;
-  declare readonly reason?: string;
+  declare readonly reason?: SignedOutReason | (string & {});
   declare readonly mergedInto?: string;
   declare readonly requestId?: string;
   declare readonly retryAfter?: number;
@@ -50,8 +60,15 @@ export class VestibuleError extends Error implements ErrorDetails {
   readonly error: ErrorName;
 
   constructor(error: ErrorName, details: ErrorDetails = {}) {
-    super(details.detail ? `${error}: ${details.detail}` : error);
+    const why = details.detail ?? innermost(details.cause);
+    super(why ? `${error}: ${why}` : error);
     this.error = error;
     Object.assign(this, details);
   }
+}
+
+/** Returns what the error at the bottom says, such as the name that was not resolved. */
+function innermost(cause: unknown): string | undefined {
+  const { message, cause: inner } = (cause ?? {}) as { message?: string; cause?: unknown };
+  return (inner ? innermost(inner) : undefined) ?? message;
 }

@@ -43,8 +43,11 @@ export async function json<T>(response: Response, timeout: number): Promise<T> {
   if (!response.ok) throw await problem(response, timeout);
   return within(timeout, undefined, async () => {
     const text = await response.text();
-    // A text that is cut off is a lost answer, and fails like one.
-    return (text ? JSON.parse(text) : undefined) as T;
+    const answer = parse(text);
+    // A text that is cut off is a lost answer, and fails like one. The parser's own error would repeat a part of the text,
+    // which may be of a token.
+    if (text && !answer) throw new Error("the answer is not whole");
+    return answer as T;
   });
 }
 

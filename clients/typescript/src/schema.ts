@@ -244,6 +244,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/webhooks/{name}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["replayWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/webhooks/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/logout": {
         parameters: {
             query?: never;
@@ -624,6 +656,22 @@ export interface webhooks {
         get?: never;
         put?: never;
         post: operations["receiveUserUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "webhook.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveWebhookTest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1110,7 +1158,7 @@ export interface components {
         /** @description The rule for nonces. */
         Nonce: {
             /** @enum {string} */
-            nonce: "required" | "if_sent" | "always";
+            nonce: "both_or_neither" | "if_sent" | "always";
             /** @enum {string} */
             nonce_form: "raw" | "sha256";
         };
@@ -1212,6 +1260,11 @@ export interface components {
         /** @description A request to unlink an identity or to delete the account. */
         RemovalRequest: {
             reauthentication?: components["schemas"]["ReauthenticationRequest"] | null;
+        };
+        /** @description A replay of a webhook's messages. */
+        ReplayRequest: {
+            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            reason: string;
         };
         /** @description A token to revoke (RFC 7009 §2.1). */
         RevocationRequest: {
@@ -1477,6 +1530,27 @@ export interface components {
             next: string | null;
             /** @description The users, in order. */
             users: components["schemas"]["UserRecord"][];
+        };
+        /** @description The messages that are sent again. */
+        WebhookReplay: {
+            /**
+             * Format: int64
+             * @description The messages that are due now: those that were parked or waited for a retry.
+             */
+            due: number;
+            /**
+             * Format: int64
+             * @description The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
+             *     are on their way, or are due within a minute.
+             */
+            of: number;
+        };
+        /** @description The receiver's answer to a test. */
+        WebhookTest: {
+            /** @description True if the receiver accepted the message. */
+            accepted: boolean;
+            /** @description The reason why it did not; `null` if it did. */
+            failure: string | null;
         };
     };
     responses: never;
@@ -1920,6 +1994,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChangeResult"];
+                };
+            };
+        };
+    };
+    replayWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The webhook's name in the settings. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookReplay"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The webhook's name in the settings. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
                 };
             };
         };
@@ -3319,6 +3441,36 @@ export interface operations {
                     timestamp: string;
                     /** @enum {string} */
                     type: "user.updated";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveWebhookTest: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: Record<string, unknown>;
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "webhook.test";
                 };
             };
         };

@@ -9,6 +9,11 @@ export interface TokenStorage {
   set(text: string): Promise<void>;
   /** Removes the text. */
   remove(): Promise<void>;
+  /**
+   * Runs `work` while no other process runs work under the lock of this storage. Only a storage that several processes
+   * share, such as an app and its extension, has one.
+   */
+  lock?<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** Creates a storage that ends with the process: for browsers, servers and tests. */
@@ -19,16 +24,4 @@ export function memoryStorage(): TokenStorage {
     set: async (next) => void (text = next),
     remove: async () => void (text = null),
   };
-}
-
-/**
- * Runs `work` while no other instance on the same storage runs work under the same name. Apps with one process need
- * none. In browsers, the default is `navigator.locks`.
- */
-export type Lock = <T>(name: string, work: () => Promise<T>) => Promise<T>;
-
-/** Returns the lock between the tabs of a browser, or none where there is nothing like it. */
-export function defaultLock(): Lock {
-  const { locks } = (globalThis.navigator ?? {}) as { locks?: LockManager };
-  return locks ? async (name, work) => await locks.request(name, work) : (_, work) => work();
 }

@@ -3,7 +3,6 @@ import type { AuthState, Options, SignedOutReason, Vestibule } from "./client.js
 import { VestibuleError } from "./error.js";
 import { json, parse, problem, within } from "./http.js";
 import type { paths } from "./schema.js";
-import { defaultLock } from "./storage.js";
 
 /** A session as it is stored. `id` tells it from any other on this storage, whatever its token is by now. */
 interface Kept {
@@ -37,12 +36,17 @@ const ENDS: readonly SignedOutReason[] = [
   "refresh_token_reused",
 ];
 
+/** A URL with a scheme and a host. */
+const ABSOLUTE = /^https?:\/\/[^/]/i;
+
 const superseded = () => new VestibuleError("superseded");
 
 /** Creates a client. An app has one for each storage, for as long as it runs. */
 export function createVestibule(options: Options): Vestibule {
-  const { storage, lock = defaultLock(), clock = Date.now, timeout = 10_000 } = options;
+  const { storage, clock = Date.now, timeout = 10_000 } = options;
   const base = options.baseUrl.replace(/\/+$/, "");
+  // `fetch` would fail with it as without a network.
+  if (!ABSOLUTE.test(base)) throw new TypeError(`baseUrl must begin with https:// or http://: ${base}`);
   const listeners = new Set<(state: AuthState) => void>();
 
   let state: AuthState = { status: "restoring" };
@@ -66,10 +70,20 @@ export function createVestibule(options: Options): Vestibule {
     return passed >= 0 && passed < seconds * 1000;
   };
 
+  /** Calls a listener soon, unless there is another state by then. What it throws is the app's, and breaks nothing here. */
+  const inform = (listener: (state: AuthState) => void, next: AuthState, current = () => true) => {
+    const call = () => listeners.has(listener) && current() && listener(next);
+    void Promise.resolve().then(call).catch(console.error);
+  };
+
   const publish = (next: AuthState) => {
     state = next;
-    for (const listener of listeners) void Promise.resolve().then(() => listeners.has(listener) && listener(next));
+    for (const listener of listeners) inform(listener, next);
   };
+
+  /** Returns true if the storage has told nothing so far. */
+  const unread = () =>
+    state.status === "restoring" || (state.status === "signed_out" && state.reason === "storage_failed");
 
   /** Publishes how the session goes on, if that is news. */
   const goesOn = (user: User, offline: boolean) => {
@@ -119,7 +133,7 @@ export function createVestibule(options: Options): Vestibule {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, timeout)));
     try {
-      return await Promise.race([lock(`vestibule ${base}`, begin), late.then(begin)]);
+      return await (storage.lock ? Promise.race([storage.lock(begin), late.then(begin)]) : work());
     } finally {
       clearTimeout(timer);
     }
@@ -153,10 +167,11 @@ export function createVestibule(options: Options): Vestibule {
 
   const restore = (): Promise<void> => {
     const take = (stored: Stored) => {
-      if (state.status === "restoring") follow(stored);
+      if (unread()) follow(stored);
     };
     const again = (error: unknown) => {
       restoring = undefined;
+      if (state.status === "restoring") publish({ status: "signed_out", reason: "storage_failed" });
       throw error;
     };
     return (restoring ??= queued(load).then(take, again));
@@ -165,12 +180,12 @@ export function createVestibule(options: Options): Vestibule {
   /** Forgets the session: at once here, and then in the storage. Returns it. */
   const forget = (reason: SignedOutReason): Promise<Kept | undefined> => {
     const left = session;
-    const unread = state.status === "restoring";
+    const blind = unread();
     become(undefined);
     publish({ status: "signed_out", reason });
     return queued(async () => {
-      const stored = await load();
-      if (!unread && stored.session?.id !== left?.id) return left;
+      const stored = await (blind ? load().catch(() => none(reason)) : load());
+      if (!blind && stored.session?.id !== left?.id) return left;
       lastUser ??= stored.session?.user.id ?? stored.user_id;
       await save(none(reason));
       return left ?? stored.session;
@@ -232,7 +247,8 @@ export function createVestibule(options: Options): Vestibule {
           throw await ended(error.reason ?? error.error);
         }
         if (error.retryAfter) pause = { since: clock(), seconds: error.retryAfter, error };
-        goesOn(kept.user, true);
+        // A refusal is an answer.
+        if ((error.status ?? 500) >= 500) goesOn(kept.user, true);
         throw error;
       });
       still(mine);
@@ -253,7 +269,10 @@ export function createVestibule(options: Options): Vestibule {
     await restore();
     if (!session) throw signedOut();
     if (access && access.token !== rejected && lasts(access)) return access.token;
-    if (pause && lasts(pause)) throw pause.error;
+    if (pause && lasts(pause)) {
+      const retryAfter = Math.ceil(pause.seconds - (clock() - pause.since) / 1000);
+      throw new VestibuleError(pause.error.error, { ...pause.error, retryAfter });
+    }
     if (!refreshing) {
       const begun = refresh().finally(() => {
         if (refreshing === begun) refreshing = undefined;
@@ -267,6 +286,7 @@ export function createVestibule(options: Options): Vestibule {
     const { timeout: wait, ...rest } = init;
     const request = typeof input === "object" && "clone" in input ? input : undefined;
     const url = request?.url ?? (String(input).startsWith("/") ? base + String(input) : String(input));
+    if (!ABSOLUTE.test(url)) throw new TypeError(`the path must begin with /, or the URL with https://: ${url}`);
     await restore();
     const mine = generation;
     const attempt = async (token: string) => {
@@ -334,13 +354,14 @@ export function createVestibule(options: Options): Vestibule {
     onAuthStateChange(listener) {
       listeners.add(listener);
       const first = state;
-      void Promise.resolve().then(() => first === state && listeners.has(listener) && listener(first));
+      inform(listener, first, () => first === state);
       return () => void listeners.delete(listener);
     },
 
     async signIn(provider, idToken, more) {
       const mine = ++attempts;
-      await restore();
+      // It replaces what cannot be read.
+      await restore().catch(() => {});
       const since = clock();
       const response = await post(`/api/v1/auth/oauth/${encodeURIComponent(provider)}`, { ...more, id_token: idToken });
       const answer = await json<Answered<"/api/v1/auth/oauth/{provider}", "post">>(response, timeout);
@@ -386,7 +407,10 @@ export function createVestibule(options: Options): Vestibule {
     },
 
     fetch: authorized,
-    accessToken: () => accessToken(),
+    async accessToken({ refresh = false } = {}) {
+      await restore();
+      return accessToken(refresh ? access?.token : undefined);
+    },
 
     me: async () => learned(await call("get", "/api/v1/me")),
     setName: async (name) => learned(await call("patch", "/api/v1/me", "", { name })),

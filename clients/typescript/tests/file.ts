@@ -2,7 +2,7 @@
 
 import { open, readFile, rename, rm, writeFile } from "node:fs/promises";
 
-import type { Lock, TokenStorage } from "../src/index.js";
+import type { TokenStorage } from "../src/index.js";
 
 export function fileStorage(path: string): TokenStorage {
   return {
@@ -16,7 +16,7 @@ export function fileStorage(path: string): TokenStorage {
   };
 }
 
-export function fileLock(path: string): Lock {
+export function fileLock(path: string): NonNullable<TokenStorage["lock"]> {
   const take = async (): Promise<void> => {
     try {
       await (await open(path, "wx")).close();
@@ -25,7 +25,7 @@ export function fileLock(path: string): Lock {
       await take();
     }
   };
-  return async (_, work) => {
+  return async (work) => {
     await take();
     return work().finally(() => rm(path));
   };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -13,7 +13,7 @@ import { buildSync } from "esbuild";
 import { CLIENT } from "./service.js";
 import { service } from "./world.js";
 
-const LIMITS = { index: 6_000, server: 4_000 };
+const LIMITS = { index: 6_000, react: 500, server: 4_000 };
 const GUIDES = ["docs/react-native.md", "docs/web.md", "clients/typescript/README.md"];
 
 /** Runs a program, and returns what it says. */
@@ -25,13 +25,14 @@ async function run(program: string, ...args: string[]): Promise<string> {
 }
 
 for (const [entry, limit] of Object.entries(LIMITS)) {
-  test(`${entry} is at most ${limit} bytes, compressed, and imports nothing, not even from Node`, (context) => {
+  test(`${entry} is at most ${limit} bytes, compressed, and imports nothing but React, not even from Node`, (context) => {
     const { outputFiles, metafile } = buildSync({
       entryPoints: [join(CLIENT, `src/${entry}.ts`)],
       bundle: true,
       minify: true,
       format: "esm",
       platform: "neutral",
+      external: ["react"],
       target: "es2022",
       write: false,
       metafile: true,
@@ -44,6 +45,42 @@ for (const [entry, limit] of Object.entries(LIMITS)) {
     assert(Object.keys(metafile.inputs).every((input) => !input.includes("node_modules")));
   });
 }
+
+test("the packed file serves programs of both kinds of modules, and the compiler in each of its ways", async () => {
+  const app = join(CLIENT, "target/app");
+  rmSync(app, { recursive: true, force: true });
+  mkdirSync(join(app, "node_modules"), { recursive: true });
+  await run(process.env.npm_execpath ?? assert.fail("npm runs the tests"), "pack", "--pack-destination", app);
+  const { version } = JSON.parse(readFileSync(join(CLIENT, "package.json"), "utf8")) as { version: string };
+  await promisify(execFile)("tar", ["-xzf", `vestibule-client-${version}.tgz`, "-C", "node_modules"], { cwd: app });
+  renameSync(join(app, "node_modules/package"), join(app, "node_modules/vestibule-client"));
+
+  const used = `createVestibule({ baseUrl: "https://id.example.com", storage: memoryStorage() }).state.status`;
+  const names = ["{ createVestibule, memoryStorage }", "{ verifyAccessToken }", "{ useAuth }"];
+  const packages = ["vestibule-client", "vestibule-client/server", "vestibule-client/react"];
+  const checked = `if (${used} !== "restoring" || typeof verifyAccessToken !== typeof useAuth) throw new Error();`;
+  const [imports, requires] = [
+    names.map((name, at) => `import ${name} from "${packages[at]}";`).join("\n"),
+    names.map((name, at) => `const ${name} = require("${packages[at]}");`).join("\n"),
+  ];
+  // Metro before 0.82 and others read `main` and folders, and no `exports`.
+  const folders = requires.replaceAll('"vestibule-client', '"./node_modules/vestibule-client');
+  const programs = { "app.mjs": imports, "app.cjs": requires, "folders.cjs": folders };
+  for (const [name, head] of Object.entries(programs)) {
+    writeFileSync(join(app, name), `${head}\n${checked}\n`);
+    await run(join(app, name));
+  }
+  for (const name of ["app.ts", "app.mts", "app.cts"]) writeFileSync(join(app, name), `${imports}\n${checked}\n`);
+  const strict = ["--noEmit", "--strict", "--target", "es2022"];
+  for (const [modules, resolution, ...files] of [
+    ["commonjs", "node10", "app.ts"],
+    ["nodenext", "nodenext", "app.mts", "app.cts"],
+    ["esnext", "bundler", "app.ts"],
+  ] as const) {
+    const how = ["--module", modules, "--moduleResolution", resolution, ...strict];
+    await run("node_modules/typescript/bin/tsc", ...how, ...files.map((file) => join(app, file)));
+  }
+});
 
 test("the package has no dependency", () => {
   const { dependencies } = JSON.parse(readFileSync(join(CLIENT, "package.json"), "utf8")) as { dependencies?: object };

@@ -8,9 +8,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
+import { inspect, promisify } from "node:util";
 
-import { type AuthState, type Lock, memoryStorage, type TokenStorage } from "../src/index.js";
+import { type AuthState, createVestibule, memoryStorage, type TokenStorage } from "../src/index.js";
 import { fileStorage } from "./file.js";
 import { CLIENT, eventually, Service } from "./service.js";
 import {
@@ -314,7 +314,10 @@ test("a service that wants no refresh for a while gets none, and the session sta
     const error = await refused(mine.client.accessToken(), "rate_limited");
     assert(error.status === 429 && error.retryAfter, JSON.stringify(error));
     const sent = requests.length;
-    assert.equal((await refused(mine.client.accessToken(), "rate_limited")).retryAfter, error.retryAfter);
+    mine.clock.ahead += 1000;
+    const later = await refused(mine.client.accessToken(), "rate_limited");
+    assert(later.status === 429 && later.retryAfter && later.retryAfter < error.retryAfter, "it counts down");
+    assert(!offline(mine), "the service has answered");
     assert.equal(requests.length, sent, "it does not ask");
     assert.equal((await stored(mine))?.user.id, user);
     mine.clock.ahead += error.retryAfter * 1000;
@@ -376,8 +379,7 @@ test("another user who signs in on the same phone never meets a token or a respo
 });
 
 test("another user who signs in while the one before still is, takes over, and the session before is ended", async () => {
-  // As in an app, which needs no lock: nothing waits for anything.
-  const mine = phone({ lock: (_, work) => work() });
+  const mine = phone();
   await signIn(mine);
   const hers = await mine.client.accessToken();
   const response = network.hold(ME);
@@ -418,10 +420,10 @@ test("an instance on one storage follows another that signs out, and one that si
 });
 
 test("a refresh that ends after another instance has signed out is thrown away", async () => {
-  const [storage, lock]: [TokenStorage, Lock] = [memoryStorage(), (_, work) => work()];
-  const one = phone({ storage, lock });
+  const storage = memoryStorage();
+  const one = phone({ storage });
   await signIn(one);
-  const other = phone({ storage, lock });
+  const other = phone({ storage });
   await whoAmI(other);
   quarterOfAnHour(one);
   const answer = network.hold(REFRESH);
@@ -454,22 +456,22 @@ for (const wins of ["a sign-out", "another user's sign-in"]) {
   test(`${wins} wins over the answer to a refresh that another process is storing at that moment`, async () => {
     const storage = memoryStorage();
     let turn: Promise<unknown> = Promise.resolve();
-    const lock: Lock = (_, work) => {
+    const lock = <T>(work: () => Promise<T>) => {
       const done = turn.then(work);
       turn = done.catch(() => {});
       return done;
     };
     let begun = () => {};
     const set = (text: string) => storage.set(text).then(() => begun());
-    const asking: Lock = (name, work) => {
+    const asking = <T>(work: () => Promise<T>) => {
       begun();
-      return lock(name, work);
+      return lock(work);
     };
-    const mine = phone({ storage: { ...storage, set }, lock: asking });
+    const mine = phone({ storage: { ...storage, set, lock: asking } });
     await signIn(mine);
     const gate = gated(storage);
     gate.close();
-    const other = phone({ storage: gate.storage, lock });
+    const other = phone({ storage: { ...gate.storage, lock } });
     const refreshed = other.client.accessToken();
     await gate.arrived;
     // It asks for the lock, or has written already.
@@ -486,7 +488,7 @@ for (const wins of ["a sign-out", "another user's sign-in"]) {
 
 test("a sign-out wins over the answer to a refresh that is being stored at that moment", async () => {
   const gate = gated(memoryStorage());
-  const mine = phone({ storage: gate.storage, lock: (_, work) => work() });
+  const mine = phone({ storage: gate.storage });
   await signIn(mine);
   quarterOfAnHour(mine);
   gate.close();
@@ -506,7 +508,7 @@ test("a sign-out wins over the answer to a refresh that is being stored at that 
 for (const before of ["nobody", "somebody"]) {
   test(`a sign-in that fails while it is being stored leaves ${before} signed in, as before`, async () => {
     const gate = gated(memoryStorage());
-    const mine = phone({ storage: gate.storage, lock: (_, work) => work() });
+    const mine = phone({ storage: gate.storage });
     const user = before === "somebody" ? await signIn(mine) : undefined;
     gate.close();
     const signingIn = refused(signIn(mine), "superseded");
@@ -601,10 +603,104 @@ test("a token that cannot be stored is not used, and the session goes on when it
 });
 
 test("a lock that a frozen tab holds stops nobody for longer than a timeout", async () => {
-  const mine = phone({ lock: () => new Promise(() => {}), timeout: 2000 });
+  const mine = phone({ storage: { ...memoryStorage(), lock: () => new Promise(() => {}) }, timeout: 2000 });
   const user = await signIn(mine);
   quarterOfAnHour(mine);
   assert.equal(await whoAmI(mine), user);
+});
+
+test("users of one backend do not wait for each other's refresh, also where the platform has locks", async (context) => {
+  // As of version 24, Node has them.
+  let turn: Promise<unknown> = Promise.resolve();
+  const request = (_: string, work: () => Promise<unknown>) => (turn = turn.then(work, work));
+  const navigator = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { value: { locks: { request } }, configurable: true });
+  context.after(() => navigator && Object.defineProperty(globalThis, "navigator", navigator));
+  const [one, other] = [phone(), phone()];
+  await Promise.all([signIn(one), signIn(other)]);
+  const held = network.hold(REFRESH);
+  const slow = one.client.accessToken({ refresh: true });
+  await held.answered;
+  await other.client.accessToken({ refresh: true });
+  held.release();
+  await slow;
+});
+
+test("a new access token has the claims that the backend has set meanwhile", async () => {
+  const mine = phone();
+  const user = await signIn(mine);
+  const before = await mine.client.accessToken();
+  await service.sql(`UPDATE users SET claims = '{"roles": ["editor"]}' WHERE id = '${user}'`);
+  assert.equal(await mine.client.accessToken(), before);
+  const sent = network.count(REFRESH);
+  const both = [mine.client.accessToken({ refresh: true }), mine.client.accessToken({ refresh: true })];
+  const [token = "", same] = await Promise.all(both);
+  assert.equal(token, same);
+  assert.equal(network.count(REFRESH), sent + 1);
+  const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as { roles?: unknown };
+  assert.deepEqual(claims.roles, ["editor"]);
+});
+
+test("a storage that cannot be read is told, and a sign-in or a sign-out replaces what is there", async () => {
+  const memory = memoryStorage();
+  await memory.set("what the last app of this phone left");
+  let broken = true;
+  const get = () => (broken ? Promise.reject(new Error("the keychain is locked")) : memory.get());
+  const mine = phone({ storage: { ...memory, get } });
+  const told = await eventually("it is told", async () => mine.states.at(-1));
+  assert.deepEqual(told, { status: "signed_out", reason: "storage_failed" });
+  assert.equal((await refused(mine.client.me(), "storage")).message, "storage: the keychain is locked");
+  const user = await signIn(mine);
+  assert.equal(state(mine).status, "signed_in");
+  broken = false;
+  assert.equal((await stored(mine))?.user.id, user);
+  assert.equal(await whoAmI(mine), user);
+
+  broken = true;
+  const next = phone({ storage: { ...memory, get } });
+  await refused(next.client.accessToken(), "storage");
+  await next.client.signOut();
+  assert.deepEqual(state(next), { status: "signed_out", reason: "signed_out" });
+  broken = false;
+  assert.equal(await stored(next), undefined);
+
+  const unreadable = memoryStorage();
+  await unreadable.set("{");
+  await refused(phone({ storage: unreadable }).client.accessToken(), "signed_out");
+});
+
+test("a URL that is none is a mistake and no lost network, of which the message says what it was", async () => {
+  const storage = memoryStorage();
+  for (const baseUrl of ["127.0.0.1:8000", "/api", "id.example.com", "https://", ""]) {
+    assert.throws(() => createVestibule({ baseUrl, storage }), { name: "TypeError", message: /must begin with https/ });
+  }
+  const mine = phone();
+  await signIn(mine);
+  for (const url of ["api/v1/me", "127.0.0.1:8000/me", ""]) {
+    await assert.rejects(mine.client.fetch(url), { name: "TypeError", message: /must begin with/ });
+  }
+  const nowhere = phone({ baseUrl: "http://127.0.0.1:1" });
+  const error = await refused(nowhere.client.providers(), "network");
+  assert.match(error.message, /^network: .*(ECONNREFUSED|bad port)/);
+});
+
+test("the error of an answer that is cut off repeats nothing of it", async () => {
+  const cut = async () => new Response('{"access_token":"eyJ');
+  const error = await refused(phone({ fetch: cut }).client.signIn("idp", "token"), "network");
+  assert.equal(error.message, "network: the answer is not whole");
+  assert(!inspect(error).includes("eyJ"), inspect(error));
+});
+
+test("a listener that throws is reported, and the others are called", async (context) => {
+  const reported = context.mock.method(console, "error", () => {});
+  const mine = phone();
+  mine.client.onAuthStateChange(() => {
+    throw new Error("a mistake of the app");
+  });
+  await signIn(mine);
+  await eventually("it is reported", async () => reported.mock.callCount() || undefined);
+  assert.equal((reported.mock.calls[0]?.arguments[0] as unknown as Error).message, "a mistake of the app");
+  assert.equal(mine.states.at(-1)?.status, "signed_in");
 });
 
 test("another service's 401 refreshes once and repeats once, for all requests that were under way", async () => {

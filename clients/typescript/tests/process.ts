@@ -4,6 +4,6 @@ import { createVestibule, VestibuleError } from "../src/index.js";
 import { fileLock, fileStorage } from "./file.js";
 
 const [baseUrl = "", storage = "", lock] = process.argv.slice(2);
-const client = createVestibule({ baseUrl, storage: fileStorage(storage), ...(lock && { lock: fileLock(lock) }) });
+const client = createVestibule({ baseUrl, storage: { ...fileStorage(storage), ...(lock && { lock: fileLock(lock) }) } });
 const token = await client.accessToken().catch((error: VestibuleError) => error.error);
 console.log(JSON.stringify({ token, state: client.state }));

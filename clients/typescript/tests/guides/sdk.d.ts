@@ -72,7 +72,3 @@ declare module "react-native-keychain" {
 declare module "react-native" {
   export const Platform: { OS: "ios" | "android" };
 }
-
-declare module "react" {
-  export function useSyncExternalStore<T>(subscribe: (changed: () => void) => () => void, get: () => T): T;
-}
