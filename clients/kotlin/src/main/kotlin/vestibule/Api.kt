@@ -86,7 +86,7 @@ public data class Session(
  *   `rfc7662`.
  * @property clientId The backend's client id, which some SDKs call the server client id.
  * @property issuer The issuer with a discovery document, for OpenID Connect libraries.
- * @property nonce The rule for nonces: `required`, `if_sent` or `always`.
+ * @property nonce The rule for nonces: `both_or_neither`, `if_sent` or `always`.
  * @property nonceForm The form of the nonce in the token: `raw` or `sha256`.
  */
 @Serializable

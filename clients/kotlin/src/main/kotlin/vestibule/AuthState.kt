@@ -1,6 +1,6 @@
 package vestibule
 
-/** The reasons why nobody is signed in. Only [NEVER] and [SIGNED_OUT] came about on this device. */
+/** The reasons why nobody is signed in. Only [NEVER], [SIGNED_OUT] and [STORAGE_FAILED] came about on this device. */
 public enum class SignedOutReason {
     /** Nobody has signed in on this storage, or the last user deleted the account here. */
     NEVER,
@@ -27,7 +27,10 @@ public enum class SignedOutReason {
     REFRESH_TOKEN_REUSED,
 
     /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
-    SESSION_UNKNOWN;
+    SESSION_UNKNOWN,
+
+    /** The storage cannot be read: the next call tries again, and a sign-in or a sign-out replaces what is there. */
+    STORAGE_FAILED;
 
     /** The reason as the service and the storage spell it. */
     public val wire: String get() = name.lowercase()

@@ -44,7 +44,8 @@ import kotlin.time.Duration.Companion.seconds
  * can be called from any thread, and fails with a [VestibuleException]. What a method has begun goes on when its caller
  * is cancelled, so that no answer with a token in it is lost.
  *
- * @param baseUrl The service's public URL, such as `https://id.example.com`.
+ * @param baseUrl The service's public URL, such as `https://id.example.com`. Any other text is an
+ *   [IllegalArgumentException].
  * @param storage The place of the refresh token and of the user.
  * @param lock The lock between clients on this storage, if there may be several.
  * @param http The app's OkHttp client, whose connections and settings are used, but not its dispatcher.
@@ -66,6 +67,12 @@ public class Vestibule(
 
     /** The time for which the service wants no refresh, and how it said so. */
     private class Pause(val error: VestibuleException, val period: Period)
+
+    /** Returns the error with the seconds that are left. */
+    private fun Pause.left(): VestibuleException = with(error) {
+        val passed = (clock() - period.since) / 1000
+        VestibuleException(error, status, detail, reason, requestId, (period.seconds - passed).toInt())
+    }
 
     private val base = baseUrl.trimEnd('/')
 
@@ -96,6 +103,8 @@ public class Vestibule(
     public val state: StateFlow<AuthState> = current.asStateFlow()
 
     init {
+        // Every call would fail with it.
+        base.toHttpUrl()
         scope.launch { runCatching { restore() } }
     }
 
@@ -130,7 +139,8 @@ public class Vestibule(
         redirectUri: String? = null,
     ): SignedIn = own {
         val mine = ++attempts
-        restore()
+        // It replaces what cannot be read.
+        runCatching { restore() }
         val since = clock()
         val body = Body(
             idToken, nonce, create, name, device, authorizationCode = authorizationCode, redirectUri = redirectUri,
@@ -214,8 +224,14 @@ public class Vestibule(
         }
     }
 
-    /** Returns an access token that is good for half a minute at least, for what cannot be sent with OkHttp. */
-    public suspend fun accessToken(): String = own { accessToken(null) }
+    /**
+     * Returns an access token that is good for half a minute at least, for what cannot be sent with OkHttp. With [refresh],
+     * it is a new one, which has the claims that the backend has set meanwhile.
+     */
+    public suspend fun accessToken(refresh: Boolean = false): String = own {
+        restore()
+        accessToken(access?.token.takeIf { refresh })
+    }
 
     /** Returns the user with identities, and updates the state's user. */
     public suspend fun me(): Me = own { learned(call("GET", url("me"))) }
@@ -422,21 +438,32 @@ public class Vestibule(
         current.value = AuthState.SignedOut(SignedOutReason.of(stored.reason) ?: otherwise)
     }
 
+    /** Returns true if the storage has told nothing so far. */
+    private fun unread() =
+        state.value == AuthState.Restoring || state.value == AuthState.SignedOut(SignedOutReason.STORAGE_FAILED)
+
     private suspend fun restore() {
-        if (state.value != AuthState.Restoring) return
-        val stored = queued { load() }
-        if (state.value == AuthState.Restoring) follow(stored)
+        if (!unread()) return
+        val stored = try {
+            queued { load() }
+        } catch (e: VestibuleException) {
+            if (state.value == AuthState.Restoring) {
+                current.value = AuthState.SignedOut(SignedOutReason.STORAGE_FAILED)
+            }
+            throw e
+        }
+        if (unread()) follow(stored)
     }
 
     /** Forgets the session: at once here, and then in the storage. Returns it. */
     private suspend fun forget(reason: SignedOutReason): Kept? {
         val left = session
-        val unread = state.value == AuthState.Restoring
+        val blind = unread()
         become(null)
         current.value = AuthState.SignedOut(reason)
         return queued {
-            val stored = load()
-            if (!unread && stored.session?.id != left?.id) return@queued left
+            val stored = if (blind) runCatching { load() }.getOrDefault(Stored()) else load()
+            if (!blind && stored.session?.id != left?.id) return@queued left
             lastUser = lastUser ?: stored.session?.user?.id ?: stored.userId
             save(Stored(reason = reason.wire, userId = lastUser))
             left ?: stored.session
@@ -489,11 +516,14 @@ public class Vestibule(
         }
     }
 
-    /** Reads JSON. One that is cut off is a lost answer, and fails like one. */
+    /**
+     * Reads JSON. One that is cut off is a lost answer, and fails like one. The parser's own error would repeat a part of the
+     * text, which may be of a token.
+     */
     private fun <T> read(decode: () -> T): T = try {
         decode()
-    } catch (e: IllegalArgumentException) {
-        throw lost(e)
+    } catch (_: IllegalArgumentException) {
+        throw lost(IOException("the answer is not whole"))
     }
 
     /** Makes an error of an answer that is not one of success. A proxy's answer has no name, and goes by its status. */
@@ -547,7 +577,8 @@ public class Vestibule(
                 throw ended(e.reason ?: e.error.wire)
             }
             if (e.retryAfter != null) pause = Pause(e, Period(clock(), e.retryAfter.toLong()))
-            goesOn(kept.user, offline = true)
+            // A refusal is an answer.
+            if ((e.status ?: 500) >= 500) goesOn(kept.user, offline = true)
             throw e
         }
         still(mine)
@@ -566,7 +597,7 @@ public class Vestibule(
         restore()
         if (session == null) throw signedOut()
         access?.let { if (it.token != rejected && lasts(it.good)) return it.token }
-        pause?.let { if (lasts(it.period)) throw it.error }
+        pause?.let { if (lasts(it.period)) throw it.left() }
         val mine = generation
         val begun = refreshing ?: scope.async {
             try {

@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Assertions.assertNotEquals
 import org.junit.jupiter.api.Assertions.assertNull
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.Test
+import org.junit.jupiter.api.assertThrows
 import org.junit.jupiter.params.ParameterizedTest
 import org.junit.jupiter.params.provider.ValueSource
 import java.io.File
@@ -318,7 +319,10 @@ class PhoneTest {
             val error = refused(ErrorName.RATE_LIMITED) { mine.client.accessToken() }
             assertEquals(429, error.status)
             val sent = requests.get()
-            assertEquals(error.retryAfter, refused(ErrorName.RATE_LIMITED) { mine.client.accessToken() }.retryAfter)
+            mine.pass(2.seconds)
+            val later = refused(ErrorName.RATE_LIMITED) { mine.client.accessToken() }
+            assertTrue(checkNotNull(later.retryAfter) < checkNotNull(error.retryAfter), "it counts down")
+            assertFalse((mine.state as AuthState.SignedIn).offline, "the service has answered")
             assertEquals(sent, requests.get(), "it does not ask")
             assertEquals(user, mine.stored()?.user?.id)
             mine.pass(checkNotNull(error.retryAfter).seconds)
@@ -557,6 +561,46 @@ class PhoneTest {
         assertEquals(before, network.count(ME))
         storage.full = false
         assertEquals(user, mine.whoAmI())
+    }
+
+    @Test
+    fun `a storage that cannot be read is told, and a sign-in or a sign-out replaces what is there`() = trying {
+        val storage = TroubledStorage()
+        storage.locked = true
+        val mine = Phone(storage)
+        until("it is told") { mine.state == signedOut(SignedOutReason.STORAGE_FAILED) }
+        assertEquals("the keystore is locked", refused(ErrorName.STORAGE) { mine.client.me() }.cause?.message)
+        val user = mine.signIn()
+        storage.locked = false
+        assertEquals(user, mine.stored()?.user?.id)
+        assertEquals(user, mine.whoAmI())
+
+        storage.locked = true
+        val next = Phone(storage)
+        refused(ErrorName.STORAGE) { next.client.accessToken() }
+        next.client.signOut()
+        assertEquals(signedOut(SignedOutReason.SIGNED_OUT), next.state)
+        storage.locked = false
+        assertNull(next.stored())
+    }
+
+    @Test
+    fun `a new access token is another one, for all who ask for it at once`() = trying {
+        val mine = Phone()
+        mine.signIn()
+        val before = mine.client.accessToken()
+        val sent = network.count(REFRESH)
+        val tokens = listOf(true, true).map { async { mine.client.accessToken(refresh = it) } }.awaitAll()
+        assertEquals(1, tokens.toSet().size)
+        assertNotEquals(before, tokens[0])
+        assertEquals(sent + 1, network.count(REFRESH))
+    }
+
+    @Test
+    fun `a URL without a scheme is refused at once`() {
+        for (url in listOf("127.0.0.1:8000", "/api", "")) {
+            assertThrows<IllegalArgumentException> { Vestibule(url, MemoryStorage()) }
+        }
     }
 
     @Test

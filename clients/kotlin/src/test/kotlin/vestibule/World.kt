@@ -117,14 +117,18 @@ fun pass(user: String, duration: Duration) {
 /** Whether the service takes an access token. */
 fun works(token: String) = get(service.url + ME, "Authorization", "Bearer $token").statusCode() == 200
 
-/** A storage that is full while it is told to be, and whose next use waits at a gate. */
+/** A storage that is full or locked while it is told to be, and whose next use waits at a gate. */
 class TroubledStorage(private val beneath: TokenStorage = MemoryStorage()) : TokenStorage by beneath {
     @Volatile
     var full = false
+
+    @Volatile
+    var locked = false
     val reading = AtomicReference<Gate>()
     val writing = AtomicReference<Gate>()
 
     override suspend fun get(): String? {
+        if (locked) throw IOException("the keystore is locked")
         reading.getAndSet(null)?.pass()
         return beneath.get()
     }
