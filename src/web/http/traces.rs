@@ -78,7 +78,7 @@ impl Fairing for RequestTraces {
         }
         if let Some(verified) = ProviderCall::of(request) {
             let context = Context::new().with_remote_span_context(span.span_context().clone());
-            let from = end - verified.from.elapsed();
+            let from = started + verified.from.duration_since(id.started());
             let call = SpanBuilder::from_name("ask provider").with_kind(SpanKind::Client);
             let call = call.with_attributes([KeyValue::new("vestibule.provider", verified.provider.clone())]);
             let mut call = call.with_start_time(from).start_with_context(&tracer, &context);

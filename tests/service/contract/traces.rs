@@ -58,7 +58,10 @@ async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_joins_a_
         // Whoever stops sends what is left first.
         let (all, spans) = spans(&collector);
         let spans = &spans[sent..];
-        let named = |name: &str| spans.iter().find(|span| span["name"] == name).expect(name);
+        let named = |name: &str| {
+            let found = spans.iter().find(|span| span["name"] == name);
+            found.unwrap_or_else(|| panic!("{name} is not among {spans:?}: {}", service.log()))
+        };
         let sign_in = named("POST /api/v1/auth/oauth/<_>");
         assert_eq!(attribute(sign_in, "http.route"), "/api/v1/auth/oauth/<_>");
         assert_eq!(sign_in["traceId"] == TRACE, trusted, "{sign_in}");
