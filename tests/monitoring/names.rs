@@ -170,6 +170,7 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
     promtool(&["check", "config"], &shipped("prometheus/prometheus.yml"));
     promtool(&["check", "rules"], &shipped("prometheus/alerts.yml"));
     promtool(&["test", "rules"], &shipped("prometheus/alerts.test.yml"));
+    promtool(&["test", "rules"], &shipped("prometheus/alerts.days.test.yml"));
     // The job that a guide has.
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
     let from = page.lines().skip_while(|line| !line.starts_with("    - job_name: "));
