@@ -1,10 +1,10 @@
-//! The stylesheet, the script, which the pages work without, and the icon.
+//! The stylesheet, the script, which the pages work without, and the icons.
 
 use rocket::http::{ContentType, Header};
 use rocket::{Responder, Route, get, routes};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![stylesheet, script, icon]
+    routes![stylesheet, script, icon, icons]
 }
 
 #[derive(Responder)]
@@ -33,4 +33,9 @@ fn script() -> Asset {
 #[get("/icon.svg")]
 fn icon() -> Asset {
     Asset::new(include_str!("../../static/icon.svg"), ContentType::SVG)
+}
+
+#[get("/icons.svg")]
+fn icons() -> Asset {
+    Asset::new(include_str!("../../static/icons.svg"), ContentType::SVG)
 }

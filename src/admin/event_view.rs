@@ -27,6 +27,9 @@ pub(super) fn is_sign_in(event: &EventRow) -> bool {
 pub(super) struct EventView {
     at: String,
     what: String,
+    /// The class that colours it and the name of its icon.
+    tone: &'static str,
+    icon: &'static str,
     advice: Option<Advice>,
     /// The claim for which a token was refused: its label and its value.
     received: Option<(&'static str, String)>,
@@ -141,6 +144,7 @@ impl EventView {
 impl From<EventRow> for EventView {
     fn from(event: EventRow) -> Self {
         let (what, other) = (what(&event).to_owned(), Other::of(&event));
+        let (tone, icon) = look(&event);
         let received = match event.reason.as_deref() {
             Some("audience_mismatch") => event.audience.map(|audience| ("client ID", audience)),
             Some("issuer_mismatch") => event.issuer.map(|issuer| ("issuer", issuer)),
@@ -149,6 +153,8 @@ impl From<EventRow> for EventView {
         Self {
             at: rfc3339(event.created_at),
             what,
+            tone,
+            icon,
             other,
             receipt: (event.kind == "user_deleted").then(|| receipt::path(event.id)),
             advice: event.reason.as_deref().and_then(Advice::about),
@@ -265,6 +271,39 @@ pub(super) fn what(event: &EventRow) -> &str {
         "staff_refused" => "Staff sign-in refused: not a member of staff",
         other => other,
     }
+}
+
+/// Returns the tone and the icon of an event. Colour asks to be looked at, and blue was done by staff or an API key.
+fn look(event: &EventRow) -> (&'static str, &'static str) {
+    let by_staff = event.actor.as_deref().is_some_and(|actor| !Actor::is_provider(actor));
+    let icon = match event.kind.as_str() {
+        "signed_in" | "staff_signed_in" => "in",
+        "user_created" | "users_imported" | "staff_added" => "new",
+        "identity_linked" | "identity_moved" | "identity_released" | "identity_unlinked" => "link",
+        "sign_in_refused" | "link_refused" | "staff_refused" => "refused",
+        "refresh_token_replayed" | "refresh_token_repeated" => "theft",
+        "refresh_token_reissued" | "email_lost" | "provider_event" => "info",
+        "signed_out" | "sessions_ended" | "session_ended" => "out",
+        "user_deleted" | "data_deletion_kept" => "trash",
+        "users_merged" => "merge",
+        "user_disabled" | "user_enabled" => "off",
+        "user_viewed" | "users_viewed" | "audit_viewed" => "eye",
+        "users_exported" | "audit_exported" => "receipt",
+        "webhook_replayed" => "send",
+        "api_key_added" | "api_key_revoked" => "key",
+        kind if kind.starts_with("staff_") => "staff",
+        _ => "edit",
+    };
+    let hijacked = matches!(event.reason.as_deref(), Some("sessions_revoked" | "account_disabled"));
+    let tone = match icon {
+        "refused" | "theft" => "bad",
+        "info" if event.kind == "provider_event" && hijacked => "warn",
+        "eye" => "calm",
+        _ if by_staff => "info",
+        "in" | "new" => "good",
+        _ => "calm",
+    };
+    (tone, icon)
 }
 
 /// Returns a provider's report, about a user or about a person who has no user here.

@@ -7,10 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sign_in::flow::Admin;
+use super::webhooks::is_behind;
 use crate::admin::guard::Staff;
 use crate::domain::staff::Role;
+use crate::provider::{Breaker, CallStats, Providers};
 use crate::web::http::templates::html;
 use crate::web::problem::Problem;
+use crate::webhooks::Webhooks;
 
 /// The content of a page, which its template knows as `page`.
 pub(super) trait View: Serialize {
@@ -65,7 +68,11 @@ impl Page {
 
 impl<'r> Responder<'r, 'static> for Page {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        let mut response = html(self.template, self.context).respond_to(request)?;
+        let mut context = self.context;
+        if context.get("staff").is_some() {
+            context["alerts"] = alerts(request);
+        }
+        let mut response = html(self.template, context).respond_to(request)?;
         response.set_status(self.status);
         let admin = request.rocket().state::<Admin>();
         let form_target = admin.and_then(Admin::provider_origin).unwrap_or_default();
@@ -86,6 +93,15 @@ impl<'r> Responder<'r, 'static> for Page {
         }
         Ok(response)
     }
+}
+
+/// Returns the numbers beside the links of the navigation, as this instance last saw what they count.
+fn alerts(request: &Request<'_>) -> Value {
+    let (providers, webhooks) = (request.rocket().state::<Providers>(), request.rocket().state::<Webhooks>());
+    let failing = |stats: &CallStats| matches!(stats.breaker, Breaker::Open | Breaker::HalfOpen);
+    let failing = providers.map(|all| all.call_stats().iter().filter(|(_, stats)| failing(stats)).count());
+    let behind = webhooks.map(|all| all.queues().iter().filter(|queue| is_behind(queue)).count());
+    json!({ "providers": failing, "webhooks": behind })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::guard::{AdminStaff, StaffForm};
+use crate::clock;
 use crate::config::Webhook;
 use crate::store::error::retrying;
 use crate::web::database::Db;
@@ -18,6 +19,14 @@ use crate::webhooks::{Webhooks, replay};
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, send_again]
+}
+
+/// The time in seconds after which a waiting message means that its receiver is behind.
+const LATE: i64 = 600;
+
+/// Returns true if a receiver's messages need a person: some are parked, or the oldest waits for long.
+pub(super) fn is_behind(queue: &Summary) -> bool {
+    queue.parked > 0 || queue.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > LATE)
 }
 
 #[derive(Serialize)]

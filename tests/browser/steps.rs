@@ -54,6 +54,12 @@ impl Window {
         self.element(&format!("{form}//button[normalize-space()='{button}']")).await.click().await.unwrap();
     }
 
+    /// Searches with the field in the header.
+    pub async fn search(&self, text: &str) {
+        self.fill("Find a user", text).await;
+        self.element("//button[@aria-label='Search']").await.click().await.unwrap();
+    }
+
     /// Waits for the page of that title.
     pub async fn arrive(&self, title: &str) {
         self.element(&format!("//title[normalize-space()='{title} · Vestibule']")).await;

@@ -110,6 +110,7 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("stylesheet", Anyone, "/admin/admin.css").other(),
         Address::page("script", Anyone, "/admin/admin.js").other(),
         Address::page("icon", Anyone, "/admin/icon.svg").other(),
+        Address::page("icons", Anyone, "/admin/icons.svg").other(),
         Address::page("overview", Admin, "/admin"),
         Address::page("sign-in", Anyone, "/admin/sign-in"),
         Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),

@@ -27,7 +27,7 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
     let fields = [("name", "shop-backend"), ("role", "support"), ("until", "2099-12-31")];
     let (status, page) = post(&mut browser, "/admin/staff/keys", &fields).await;
     assert_eq!(status, 200, "{page}");
-    let key = page.split("<code>vst_").nth(1).unwrap().split('<').next().unwrap();
+    let key = page.split("data-copy>vst_").nth(1).unwrap().split('<').next().unwrap();
     let key = format!("vst_{key}");
     let ada = person(&desk, &[("email", "ada@example.com")]).await.user_id();
     let path = format!("/api/v1/admin/users/{ada}/end-sessions");
@@ -36,7 +36,7 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
 
     let listed = browser.get("/admin/staff").await.text;
     assert!(listed.contains("shop-backend") && !listed.contains(&key), "{listed}");
-    let row = listed.split("API keys</caption>").nth(1).unwrap().split("</table>").next().unwrap();
+    let row = listed.split("API keys</h2>").nth(1).unwrap().split("</table>").next().unwrap();
     assert!(
         row.contains("support") && row.contains("2099-12-31 (UTC)") && row.contains("staff@example.com"),
         "{row}"

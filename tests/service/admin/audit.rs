@@ -10,7 +10,7 @@ use crate::support::process::eventually;
 
 /// The events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {
-    page.split("<li>\n<p><time")
+    page.split("<li class=\"event")
         .skip(1)
         .map(|event| event.split("</li>").next().unwrap().to_owned())
         .collect()
@@ -86,7 +86,7 @@ async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() 
         let mut seen = Vec::new();
         while let Some(current) = path {
             let page = browser.get(&current).await.text;
-            let numbers = page.split("Request ID <code>number-").skip(1);
+            let numbers = page.split("<code data-copy>number-").skip(1);
             seen.extend(numbers.filter_map(|rest| rest.split('<').next()?.parse::<u32>().ok()));
             path = page
                 .split("href=\"")
@@ -163,7 +163,9 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
         (desk.app.database.count(refused).await >= 3).then_some(())
     })
     .await;
-    let head = |event: &String| event.split("</p>").next().unwrap().to_owned();
+    let head = |event: &String| {
+        (what(event), event.split("data-copy>").nth(1).map(|id| id.split('<').next().unwrap().to_owned()))
+    };
     let page = browser.get(&user).await.text;
     let mut shown: Vec<_> = events(&page).iter().map(head).collect();
     let audit = browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text;
@@ -185,8 +187,8 @@ async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
     assert_eq!(found(&mut browser, &[("what", "sign-ins")]).await, [updated, "Signed in", FIRST]);
     assert_eq!(found(&mut browser, &[("what", "staff"), ("user", &ada.user_id())]).await, [changed]);
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    assert!(page.contains(&format!("<strong>{updated}</strong> · idp · email, name</p>")), "{page}");
-    assert!(page.contains(&format!("<strong>{changed}</strong> · by key:backend</p>")), "{page}");
+    assert!(page.contains(&format!("<strong>{updated}</strong> · idp · email, name")), "{page}");
+    assert!(page.contains(&format!("<strong>{changed}</strong> · by key:backend")), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,10 +216,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     assert_eq!(deleted.status.as_u16(), 204);
     let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
     assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
-    assert!(
-        audit.contains(&format!("User: <code>{}</code>, who no longer exists", grace.user_id())),
-        "{audit}"
-    );
+    assert!(audit.contains(&format!("<code>{}</code>, who no longer exists", grace.user_id())), "{audit}");
     assert!(audit.contains("the other user no longer exists"), "{audit}");
     // Of the two events of the move, the one of the deleted user still tells the direction.
     for (user, expected) in

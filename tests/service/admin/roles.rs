@@ -23,10 +23,11 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted.
-const ROUTES: [(&str, &str, Least); 35] = [
+const ROUTES: [(&str, &str, Least); 36] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
+    ("GET", "/admin/icons.svg", Anyone),
     ("GET", "/admin/sign-in", Anyone),
     ("POST", "/admin/sign-in", Anyone),
     ("GET", "/admin/sign-in/callback", Anyone),

@@ -169,7 +169,7 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     let mut admin = desk.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
     for words in
-        ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"bad\">1</span>"]
+        ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"tone bad\">1</span>"]
     {
         assert!(page.contains(words), "no {words}: {page}");
     }
