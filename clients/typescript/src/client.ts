@@ -13,7 +13,7 @@ import type {
 } from "./api.js";
 import type { TokenStorage } from "./storage.js";
 
-/** The reasons why nobody is signed in. Only `never`, `signed_out` and `storage_failed` came about on this device. */
+/** The reasons why nobody is signed in. The service gives all but `never`, `signed_out`, `storage_failed` and `unreachable`. */
 export type SignedOutReason =
   /** Nobody has signed in on this storage, or the last user deleted the account here. */
   | "never"
@@ -34,11 +34,13 @@ export type SignedOutReason =
   /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
   | "session_unknown"
   /** The storage cannot be read: the next call tries again, and a sign-in or a sign-out replaces what is there. */
-  | "storage_failed";
+  | "storage_failed"
+  /** With a cookie: the service does not answer, so that it is not known who is signed in. The next call tries again. */
+  | "unreachable";
 
 /** The state of the sign-in. It is never changed in place: another state is another object. */
 export type AuthState =
-  /** The storage has not been read yet. */
+  /** The storage has not been read yet, or with a cookie the service has not answered. */
   | { readonly status: "restoring" }
   | {
       readonly status: "signed_in";
@@ -51,12 +53,27 @@ export type AuthState =
     }
   | { readonly status: "signed_out"; readonly reason: SignedOutReason };
 
-/** The settings of a client. */
-export interface Options {
+/** The settings of a client: either the app has a storage, or the browser a cookie. */
+export type Options = Settings &
+  (
+    | {
+        /** The place of the refresh token and of the user. */
+        storage: TokenStorage;
+        session?: never;
+      }
+    | {
+        /**
+         * The service keeps the refresh token in a cookie, which no script can read; the page stores nothing, and its next
+         * load asks the service who is signed in. For pages of the service's own site whose origins are in `web.origins`.
+         */
+        session: "cookie";
+        storage?: never;
+      }
+  );
+
+interface Settings {
   /** The service's public URL, such as `https://id.example.com`. Without a scheme it is a `TypeError`. */
   baseUrl: string;
-  /** The place of the refresh token and of the user. */
-  storage: TokenStorage;
   /** The `fetch` to use; by default the platform's. */
   fetch?: typeof globalThis.fetch;
   /** Returns this device's time in milliseconds; by default `Date.now`. It may be wrong, and may jump. */
@@ -80,7 +97,8 @@ export interface Vestibule {
   /**
    * Signs out. The session is forgotten on this device at once, before the returned promise is settled, and whether or
    * not the service can be told. `global` ends the user's other sessions, too; `others` ends only those, and fails if
-   * the service cannot be told.
+   * the service cannot be told. So does every sign-out with a cookie, which only the service can remove: show that, and
+   * repeat it, for the next load of the page would be signed in.
    */
   signOut(options?: { scope?: "local" | "others" | "global" }): Promise<void>;
 

@@ -38,6 +38,38 @@ export async function within<T>(
   }
 }
 
+/** Sends requests, those with the cookie of the browser too if there is one. */
+export class Http {
+  constructor(
+    private readonly base: string,
+    private readonly timeout: number,
+    private readonly fetch: typeof globalThis.fetch | undefined,
+    private readonly cookie: boolean,
+  ) {}
+
+  send(input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout = this.timeout): Promise<Response> {
+    return within(timeout, init.signal, (signal) => (this.fetch ?? fetch)(input, { ...init, signal }));
+  }
+
+  /** Sends a request with an access token. */
+  sendAs(token: string, input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout?: number): Promise<Response> {
+    const headers = new Headers(init.headers);
+    headers.set("Authorization", `Bearer ${token}`);
+    return this.send(input, { ...init, headers }, timeout);
+  }
+
+  /** Sends JSON to the service as anybody, or as the cookie says. */
+  post(path: string, body?: object, signal: AbortSignal | null = null): Promise<Response> {
+    return this.send(this.base + path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      signal,
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      ...(this.cookie ? { credentials: "include" } : {}),
+    });
+  }
+}
+
 /** Reads the JSON of an answer, and fails with the problem that it is. */
 export async function json<T>(response: Response, timeout: number): Promise<T> {
   if (!response.ok) throw await problem(response, timeout);

@@ -11,9 +11,15 @@ export interface TokenStorage {
   remove(): Promise<void>;
   /**
    * Runs `work` while no other process runs work under the lock of this storage. Only a storage that several processes
-   * share, such as an app and its extension, has one.
+   * share, such as an app and its extension, has one. With it, each call of the client reads the storage first, so that it
+   * follows a sign-out or a sign-in of another process.
    */
   lock?<T>(work: () => Promise<T>): Promise<T>;
+  /**
+   * A name that only the instances on this storage have. Where a `BroadcastChannel` connects them (tabs, windows, workers),
+   * they follow each other's sign-outs and sign-ins at once.
+   */
+  readonly channel?: string;
 }
 
 /** Creates a storage that ends with the process: for browsers, servers and tests. */

@@ -1,22 +1,11 @@
 import type { Answered, Me, Method, Sent, User } from "./api.js";
 import type { AuthState, Options, SignedOutReason, Vestibule } from "./client.js";
 import { VestibuleError } from "./error.js";
-import { json, parse, problem, within } from "./http.js";
+import { Http, json, problem } from "./http.js";
 import type { paths } from "./schema.js";
-
-/** A session as it is stored. `id` tells it from any other on this storage, whatever its token is by now. */
-interface Kept {
-  id: string;
-  refresh_token: string;
-  user: User;
-}
-
-/** The stored text: a session, or why there is none and whose the last one was. */
-interface Stored {
-  session?: Kept;
-  reason?: SignedOutReason;
-  user_id?: string;
-}
+import { endOf, reasonOf, sessionOf } from "./session.js";
+import { memoryStorage } from "./storage.js";
+import { channel, type Kept, Store, type Stored } from "./store.js";
 
 /** A time by this device's clock, and seconds from then on. */
 interface Period {
@@ -24,18 +13,16 @@ interface Period {
   seconds: number;
 }
 
+/** What an instance tells the others: which session is over, and, unless they read it themselves, what follows it. */
+interface News {
+  over?: string;
+  stored?: Stored;
+}
+
+type Credential = Answered<"/api/v1/auth/refresh", "post">;
+
 /** Seconds before its end from which an access token is used no more. */
 const MARGIN = 30;
-/** The reasons that the service gives. */
-const ENDS: readonly SignedOutReason[] = [
-  "session_expired",
-  "session_ended",
-  "user_disabled",
-  "user_deleted",
-  "user_merged",
-  "refresh_token_reused",
-];
-
 /** A URL with a scheme and a host. */
 const ABSOLUTE = /^https?:\/\/[^/]/i;
 
@@ -43,10 +30,16 @@ const superseded = () => new VestibuleError("superseded");
 
 /** Creates a client. An app has one for each storage, for as long as it runs. */
 export function createVestibule(options: Options): Vestibule {
-  const { storage, clock = Date.now, timeout = 10_000 } = options;
+  const { clock = Date.now, timeout = 10_000 } = options;
+  const cookie = options.session === "cookie";
+  if (cookie === Boolean(options.storage)) throw new TypeError('either a `storage` or `session: "cookie"` is needed');
+  /** With a cookie, it has what the page knows of the session. */
+  const storage = options.storage ?? memoryStorage();
+  const store = new Store(storage, timeout);
   const base = options.baseUrl.replace(/\/+$/, "");
   // `fetch` would fail with it as without a network.
   if (!ABSOLUTE.test(base)) throw new TypeError(`baseUrl must begin with https:// or http://: ${base}`);
+  const http = new Http(base, timeout, options.fetch, cookie);
   const listeners = new Set<(state: AuthState) => void>();
 
   let state: AuthState = { status: "restoring" };
@@ -62,7 +55,8 @@ export function createVestibule(options: Options): Vestibule {
   let refreshing: Promise<string> | undefined;
   /** The time for which the service wants no refresh, and how it said so. */
   let pause: (Period & { error: VestibuleError }) | undefined;
-  let queue: Promise<unknown> = Promise.resolve();
+  /** Ends a sign-in whose answer would replace the cookie of a later one. */
+  let entering: AbortController | undefined;
 
   /** Returns true while a period lasts. The clock may have been set back since it began, which ends it. */
   const lasts = ({ since, seconds }: Period) => {
@@ -81,9 +75,10 @@ export function createVestibule(options: Options): Vestibule {
     for (const listener of listeners) inform(listener, next);
   };
 
-  /** Returns true if the storage has told nothing so far. */
+  /** Returns true if it is not known so far whether there is a session. */
   const unread = () =>
-    state.status === "restoring" || (state.status === "signed_out" && state.reason === "storage_failed");
+    state.status === "restoring" ||
+    (state.status === "signed_out" && (state.reason === "storage_failed" || state.reason === "unreachable"));
 
   /** Publishes how the session goes on, if that is news. */
   const goesOn = (user: User, offline: boolean) => {
@@ -100,44 +95,7 @@ export function createVestibule(options: Options): Vestibule {
     if (mine !== generation) throw superseded();
   };
 
-  // The storage. Its uses follow each other in the order in which they were begun.
-
-  const queued = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = queue.then(work).catch((cause: unknown) => {
-      throw new VestibuleError("storage", { cause });
-    });
-    queue = done.catch(() => {});
-    return done;
-  };
-
-  const load = async (): Promise<Stored> => parse(await storage.get()) ?? {};
-
-  const save = (next: Stored): Promise<void> =>
-    next.reason === "user_deleted" ? storage.remove() : storage.set(JSON.stringify(next));
-
   const none = (reason: SignedOutReason): Stored => ({ reason, ...(lastUser ? { user_id: lastUser } : {}) });
-
-  /** Stores what `change` makes of a session. What another instance has stored instead stays, and is returned. */
-  const replace = (id: string, change: (kept: Kept) => Stored): Promise<Stored | undefined> =>
-    queued(async () => {
-      const stored = await load();
-      if (stored.session?.id !== id) return stored;
-      await save(change(stored.session));
-      return undefined;
-    });
-
-  /** Runs work under the lock. A lock that cannot be had in time is done without: its holder may be a frozen tab. */
-  const locked = async <T>(work: () => Promise<T>): Promise<T> => {
-    let begun: Promise<T> | undefined;
-    const begin = () => (begun ??= work());
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, timeout)));
-    try {
-      return await (storage.lock ? Promise.race([storage.lock(begin), late.then(begin)]) : work());
-    } finally {
-      clearTimeout(timer);
-    }
-  };
 
   // The beginning and the end of a session.
 
@@ -165,17 +123,63 @@ export function createVestibule(options: Options): Vestibule {
     publish({ status: "signed_out", reason: reason ?? (lastUser ? "signed_out" : "never") });
   };
 
-  const restore = (): Promise<void> => {
-    const take = (stored: Stored) => {
+  /** Takes over the session that the cookie of the browser has, unless more is known by now. */
+  const adopt = async ({ access_token: token, expires_in }: Credential, since: number, current: () => boolean) => {
+    const { identities: _, ...user } = await json<Me>(await http.sendAs(token, `${base}/api/v1/me`), timeout);
+    const stored = { session: { id: sessionOf(token), user } };
+    if (current()) await store.queued(() => store.save(stored));
+    if (!current()) return;
+    follow(stored);
+    access = { token, since, seconds: expires_in - MARGIN };
+  };
+
+  /** Asks the service which session the cookie has. */
+  const recall = async (): Promise<void> => {
+    rested();
+    const since = clock();
+    try {
+      await adopt(await exchange(undefined, generation), since, unread);
+    } catch (error) {
+      const reason = endOf(error as VestibuleError);
+      if (!reason) throw error;
+      // Without a cookie, there is no session that could have an unknown end.
+      if (unread()) follow(reason === "session_unknown" ? {} : { reason });
+    }
+  };
+
+  const restore = async (): Promise<void> => {
+    if (!unread()) return;
+    const begin = async () => {
+      if (cookie) return recall();
+      const stored = await store.read();
       if (unread()) follow(stored);
     };
-    const again = (error: unknown) => {
-      restoring = undefined;
-      if (state.status === "restoring") publish({ status: "signed_out", reason: "storage_failed" });
+    restoring ??= begin().finally(() => (restoring = undefined));
+    await restoring.catch((error: unknown) => {
+      const reason = cookie ? "unreachable" : "storage_failed";
+      if (state.status === "restoring") publish({ status: "signed_out", reason });
       throw error;
-    };
-    return (restoring ??= queued(load).then(take, again));
+    });
   };
+
+  /** Takes over what another instance has stored, or says. */
+  const hear = async ({ over, stored }: News): Promise<void> => {
+    const mine = generation;
+    const next = await store.queued(async () => {
+      const kept = await store.load();
+      if (!stored) return kept;
+      // The end of another session than the current one changes nothing.
+      if (!stored.session && kept.session?.id !== over) return undefined;
+      await store.save(stored);
+      return stored;
+    });
+    if (next && mine === generation && (unread() || next.session?.id !== session?.id)) follow(next);
+  };
+
+  const others = channel<News>(cookie ? `vestibule ${base}` : storage.channel, (news) => {
+    void hear(news).catch(console.error);
+  });
+  const announce = (news: News) => others(cookie ? news : {});
 
   /** Forgets the session: at once here, and then in the storage. Returns it. */
   const forget = (reason: SignedOutReason): Promise<Kept | undefined> => {
@@ -183,49 +187,54 @@ export function createVestibule(options: Options): Vestibule {
     const blind = unread();
     become(undefined);
     publish({ status: "signed_out", reason });
-    return queued(async () => {
-      const stored = await (blind ? load().catch(() => none(reason)) : load());
+    return store.queued(async () => {
+      const stored = await (blind ? store.load().catch(() => none(reason)) : store.load());
       if (!blind && stored.session?.id !== left?.id) return left;
       lastUser ??= stored.session?.user.id ?? stored.user_id;
-      await save(none(reason));
+      await store.save(none(reason));
+      announce({ ...(left ? { over: left.id } : {}), stored: none(reason) });
       return left ?? stored.session;
     });
   };
 
   /** Forgets a session that the service has ended, and returns the error for whoever asked. */
-  const ended = async (reason: string | undefined): Promise<VestibuleError> => {
-    await forget(ENDS.find((known) => known === reason) ?? "session_unknown");
+  const ended = async (reason: SignedOutReason): Promise<VestibuleError> => {
+    await forget(reason);
     return signedOut();
   };
 
   // Requests.
 
-  const send = (input: Parameters<typeof fetch>[0], init: RequestInit, wait = timeout): Promise<Response> =>
-    within(wait, init.signal, (signal) => (options.fetch ?? fetch)(input, { ...init, signal }));
-
-  /** Sends JSON as anybody. */
-  const post = (path: string, body: object): Promise<Response> =>
-    send(base + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-
   /** Ends a session at the service, if it can be reached. */
   const tell = async ({ refresh_token }: Kept, scope: string): Promise<void> => {
-    await post(`/api/v1/auth/logout?scope=${scope}`, { refresh_token }).catch(() => {});
+    await http.post(`/api/v1/auth/logout?scope=${scope}`, { refresh_token }).catch(() => {});
   };
 
-  const exchange = async (
-    refresh_token: string,
-    mine: number,
-    last = false,
-  ): Promise<Answered<"/api/v1/auth/refresh", "post">> => {
+  /** Ends a session in whose place another one is. Its cookie is gone, so that only its access token can name it. */
+  const leave = async (left: Kept, token: string | undefined): Promise<void> => {
+    if (!cookie) return tell(left, "local");
+    const alone: RequestInit = { method: "POST", credentials: "omit" };
+    if (token) await http.sendAs(token, `${base}/api/v1/auth/logout`, alone).catch(() => {});
+  };
+
+  const exchange = async (refresh_token: string | undefined, mine: number, last = false): Promise<Credential> => {
     try {
-      return await json(await post("/api/v1/auth/refresh", { refresh_token }), timeout);
+      return await json(await http.post("/api/v1/auth/refresh", refresh_token ? { refresh_token } : undefined), timeout);
     } catch (error) {
       still(mine);
       const { status = 500, retryAfter } = error as VestibuleError;
-      if (last || status < 500 || retryAfter !== undefined) throw error;
       // The answer to the same token is the same, or as good.
-      return exchange(refresh_token, mine, true);
+      if (!last && status >= 500 && retryAfter === undefined) return exchange(refresh_token, mine, true);
+      if (retryAfter) pause = { since: clock(), seconds: retryAfter, error: error as VestibuleError };
+      throw error;
     }
+  };
+
+  /** Fails while the service wants no refresh. */
+  const rested = () => {
+    if (!pause || !lasts(pause)) return;
+    const retryAfter = Math.ceil(pause.seconds - (clock() - pause.since) / 1000);
+    throw new VestibuleError(pause.error.error, { ...pause.error, retryAfter });
   };
 
   const refresh = (): Promise<string> => {
@@ -234,30 +243,34 @@ export function createVestibule(options: Options): Vestibule {
       follow(stored);
       return session ? superseded() : signedOut();
     };
-    return locked(async () => {
+    return store.locked(async () => {
       still(mine);
-      const stored = await queued(load);
+      const stored = await store.read();
       still(mine);
       const kept = stored.session;
       if (!kept || kept.id !== session?.id) throw elsewhere(stored);
       const since = clock();
       const answer = await exchange(kept.refresh_token, mine).catch(async (error: VestibuleError) => {
         still(mine);
-        if (error.error === "invalid_refresh_token" || error.error === "user_disabled") {
-          throw await ended(error.reason ?? error.error);
-        }
-        if (error.retryAfter) pause = { since: clock(), seconds: error.retryAfter, error };
+        const reason = endOf(error);
+        if (reason) throw await ended(reason);
         // A refusal is an answer.
         if ((error.status ?? 500) >= 500) goesOn(kept.user, true);
         throw error;
       });
       still(mine);
       const { access_token: token, refresh_token, expires_in } = answer;
+      const next = refresh_token ? { refresh_token } : {};
+      if (cookie && sessionOf(token) !== kept.id) {
+        // Another tab has signed in, and could not say so.
+        await adopt(answer, since, () => mine === generation);
+        throw superseded();
+      }
       // Before anything else: a token that was lost could not be told from a stolen one.
-      const instead = await replace(kept.id, (latest) => ({ session: { ...latest, refresh_token } }));
+      const instead = await store.replace(kept.id, (latest) => ({ session: { ...latest, ...next } }));
       still(mine);
       if (instead) throw elsewhere(instead);
-      session = { ...kept, refresh_token };
+      session = { ...kept, ...next };
       access = { token, since, seconds: expires_in - MARGIN };
       goesOn(kept.user, false);
       return token;
@@ -267,12 +280,11 @@ export function createVestibule(options: Options): Vestibule {
   /** Returns a token that is good for a while, and is not the one that was rejected. */
   const accessToken = async (rejected?: string): Promise<string> => {
     await restore();
+    // Another process may have changed it.
+    if (storage.lock) await hear({}).catch(() => {});
     if (!session) throw signedOut();
     if (access && access.token !== rejected && lasts(access)) return access.token;
-    if (pause && lasts(pause)) {
-      const retryAfter = Math.ceil(pause.seconds - (clock() - pause.since) / 1000);
-      throw new VestibuleError(pause.error.error, { ...pause.error, retryAfter });
-    }
+    rested();
     if (!refreshing) {
       const begun = refresh().finally(() => {
         if (refreshing === begun) refreshing = undefined;
@@ -287,14 +299,16 @@ export function createVestibule(options: Options): Vestibule {
     const request = typeof input === "object" && "clone" in input ? input : undefined;
     const url = request?.url ?? (String(input).startsWith("/") ? base + String(input) : String(input));
     if (!ABSOLUTE.test(url)) throw new TypeError(`the path must begin with /, or the URL with https://: ${url}`);
+    const ours = url.startsWith(`${base}/`);
     await restore();
     const mine = generation;
     const attempt = async (token: string) => {
       still(mine);
-      const headers = new Headers(init.headers ?? request?.headers);
-      headers.set("Authorization", `Bearer ${token}`);
+      const headers = init.headers ?? request?.headers ?? {};
       const signal = init.signal ?? request?.signal ?? null;
-      const response = await send(request?.clone() ?? url, { ...rest, headers, signal }, wait);
+      const credentials: RequestInit = cookie && ours ? { credentials: "include" } : {};
+      const sent = { ...credentials, ...rest, headers, signal };
+      const response = await http.sendAs(token, request?.clone() ?? url, sent, wait);
       still(mine);
       return response;
     };
@@ -302,11 +316,11 @@ export function createVestibule(options: Options): Vestibule {
     const response = await attempt(token);
     if (response.status !== 401) return response;
     const streamed = init.body && typeof init.body === "object" && "getReader" in init.body;
-    if (url.startsWith(`${base}/`)) {
+    if (ours) {
       const { reason } = await problem(streamed ? response.clone() : response, timeout);
       still(mine);
       // The token is genuine and its session is over: a refresh would only be told less.
-      if (reason) throw await ended(reason);
+      if (reason) throw await ended(reasonOf(reason) ?? "session_unknown");
     }
     return streamed ? response : attempt(await accessToken(token));
   };
@@ -334,7 +348,7 @@ export function createVestibule(options: Options): Vestibule {
     if (session && JSON.stringify(user) !== JSON.stringify(session.user)) {
       const { id } = (session = { ...session, user });
       goesOn(user, state.status === "signed_in" && state.offline);
-      await locked(() => replace(id, (kept) => ({ session: { ...kept, user } })));
+      await store.locked(() => store.replace(id, (kept) => ({ session: { ...kept, user } })));
     }
   };
 
@@ -344,8 +358,6 @@ export function createVestibule(options: Options): Vestibule {
     return me;
   };
 
-  void restore().catch(() => {});
-
   return {
     get state() {
       return state;
@@ -353,6 +365,7 @@ export function createVestibule(options: Options): Vestibule {
 
     onAuthStateChange(listener) {
       listeners.add(listener);
+      void restore().catch(() => {});
       const first = state;
       inform(listener, first, () => first === state);
       return () => void listeners.delete(listener);
@@ -360,32 +373,42 @@ export function createVestibule(options: Options): Vestibule {
 
     async signIn(provider, idToken, more) {
       const mine = ++attempts;
-      // It replaces what cannot be read.
-      await restore().catch(() => {});
-      const since = clock();
-      const response = await post(`/api/v1/auth/oauth/${encodeURIComponent(provider)}`, { ...more, id_token: idToken });
-      const answer = await json<Answered<"/api/v1/auth/oauth/{provider}", "post">>(response, timeout);
-      const { access_token: token, refresh_token, expires_in, outcome, user, identity } = answer;
-      const next: Kept = { id: `${since} ${Math.random()}`, refresh_token, user };
       const last = () => {
         if (mine !== attempts) throw superseded();
       };
+      // It replaces what cannot be read.
+      await restore().catch(() => {});
+      last();
+      const since = clock();
+      entering?.abort(superseded());
+      entering = cookie ? new AbortController() : undefined;
+      const body = { ...more, id_token: idToken, ...(cookie ? { session: "cookie" } : {}) };
+      const path = `/api/v1/auth/oauth/${encodeURIComponent(provider)}`;
+      const response = await http.post(path, body, entering?.signal);
+      const answer = await json<Answered<"/api/v1/auth/oauth/{provider}", "post">>(response, timeout);
+      const { access_token: token, refresh_token, expires_in, outcome, user, identity } = answer;
+      const next: Kept = cookie
+        ? { id: sessionOf(token), user }
+        : { id: `${since} ${Math.random()}`, refresh_token, user };
       try {
-        await locked(async () => {
+        await store.locked(async () => {
           last();
-          await queued(() => save({ session: next }));
+          await store.queued(() => store.save({ session: next }));
         });
         last();
       } catch (error) {
-        void tell(next, "local");
+        void leave(next, token);
         // It may be stored already.
-        await replace(next.id, () => (session ? { session } : none("signed_out"))).catch(() => {});
+        await store.replace(next.id, () => (session ? { session } : none("signed_out"))).catch(() => {});
         throw error;
       }
-      const left = session;
-      enter(next);
+      // A call that has read the storage meanwhile has entered it already.
+      if (session?.id !== next.id) {
+        if (session) void leave(session, access?.token);
+        enter(next);
+      }
       access = { token, since, seconds: expires_in - MARGIN };
-      if (left) void tell(left, "local");
+      announce({ stored: { session: next } });
       return { outcome, user, identity };
     },
 
@@ -395,12 +418,22 @@ export function createVestibule(options: Options): Vestibule {
         return;
       }
       attempts++;
+      entering?.abort(superseded());
+      if (cookie) {
+        const told = http.post(`/api/v1/auth/logout?scope=${scope}`).then((response) => json(response, timeout));
+        // A cookie that is refused is none.
+        const done = told.catch((error: VestibuleError) => {
+          if (error.status !== 401) throw error;
+        });
+        await Promise.all([forget("signed_out"), done]);
+        return;
+      }
       const known = session;
       const forgotten = forget("signed_out");
       const finish = async (left = known) => {
         if (!left) return;
         // Another process may have stored the answer to a refresh meanwhile.
-        const again = locked(() => replace(left.id, () => none("signed_out")));
+        const again = store.locked(() => store.replace(left.id, () => none("signed_out")));
         await Promise.all([again, tell(left, scope)]);
       };
       await (known ? Promise.all([forgotten, finish()]) : forgotten.then(finish));
@@ -437,7 +470,7 @@ export function createVestibule(options: Options): Vestibule {
     },
 
     async providers() {
-      const response = await send(`${base}/api/v1/auth/providers`, {});
+      const response = await http.send(`${base}/api/v1/auth/providers`);
       return (await json<Answered<"/api/v1/auth/providers", "get">>(response, timeout)).providers;
     },
   };

@@ -419,6 +419,27 @@ test("an instance on one storage follows another that signs out, and one that si
   assert.equal(await whoAmI(fourth), grace);
 });
 
+for (const shared of ["a lock", "a channel"]) {
+  test(`an instance on a storage with ${shared} follows another, ${shared === "a lock" ? "at its next call" : "at once"}`, async () => {
+    const lock = <T>(work: () => Promise<T>) => work();
+    const storage = { ...memoryStorage(), ...(shared === "a lock" ? { lock } : { channel: somebody() }) };
+    const [one, other] = [phone({ storage }), phone({ storage })];
+    await signIn(one);
+    const ada = await eventually("it has heard", () => whoAmI(other));
+    const sent = network.count(REFRESH);
+    const grace = await signIn(one);
+    if (shared === "a lock") await refused(other.client.fetch(ME), "superseded");
+    await eventually("it has heard", async () => changed(other));
+    assert.deepEqual(changed(other), { from: ada });
+    assert.equal(await whoAmI(other), grace);
+    await one.client.signOut();
+    if (shared === "a lock") await refused(other.client.fetch(ME), "signed_out");
+    await eventually("it has heard", async () => state(other).status === "signed_out" || undefined);
+    assert.deepEqual(state(other), { status: "signed_out", reason: "signed_out" });
+    assert.equal(network.count(REFRESH), sent + 1);
+  });
+}
+
 test("a refresh that ends after another instance has signed out is thrown away", async () => {
   const storage = memoryStorage();
   const one = phone({ storage });

@@ -53,7 +53,7 @@ export interface Phone {
 }
 
 /** A phone, or the same phone started anew with what it had stored. */
-export function phone(options: Partial<Options> = {}): Phone {
+export function phone(options: Partial<Omit<Options, "session">> = {}): Phone {
   const clock = { ahead: 0 };
   const storage = options.storage ?? memoryStorage();
   const now = () => Date.now() + clock.ahead;
