@@ -10,7 +10,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod ops;
 pub mod problem;
-mod resource;
+pub(crate) mod resource;
 pub mod well_known;
 
 use utoipa::openapi::OpenApi;

@@ -2,14 +2,12 @@
 //! fingerprint with which it is made to exactly these users, or not at all.
 
 use rocket::http::Status;
-use rocket::outcome::try_outcome;
-use rocket::request::{FromRequest, Outcome as Guarded, Request};
-use rocket::{Route, post, routes};
+use rocket::post;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::guard::{Administrator, ApiKey, Supporter};
@@ -17,6 +15,7 @@ use super::{reason, user, users};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
+use crate::domain::actor::Origin;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::json::Object;
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
@@ -27,52 +26,35 @@ use crate::web::database::Db;
 use crate::web::guard::json_body::{only, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![disable, enable, end_sessions, end_session, unlink, release, move_identity, merge, delete]
-}
+resource!("Administration": disable_user, enable_user, end_user_sessions, end_user_session, unlink_user_identity,
+    release_user_identity, move_user_identity, merge_users, delete_user);
 
-#[derive(OpenApi)]
-#[openapi(paths(disable, enable, end_sessions, end_session, unlink, release, move_identity, merge, delete))]
-pub(super) struct ApiDoc;
+failures!(
+    /// The errors of a change beside those of the guards.
+    Failures: ErrorCode::NoSuchUser, ErrorCode::UserChanged
+);
 
-/// The errors of a change beside those of the guards.
-enum Failures {}
+failures!(
+    /// The errors of a change to an identity or a session.
+    PartFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::NotFound
+);
 
-impl ErrorResponses for Failures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NoSuchUser, ErrorCode::UserChanged].into_iter()
-    }
-}
+failures!(
+    /// The errors of unlinking an identity.
+    UnlinkFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::NotFound, ErrorCode::LastIdentity
+);
 
-/// The errors of a change to an identity or a session.
-enum PartFailures {}
-
-impl ErrorResponses for PartFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        Failures::kinds().chain([ErrorCode::NotFound])
-    }
-}
-
-/// The errors of unlinking an identity.
-enum UnlinkFailures {}
-
-impl ErrorResponses for UnlinkFailures {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        PartFailures::kinds().chain([ErrorCode::LastIdentity])
-    }
-}
-
-/// Defines the body of a change: the members of all changes, and its own.
+/// Defines the body of a change: the members of all changes, and its own, which are ids.
 macro_rules! request {
     ($(#[$meta:meta])+ $name:ident { $($(#[$doc:meta])+ $member:ident),* }) => {
         $(#[$meta])+
         // The derived parser is not used; its attribute says in the schema that there are no other members.
         #[derive(Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]
-        #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
         struct $name {
             /// The reason, which the audit log keeps. Write nothing personal into it.
             #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
@@ -84,6 +66,25 @@ macro_rules! request {
             #[schema(value_type = String, required = false)]
             seen: Option<String>,
             $($(#[$doc])+ $member: Uuid,)*
+        }
+
+        impl $name {
+            fn read(body: &Object) -> Result<Self, Problem> {
+                // A misspelt `dry_run` would make the change, and a `null` in its place is a mistake as well.
+                only(body, &["reason", "dry_run", "seen", $(stringify!($member)),*], "the body")?;
+                let optional = |name: &str| body.has(name).then(|| body.get(name));
+                let dry_run = match optional("dry_run") {
+                    None => None,
+                    Some(Some(Value::Bool(dry_run))) => Some(*dry_run),
+                    Some(_) => return Err(malformed("`dry_run` must be true or false")),
+                };
+                let seen = match optional("seen") {
+                    None => None,
+                    Some(Some(Value::String(seen))) => Some(seen.clone()),
+                    Some(_) => return Err(malformed("`seen` must be a string")),
+                };
+                Ok(Self { reason: reason(body)?, dry_run, seen, $($member: id(body, stringify!($member))?,)* })
+            }
         }
     };
 }
@@ -325,93 +326,51 @@ fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail)
 }
 
-/// Returns the id in the body's member of that name.
-fn member(body: &Object, name: &str) -> Result<Uuid, Problem> {
+fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(required(body, name)?).map_err(|_| malformed(format!("`{name}` must be a UUID")))
 }
 
-/// The parts of a request for a change that are not in its body.
-///
-/// - **Succeeds** when the guard `G` of the key's role does.
-/// - **Fails** as that guard does.
-/// - **Forwards** never.
-struct Visit<'r, G> {
-    key: G,
-    db: &'r Db,
-    origin: ClientOrigin,
+/// A request for a change, without the parts that only some changes have.
+struct Asked<'a> {
+    key: &'a ApiKey,
+    origin: &'a Origin,
+    reason: &'a str,
+    dry_run: bool,
+    seen: Option<&'a str>,
 }
 
-#[rocket::async_trait]
-impl<'r, G: FromRequest<'r, Error = ()>> FromRequest<'r> for Visit<'r, G> {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Guarded<Self, ()> {
-        let key = try_outcome!(request.guard::<G>().await);
-        let Some(db) = request.rocket().state() else {
-            return Guarded::Error((Status::InternalServerError, ()));
-        };
-        Guarded::Success(Self { key, db, origin: ClientOrigin::of(request) })
+/// Makes a change, or answers what it would do.
+async fn change(pool: &PgPool, asked: Asked<'_>, change: Change) -> Result<Json<ChangeResult>, Problem> {
+    let Asked { key, origin, reason, dry_run, seen } = asked;
+    if change.other() == Some(change.user()) {
+        return Err(malformed("the two users must not be the same"));
     }
-}
-
-impl<G: AsRef<ApiKey>> Visit<'_, G> {
-    /// Makes a change, or answers what it would do.
-    async fn make(&self, change: Change, body: &Object) -> Result<Json<ChangeResult>, Problem> {
-        let pool = self.db.pool();
-        let own: &[&str] = match change {
-            Change::EndSession { .. } => &["session"],
-            Change::Unlink { .. } | Change::Release { .. } => &["identity"],
-            Change::Move { .. } => &["identity", "to"],
-            Change::Merge { .. } => &["into"],
-            _ => &[],
-        };
-        // A misspelt `dry_run` would make the change, and a `null` in its place is a mistake as well.
-        only(body, &[&["reason", "dry_run", "seen"], own].concat(), "the body")?;
-        if ["dry_run", "seen"].iter().any(|name| body.has(name) && body.get(name).is_none()) {
-            return Err(malformed("`dry_run` and `seen` must not be null"));
-        }
-        let reason = reason(body)?;
-        let dry_run = match body.get("dry_run") {
-            None => false,
-            Some(Value::Bool(dry_run)) => *dry_run,
-            Some(_) => return Err(malformed("`dry_run` must be true or false")),
-        };
-        let seen = match body.get("seen") {
-            None => None,
-            Some(Value::String(seen)) => Some(seen.as_str()),
-            Some(_) => return Err(malformed("`seen` must be a string")),
-        };
-        if change.other() == Some(change.user()) {
-            return Err(malformed("the two users must not be the same"));
-        }
-        let Some(preview) = preview(pool, change, self.key.as_ref().actor().name()).await? else {
-            return Err(missing(pool, change).await?);
-        };
-        if let Change::EndSession { session, user } = change
-            && retrying!(sessions::of_user(pool, user))?.iter().all(|live| live.id != session)
-        {
-            return Err(no_session());
-        }
-        if !dry_run {
-            let by = self.key.as_ref().by(Some(&reason), &self.origin.0);
-            // What is answered is what was changed.
-            match make(pool, &preview, seen, by).await? {
-                Outcome::Done => {}
-                Outcome::NotFound => return Err(missing(pool, change).await?),
-                Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
-                    return Err(no_session());
-                }
-                Outcome::Changed => {
-                    let detail = "one of the users has changed since the preview; nothing was done";
-                    return Err(Problem::new(ErrorCode::UserChanged, detail));
-                }
-                Outcome::Refused(why) => return Err(refusal(why)),
-                // The guard has checked the key's role, which never changes.
-                Outcome::NotPermitted => return Err(Problem::internal()),
+    let Some(preview) = preview(pool, change, key.actor().name()).await? else {
+        return Err(missing(pool, change).await?);
+    };
+    if let Change::EndSession { session, user } = change
+        && retrying!(sessions::of_user(pool, user))?.iter().all(|live| live.id != session)
+    {
+        return Err(no_session());
+    }
+    if !dry_run {
+        // What is answered is what was changed.
+        match make(pool, &preview, seen, key.by(Some(reason), origin)).await? {
+            Outcome::Done => {}
+            Outcome::NotFound => return Err(missing(pool, change).await?),
+            Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
+                return Err(no_session());
             }
+            Outcome::Changed => {
+                let detail = "one of the users has changed since the preview; nothing was done";
+                return Err(Problem::new(ErrorCode::UserChanged, detail));
+            }
+            Outcome::Refused(why) => return Err(refusal(why)),
+            // The guard has checked the key's role, which never changes.
+            Outcome::NotPermitted => return Err(Problem::internal()),
         }
-        Ok(Json(Status::Ok, ChangeResult::new(&preview, !dry_run)))
     }
+    Ok(Json(Status::Ok, ChangeResult::new(&preview, !dry_run)))
 }
 
 fn no_session() -> Problem {
@@ -438,8 +397,8 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     })
 }
 
-/// Reads a change to the user in the path from its body.
-type ReadChange = fn(Uuid, &Object) -> Result<Change, Problem>;
+/// Rocket takes the place of an argument from its type, and refuses one whose place is where [`route!`] is called.
+type Guard<G> = G;
 
 /// Defines the route of a change. It needs a key of that role, and has these errors beside those of all such routes.
 macro_rules! route {
@@ -447,7 +406,6 @@ macro_rules! route {
         $(#[$doc:meta])+
         $name:ident {
             path: $path:tt,
-            operation: $operation:literal,
             role: $role:ident,
             body: $body:ident = $example:expr,
             failures: $failures:ident,
@@ -456,9 +414,6 @@ macro_rules! route {
     ) => {
         $(#[$doc])+
         #[utoipa::path(
-            operation_id = $operation,
-            tag = "Administration",
-            security(("api_key" = [])),
             params(("id" = Uuid, Path, description = "The user's `id`.")),
             request_body(content = $body, example = json!($example)),
             responses(
@@ -469,12 +424,17 @@ macro_rules! route {
         )]
         #[post($path, data = "<body>")]
         async fn $name(
-            visit: Visit<'_, $role>,
+            key: Guard<$role>,
             id: &str,
+            db: &Db,
+            origin: ClientOrigin,
             body: JsonBody,
         ) -> Result<Json<ChangeResult>, Problem> {
-            let read: ReadChange = $change;
-            visit.make(read(user(id)?, &body.0)?, &body.0).await
+            let (user, body) = (user(id)?, $body::read(&body.0)?);
+            let (reason, dry_run, seen) = (&*body.reason, body.dry_run.unwrap_or(false), body.seen.as_deref());
+            let asked = Asked { key: &key.0, origin: &origin.0, reason, dry_run, seen };
+            let read: fn(Uuid, &$body) -> Change = $change;
+            change(db.pool(), asked, read(user, &body)).await
         }
     };
 }
@@ -483,13 +443,12 @@ route! {
     /// Disable a user
     ///
     /// Refuses sign-ins with `user_disabled`, and ends all sessions. Needs the role `admin`.
-    disable {
+    disable_user {
         path: "/users/<id>/disable",
-        operation: "disableUser",
         role: Administrator,
         body: ChangeRequest = examples::change(),
         failures: Failures,
-        change: |user, _| Ok(Change::Disable { user }),
+        change: |user, _| Change::Disable { user },
     }
 }
 
@@ -497,13 +456,12 @@ route! {
     /// Enable a user
     ///
     /// Permits sign-ins again, and ends sessions that are left. Needs the role `admin`.
-    enable {
+    enable_user {
         path: "/users/<id>/enable",
-        operation: "enableUser",
         role: Administrator,
         body: ChangeRequest = examples::change(),
         failures: Failures,
-        change: |user, _| Ok(Change::Enable { user }),
+        change: |user, _| Change::Enable { user },
     }
 }
 
@@ -511,13 +469,12 @@ route! {
     /// End a user's sessions
     ///
     /// Signs the user out everywhere. Needs the role `support`.
-    end_sessions {
+    end_user_sessions {
         path: "/users/<id>/end-sessions",
-        operation: "endUserSessions",
         role: Supporter,
         body: ChangeRequest = examples::change(),
         failures: Failures,
-        change: |user, _| Ok(Change::EndSessions { user }),
+        change: |user, _| Change::EndSessions { user },
     }
 }
 
@@ -525,13 +482,12 @@ route! {
     /// End one session of a user
     ///
     /// Signs the user out on one device. Needs the role `support`.
-    end_session {
+    end_user_session {
         path: "/users/<id>/end-session",
-        operation: "endUserSession",
         role: Supporter,
         body: SessionEndRequest = examples::change_to("session"),
         failures: PartFailures,
-        change: |user, body| Ok(Change::EndSession { session: member(body, "session")?, user }),
+        change: |user, body| Change::EndSession { session: body.session, user },
     }
 }
 
@@ -541,13 +497,12 @@ route! {
     /// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
     /// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
     /// user's e-mail address. Needs the role `admin`.
-    unlink {
+    unlink_user_identity {
         path: "/users/<id>/unlink",
-        operation: "unlinkUserIdentity",
         role: Administrator,
         body: IdentityRequest = examples::change_to("identity"),
         failures: UnlinkFailures,
-        change: |user, body| Ok(Change::Unlink { identity: member(body, "identity")?, user }),
+        change: |user, body| Change::Unlink { identity: body.identity, user },
     }
 }
 
@@ -556,13 +511,12 @@ route! {
     ///
     /// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
     /// `suspended_reason` is `held`. Needs the role `admin`.
-    release {
+    release_user_identity {
         path: "/users/<id>/release",
-        operation: "releaseUserIdentity",
         role: Administrator,
         body: IdentityRequest = examples::change_to("identity"),
         failures: PartFailures,
-        change: |user, body| Ok(Change::Release { identity: member(body, "identity")?, user }),
+        change: |user, body| Change::Release { identity: body.identity, user },
     }
 }
 
@@ -571,13 +525,12 @@ route! {
     ///
     /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
     /// the identity that proves it. Needs the role `admin`.
-    move_identity {
+    move_user_identity {
         path: "/users/<id>/move",
-        operation: "moveUserIdentity",
         role: Administrator,
         body: MoveRequest = examples::move_identity(),
         failures: PartFailures,
-        change: |user, body| Ok(Change::Move { identity: member(body, "identity")?, from: user, to: member(body, "to")? }),
+        change: |user, body| Change::Move { identity: body.identity, from: user, to: body.to },
     }
 }
 
@@ -586,13 +539,12 @@ route! {
     ///
     /// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
     /// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
-    merge {
+    merge_users {
         path: "/users/<id>/merge",
-        operation: "mergeUsers",
         role: Administrator,
         body: MergeRequest = examples::change_to("into"),
         failures: Failures,
-        change: |user, body| Ok(Change::Merge { from: user, into: member(body, "into")? }),
+        change: |user, body| Change::Merge { from: user, into: body.into },
     }
 }
 
@@ -601,12 +553,11 @@ route! {
     ///
     /// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot be undone. The user in the
     /// answer is not there any more. Needs the role `admin`.
-    delete {
+    delete_user {
         path: "/users/<id>/delete",
-        operation: "deleteUser",
         role: Administrator,
         body: ChangeRequest = examples::change(),
         failures: Failures,
-        change: |user, _| Ok(Change::Delete { user }),
+        change: |user, _| Change::Delete { user },
     }
 }

@@ -3,10 +3,10 @@
 pub mod store;
 
 use rocket::http::Status;
-use rocket::{Route, put, routes};
+use rocket::put;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::guard::Administrator;
 use super::users::{NoSuchUser, missing};
@@ -20,14 +20,9 @@ use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![set]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(set))]
-pub(super) struct ApiDoc;
+resource!("Administration": set_user_claims);
 
 // The derived parser is not used; its attribute says in the schema that there are no other members.
 /// New claims of a user.
@@ -57,9 +52,6 @@ struct UserClaims {
 /// Replaces what access tokens say about the user, beside this service's own claims. They are in the tokens of the next
 /// sign-in or refresh; tokens that were issued before keep theirs until they expire. Needs the role `admin`.
 #[utoipa::path(
-    operation_id = "setUserClaims",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(("id" = Uuid, Path, description = "The user's `id`.")),
     request_body(content = ClaimsRequest, example = json!(examples::claims_request())),
     responses(
@@ -69,7 +61,7 @@ struct UserClaims {
     ),
 )]
 #[put("/users/<id>/claims", data = "<body>")]
-async fn set(
+async fn set_user_claims(
     key: Administrator,
     id: &str,
     db: &Db,

@@ -1,12 +1,12 @@
 //! The events of one user, and the feed of all events for a backend that would rather poll than receive webhooks.
 
+use rocket::get;
 use rocket::http::Status;
 use rocket::http::uri::Origin;
-use rocket::{Route, get, routes};
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::examples;
@@ -21,18 +21,13 @@ use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
+use crate::web::resource::resource;
 
 /// The number of events on a page, if the request names none, and the most.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![of_user, feed]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(of_user, feed))]
-pub(super) struct ApiDoc;
+resource!("Administration": list_user_events, follow_events);
 
 /// A page of a user's events.
 #[derive(Serialize, ToSchema)]
@@ -57,9 +52,6 @@ struct EventFeed {
 ///
 /// Returns what has happened to the user and who has viewed them, newest first. Events outlive the user.
 #[utoipa::path(
-    operation_id = "listUserEvents",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(
         ("id" = Uuid, Path, description = "The user's `id`."),
         ("cursor" = Option<Uuid>, Query, description = "The `next` of the page before."),
@@ -71,7 +63,12 @@ struct EventFeed {
     ),
 )]
 #[get("/users/<id>/events")]
-async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Json<UserEvents>, Problem> {
+async fn list_user_events(
+    _key: Reader,
+    id: &str,
+    uri: &Origin<'_>,
+    db: &Db,
+) -> Result<Json<UserEvents>, Problem> {
     let asked = Parameters::read(uri, &["cursor", "limit"])?;
     let limit = asked.limit(PAGE, MAX_PAGE)?;
     let before = asked.parse("cursor", uuid, "must be the `next` of the page before")?;
@@ -94,9 +91,6 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
 /// it is a minute old, so that none that is written late comes after its place was read. The event of an import is
 /// there from the import's beginning, and counts on while it runs.
 #[utoipa::path(
-    operation_id = "followEvents",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(
         ("after" = Option<Uuid>, Query, description = "The `next` of the previous answer. Without it, the feed begins with the oldest event."),
         ("since" = Option<String>, Query, format = DateTime, example = "2026-01-31T00:00:00Z",
@@ -109,7 +103,7 @@ async fn of_user(_key: Reader, id: &str, uri: &Origin<'_>, db: &Db) -> Result<Js
     ),
 )]
 #[get("/events")]
-async fn feed(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>, Problem> {
+async fn follow_events(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>, Problem> {
     let asked = Parameters::read(uri, &["after", "since", "limit"])?;
     let limit = asked.limit(PAGE, MAX_PAGE)?;
     let after = asked.parse("after", uuid, "must be the `next` of the previous answer")?;

@@ -143,12 +143,6 @@ macro_rules! guard {
             }
         }
 
-        impl AsRef<ApiKey> for $guard {
-            fn as_ref(&self) -> &ApiKey {
-                &self.0
-            }
-        }
-
         #[rocket::async_trait]
         impl<'r> FromRequest<'r> for $guard {
             type Error = ();

@@ -12,9 +12,8 @@ mod users;
 mod webhooks;
 
 use rocket::Route;
-use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use uuid::Uuid;
 
@@ -23,21 +22,25 @@ use crate::domain::json::Object;
 use crate::domain::refusal::Reason;
 use crate::web::guard::json_body::required;
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::{Resource, operations};
+
+const RESOURCES: [Resource; 5] =
+    [changes::RESOURCE, claims::RESOURCE, events::RESOURCE, users::RESOURCE, webhooks::RESOURCE];
 
 /// Returns the routes, to be mounted at `/api/v1/admin`.
 pub fn routes() -> Vec<Route> {
-    let resources =
-        [changes::routes(), claims::routes(), events::routes(), users::routes(), webhooks::routes()];
-    resources.concat()
+    RESOURCES.into_iter().flat_map(Resource::routes).collect()
 }
 
 /// Returns the description of these routes. Paths are relative to `/api/v1`.
 pub fn description() -> OpenApi {
-    let resources = changes::ApiDoc::openapi()
-        .merge_from(claims::ApiDoc::openapi())
-        .merge_from(events::ApiDoc::openapi())
-        .merge_from(users::ApiDoc::openapi())
-        .merge_from(webhooks::ApiDoc::openapi());
+    let mut resources = OpenApi::default();
+    for resource in RESOURCES {
+        resources.merge(resource.description());
+    }
+    for operation in resources.paths.paths.values_mut().flat_map(operations) {
+        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("api_key", [])]);
+    }
     let mut whole = OpenApi::default().nest("/admin", resources);
     let tag = "For the product's backend, with an API key: find, create and change users, and follow events.";
     whole.tags = Some(vec![TagBuilder::new().name("Administration").description(Some(tag)).build()]);

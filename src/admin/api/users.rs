@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use rocket::http::Status as HttpStatus;
 use rocket::http::uri::Origin;
-use rocket::{Route, State, get, post, routes};
+use rocket::{State, get, post};
 use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::examples;
@@ -31,8 +31,9 @@ use crate::store::{identities, merging};
 use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 
 /// The number of users on a page, if the request names none, and the most.
 const PAGE: usize = 50;
@@ -55,40 +56,22 @@ const PARAMETERS: [&str; 12] = [
     "limit",
 ];
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![list, create, show, list_sessions]
-}
+resource!("Administration": find_users, create_user, get_user, list_user_sessions);
 
-#[derive(OpenApi)]
-#[openapi(paths(list, create, show, list_sessions))]
-pub(super) struct ApiDoc;
+failures!(
+    /// The errors of parameters.
+    pub(super) Wrong: ErrorCode::InvalidRequest
+);
 
-/// The errors of parameters.
-pub(super) enum Wrong {}
+failures!(
+    /// The error that there is no such user.
+    pub(super) NoSuchUser: ErrorCode::NoSuchUser
+);
 
-impl ErrorResponses for Wrong {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::InvalidRequest].into_iter()
-    }
-}
-
-/// The error that there is no such user.
-pub(super) enum NoSuchUser {}
-
-impl ErrorResponses for NoSuchUser {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NoSuchUser].into_iter()
-    }
-}
-
-/// The errors of a creation beside those of the guards.
-enum NotCreated {}
-
-impl ErrorResponses for NotCreated {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::EmailTaken, ErrorCode::IdentityTaken].into_iter()
-    }
-}
+failures!(
+    /// The errors of a creation beside those of the guards.
+    NotCreated: ErrorCode::EmailTaken, ErrorCode::IdentityTaken
+);
 
 /// A page of users.
 #[derive(Serialize, ToSchema)]
@@ -307,9 +290,6 @@ fn date(text: &str) -> Option<&str> {
 /// Returns a page of users: all of them, or those that match a text and filters, as on the pages for staff. `email`
 /// alone, or `provider` with `subject`, finds at most one user. An unknown parameter is refused.
 #[utoipa::path(
-    operation_id = "findUsers",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(
         ("q" = Option<String>, Query, max_length = 254, example = "ada lovelace",
          description = "A text: an id, an e-mail address, a subject, the beginning of an e-mail address or a name, or words of a name. The best match comes first."),
@@ -338,7 +318,7 @@ fn date(text: &str) -> Option<&str> {
     ),
 )]
 #[get("/users")]
-async fn list(
+async fn find_users(
     _key: Reader,
     uri: &Origin<'_>,
     providers: &State<Providers>,
@@ -371,9 +351,6 @@ async fn list(
 /// Returns the user with identities and claims. After a merge, the error about the user who is no more names the one
 /// who remains.
 #[utoipa::path(
-    operation_id = "getUser",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(("id" = Uuid, Path, description = "The user's `id`.")),
     responses(
         (status = 200, description = "The user.", body = UserRecord, example = json!(examples::user())),
@@ -381,7 +358,7 @@ async fn list(
     ),
 )]
 #[get("/users/<id>")]
-async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Problem> {
+async fn get_user(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Problem> {
     let id = user(id)?;
     match retrying!(store::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Ok, user.try_into()?)),
@@ -391,9 +368,6 @@ async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Probl
 
 /// List a user's sessions
 #[utoipa::path(
-    operation_id = "listUserSessions",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(("id" = Uuid, Path, description = "The user's `id`.")),
     responses(
         (status = 200, description = "The active sessions, most recently used first.", body = SessionRecords,
@@ -402,7 +376,7 @@ async fn show(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Probl
     ),
 )]
 #[get("/users/<id>/sessions")]
-async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRecords>, Problem> {
+async fn list_user_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRecords>, Problem> {
     let id = user(id)?;
     let sessions: Vec<_> = retrying!(sessions::of_user(db.pool(), id))?.into_iter().map(Into::into).collect();
     if sessions.is_empty() && !retrying!(store::exists(db.pool(), id))? {
@@ -417,9 +391,6 @@ async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRe
 /// first to sign in with the e-mail address as verified by a provider, as with an imported user. An unknown member is
 /// refused.
 #[utoipa::path(
-    operation_id = "createUser",
-    tag = "Administration",
-    security(("api_key" = [])),
     request_body(content = NewUserRequest, description = "The user.", example = json!(examples::new_user())),
     responses(
         (status = 201, description = "The user was created.", body = UserRecord, example = json!(examples::user())),
@@ -427,7 +398,7 @@ async fn list_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRe
     ),
 )]
 #[post("/users", data = "<body>")]
-async fn create(
+async fn create_user(
     key: Administrator,
     body: JsonBody,
     providers: &State<Providers>,

@@ -2,9 +2,9 @@
 //! operators have no shell.
 
 use rocket::http::Status;
-use rocket::{Route, State, post, routes};
+use rocket::{State, post};
 use serde::{Deserialize, Serialize};
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
 use super::guard::Administrator;
 use super::{examples, reason};
@@ -13,27 +13,13 @@ use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::{ErrorResponses, Problems};
+use crate::web::openapi::problems::{NotFoundOnly, Problems};
 use crate::web::problem::{ErrorCode, Problem};
+use crate::web::resource::resource;
 use crate::webhooks::store::exists;
 use crate::webhooks::{Replayed, Webhooks, replay};
 
-pub(super) fn routes() -> Vec<Route> {
-    routes![replay_all, test]
-}
-
-#[derive(OpenApi)]
-#[openapi(paths(replay_all, test))]
-pub(super) struct ApiDoc;
-
-/// There is no such webhook.
-enum NoSuchWebhook {}
-
-impl ErrorResponses for NoSuchWebhook {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NotFound].into_iter()
-    }
-}
+resource!("Administration": replay_webhook, test_webhook);
 
 fn unknown() -> Problem {
     Problem::new(ErrorCode::NotFound, "there is no webhook with the name in the path")
@@ -75,19 +61,16 @@ struct WebhookTest {
 /// Makes the messages due that are parked or wait for a retry. A receiver that was down needs no replay of those that
 /// wait: they are due once it accepts a message. Needs the role `admin`.
 #[utoipa::path(
-    operation_id = "replayWebhook",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     request_body(content = ReplayRequest, example = json!(examples::replay_request())),
     responses(
         (status = 200, description = "The messages that are due now.", body = WebhookReplay,
          example = json!(examples::replayed())),
-        Problems<(Administrator, JsonBody, NoSuchWebhook)>,
+        Problems<(Administrator, JsonBody, NotFoundOnly)>,
     ),
 )]
 #[post("/webhooks/<name>/replay", data = "<body>")]
-async fn replay_all(
+async fn replay_webhook(
     key: Administrator,
     name: &str,
     db: &Db,
@@ -110,18 +93,15 @@ async fn replay_all(
 /// Sends a signed `webhook.test` message to the receiver now, and returns whether it accepted it. The queue of messages
 /// does not change. Needs the role `admin`.
 #[utoipa::path(
-    operation_id = "testWebhook",
-    tag = "Administration",
-    security(("api_key" = [])),
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     responses(
         (status = 200, description = "The receiver has answered, or not in time.", body = WebhookTest,
          example = json!(examples::tested())),
-        Problems<(Administrator, NoSuchWebhook)>,
+        Problems<(Administrator, NotFoundOnly)>,
     ),
 )]
 #[post("/webhooks/<name>/test")]
-async fn test(
+async fn test_webhook(
     _key: Administrator,
     name: &str,
     webhooks: &State<Webhooks>,

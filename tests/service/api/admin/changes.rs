@@ -314,10 +314,10 @@ async fn a_body_that_is_not_sound_changes_nothing() {
         ("merge", with_reason(json!({ "into": "ada" })), "`into` must be a UUID"),
         ("merge", with_reason(json!({ "into": ada })), "must not be the same"),
         ("move", with_reason(json!({ "identity": ada })), "`to` is missing"),
-        ("unlink", with_reason(json!({ "Identity": ada })), "misspell"),
+        ("unlink", with_reason(json!({ "Identity": ada })), "unknown member"),
         ("delete", with_reason(json!({ "dryRun": true })), "unknown member"),
-        ("delete", json!({ "reason": "x", "dry_run": null }), "must not be null"),
-        ("delete", json!({ "reason": "x", "seen": null }), "must not be null"),
+        ("delete", json!({ "reason": "x", "dry_run": null }), "`dry_run` must be true or false"),
+        ("delete", json!({ "reason": "x", "seen": null }), "`seen` must be a string"),
         ("delete", with_reason(json!({ "into": ada })), "unknown member"),
         ("end-session", with_reason(json!({ "session": null })), "`session` is missing"),
     ] {
