@@ -6,7 +6,7 @@
 //! removed the identity never waits for the provider. A token whose identity was linked again meanwhile is kept. Of the
 //! tokens that one client gets for one user the newest is kept: at Apple, revoking it ends the user's whole authorization.
 
-mod safe;
+mod contents;
 mod schedule;
 pub mod store;
 mod task;
@@ -18,12 +18,12 @@ use prometheus_client::registry::Registry;
 use strum::VariantNames;
 use uuid::{Builder, Uuid};
 
-use self::safe::{Contents, Safe, SealedBy};
+use self::contents::Contents;
 use self::store::{Owner, PgPool, Stored, Summary};
 use self::task::{Exchange, Revocation, Task};
 use crate::config;
 use crate::domain::claims::VerifiedClaims;
-use crate::keys::seal::Unopened;
+use crate::keys::seal::{Seal, SealedBy, Unopened};
 use crate::provider::Providers;
 use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
@@ -43,7 +43,7 @@ pub struct ProviderTokens(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     providers: Providers,
-    safe: Arc<Safe>,
+    seal: Arc<Seal>,
     exchanges: Attempts,
     revocations: Attempts,
     readings: Arc<Readings>,
@@ -74,8 +74,8 @@ impl ProviderTokens {
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
         let (exchanges, revocations) = (Attempts::new("provider"), Attempts::new("provider"));
         let (readings, tasks) = (Arc::<Readings>::default(), Tasks::default());
-        let (providers, safe) = (providers.clone(), Arc::new(Safe::new(secret_key)?));
-        let tokens = Self(Arc::new(Shared { providers, safe, exchanges, revocations, readings, tasks }));
+        let (providers, seal) = (providers.clone(), Arc::new(Seal::new(secret_key, "provider tokens")?));
+        let tokens = Self(Arc::new(Shared { providers, seal, exchanges, revocations, readings, tasks }));
         let revoking = tokens.revoking();
         for name in &revoking {
             tokens.0.exchanges.begin(name, Exchange::VARIANTS);
@@ -98,7 +98,7 @@ impl ProviderTokens {
 
     /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may be right now.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        let Shared { providers, safe, exchanges, revocations, readings, tasks } = &*self.0;
+        let Shared { providers, seal, exchanges, revocations, readings, tasks } = &*self.0;
         let revoking = self.revoking();
         while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
             == UNPARKED.unsigned_abs()
@@ -115,9 +115,9 @@ impl ProviderTokens {
         let idle = queues.is_empty();
         readings.set(queues);
         for provider in revoking.iter().filter_map(|name| providers.get(name)) {
-            let (pool, provider, safe) = (pool.clone(), provider.clone(), safe.clone());
+            let (pool, provider, seal) = (pool.clone(), provider.clone(), seal.clone());
             let (exchanges, revocations) = (exchanges.clone(), revocations.clone());
-            let task = Task { pool, provider, safe, exchanges, revocations, readings: readings.clone() };
+            let task = Task { pool, provider, seal, exchanges, revocations, readings: readings.clone() };
             tasks.spawn(|stop| keep_working(task, stop));
         }
         if !idle {
@@ -126,10 +126,10 @@ impl ProviderTokens {
             let problem = "reading the queues of providers' tokens failed and will be retried";
             tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
         }
-        if safe.is_changing() {
-            let (pool, safe) = (pool.clone(), safe.clone());
+        if seal.is_changing() {
+            let (pool, seal) = (pool.clone(), seal.clone());
             tasks.spawn(|stop| async move {
-                if let Err(error) = seal_again(&pool, &safe, stop).await {
+                if let Err(error) = seal_again(&pool, &seal, stop).await {
                     tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
                 }
             });
@@ -160,7 +160,7 @@ impl ProviderTokens {
         let id = id(&owner, posted);
         let PostedCode { code, redirect_uri } = posted;
         let contents = Contents::Code { code: code.expose().clone(), redirect_uri: redirect_uri.clone() };
-        let sealed = self.0.safe.seal(id, &contents);
+        let sealed = contents.seal(&self.0.seal, id);
         let sealed = sealed.map_err(|unopened| Error::unexpected(&unopened.to_string()))?;
         retrying!(store::keep_code(pool, id, &owner, &sealed))
     }
@@ -201,7 +201,7 @@ impl ProviderTokens {
             let Some(last) = rows.last() else { return Ok(found) };
             after = last.id;
             for row in &rows {
-                *match self.0.safe.sealed_by(row.id, &row.sealed) {
+                *match self.0.seal.sealed_by(&row.id.to_string(), &row.sealed) {
                     SealedBy::Current => &mut found.current,
                     SealedBy::Previous => &mut found.previous,
                     SealedBy::Another => &mut found.another,
@@ -225,7 +225,7 @@ fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
 }
 
 /// Seals all rows of the previous secret key with the current one. Several instances may do so at once.
-async fn seal_again(pool: &PgPool, safe: &Safe, stop: Stop) -> Result<(), Error> {
+async fn seal_again(pool: &PgPool, seal: &Seal, stop: Stop) -> Result<(), Error> {
     let (mut after, mut left) = (Uuid::nil(), false);
     while !pool.is_closed() && !*stop.borrow() {
         let rows = in_time(store::stored(pool, after, BATCH)).await?;
@@ -238,7 +238,9 @@ async fn seal_again(pool: &PgPool, safe: &Safe, stop: Stop) -> Result<(), Error>
             continue;
         };
         after = last.id;
-        let again = rows.into_iter().filter_map(|row| Some((safe.seal_again(row.id, &row.sealed)?, row)));
+        let again = rows
+            .into_iter()
+            .filter_map(|row| Some((seal.seal_again(&row.id.to_string(), &row.sealed)?, row)));
         let (new, old): (Vec<_>, Vec<Stored>) = again.unzip();
         if !old.is_empty() {
             left = true;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::safe::{Contents, Safe};
+use super::contents::Contents;
 use super::schedule::{self, LIFE_OF_CODE, PATIENCE};
 use super::store::{self, Claimed, PgPool, State};
 use crate::clock;
-use crate::keys::seal::Unopened;
+use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
@@ -57,7 +57,7 @@ pub(super) enum Revocation {
 pub(super) struct Task {
     pub pool: PgPool,
     pub provider: Provider,
-    pub safe: Arc<Safe>,
+    pub seal: Arc<Seal>,
     pub exchanges: Attempts,
     pub revocations: Attempts,
     pub readings: Arc<Readings>,
@@ -107,7 +107,7 @@ impl Task {
                 let lost = Some("the service stopped before it was stored".to_owned());
                 let mut unstored = Unstored { task: self, id, lost };
                 let contents = Contents::Token { token: token.token.expose().clone() };
-                let stored = match self.safe.seal(id, &contents) {
+                let stored = match contents.seal(&self.seal, id) {
                     Ok(sealed) => self.store(row, &sealed, token.access).await,
                     Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
                 };
@@ -145,7 +145,7 @@ impl Task {
 
     async fn redeem(&self, row: &Claimed) -> Result<Revocable, Failure> {
         self.has_credentials(row)?;
-        let Contents::Code { code, redirect_uri } = self.safe.open(row.id, &row.sealed)? else {
+        let Contents::Code { code, redirect_uri } = Contents::open(&self.seal, row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };
         let code = Code {
@@ -192,7 +192,7 @@ impl Task {
 
     async fn try_to_revoke(&self, row: &Claimed) -> Result<(), Failure> {
         self.has_credentials(row)?;
-        let Contents::Token { token } = self.safe.open(row.id, &row.sealed)? else {
+        let Contents::Token { token } = Contents::open(&self.seal, row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };
         let token = Revocable { token: Secret::new(token), access: row.access };
