@@ -1,11 +1,8 @@
 //! Discovery documents (OpenID Connect Discovery 1.0 §4).
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 use vestibule::provider::Error;
 
 use super::house::{House, NOW, class, word};
@@ -291,36 +288,4 @@ async fn keys_that_move_are_followed() {
     let verdict = house.verify_at(&Signer::OtherRsa.token(&claims), later).await;
     assert_eq!(word(&verdict), "accepted", "{verdict:?}");
     assert_eq!(word(&house.verify_at(&Signer::Rsa.token(&claims), later).await), "invalid_token");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn many_who_need_the_document_at_once_fetch_it_once() {
-    let house = Arc::new(House::of(preset("keycloak")).await);
-    let gate = house.metadata.hold();
-    let token = Signer::Rsa.token(&house.claims());
-    let mut signing_in = JoinSet::new();
-    for _ in 0..50 {
-        let (house, token) = (Arc::clone(&house), token.clone());
-        signing_in.spawn(async move { word(&house.verify(&token).await) });
-    }
-    gate.arrived(1).await;
-    gate.release();
-    for verdict in signing_in.join_all().await {
-        assert_eq!(verdict, "accepted");
-    }
-    assert_eq!((house.metadata.calls(), house.keys.calls()), (1, 1));
-}
-
-#[tokio::test]
-async fn sign_ins_go_on_while_the_document_is_out_of_reach() {
-    let house = House::of(preset("keycloak")).await;
-    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
-    house.metadata.behave(Behaviour::status(503));
-    house.keys.behave(Behaviour::status(503));
-    let mut claims = house.claims();
-    for later in [NOW + 700, NOW + 3600] {
-        claims["iat"] = later.into();
-        claims["exp"] = (later + 300).into();
-        assert_eq!(word(&house.verify_at(&Signer::Rsa.token(&claims), later).await), "accepted");
-    }
 }

@@ -54,18 +54,6 @@ async fn the_tokens_of_lines_web_login_are_verified_by_its_endpoint_alone() {
 }
 
 #[tokio::test]
-async fn apples_relay_addresses_are_addresses_and_its_words_are_text_or_not() {
-    let house = House::of(preset("apple")).await;
-    for word in [json!(true), json!("true")] {
-        let mut claims = house.changed("email_verified", word.clone());
-        claims["is_private_email"] = word;
-        let verified = house.says(&claims).await.unwrap();
-        assert!(verified.email_verified);
-        assert_eq!(verified.email.unwrap().as_given(), "dpdcnf87nu@privaterelay.appleid.com");
-    }
-}
-
-#[tokio::test]
 async fn apple_has_two_issuers_and_one_person_behind_both() {
     let house = House::of(preset("apple")).await;
     for (issuer, verdict) in [

@@ -153,27 +153,6 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_changed_after_it_was_signed_is_refused() {
-    let house = publishing(preset("apple"), &[Signer::Rsa.jwk()]).await;
-    let token = Signer::Rsa.token(&house.claims());
-    let [header, claims, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
-    let other = base64(house.changed("sub", "other").to_string());
-    let mut flipped = signature.to_owned().into_bytes();
-    flipped[10] = if flipped[10] == b'A' { b'B' } else { b'A' };
-    let flipped = String::from_utf8(flipped).unwrap();
-    for wrong in [
-        format!("{header}.{other}.{signature}"),
-        format!("{header}.{claims}.{flipped}"),
-        format!("{header}.{claims}."),
-        format!("{header}.{claims}.{}", base64("signature")),
-        format!("{}.{claims}.{signature}", base64(r#"{"alg":"RS256","kid":"rsa-1"}"#)),
-    ] {
-        assert_eq!(word(&house.verify(&wrong).await), "invalid_token", "{wrong}");
-    }
-    assert_eq!(word(&house.verify(&token).await), "accepted");
-}
-
-#[tokio::test]
 async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
     let nameless = |signer: Signer| {
         let mut header = signer.header();
@@ -284,16 +263,6 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         let house = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
         assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted", "{usual}");
     }
-}
-
-#[tokio::test]
-async fn a_short_rsa_key_verifies_nothing() {
-    // 1024 bits: a modulus that is long enough to look at and too short to trust.
-    let mut short = Signer::Rsa.jwk();
-    let modulus = short["n"].as_str().unwrap()[..171].to_owned();
-    short["n"] = modulus.into();
-    let house = publishing(preset("apple"), &[short, Signer::Ec.jwk()]).await;
-    assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "invalid_token");
 }
 
 #[tokio::test]
