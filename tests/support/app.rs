@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use vestibule::admin::api_keys;
+use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::app;
 use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
@@ -81,6 +82,11 @@ impl Answer {
 
     pub fn user_id(&self) -> String {
         self.json()["user"]["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The identity that the session was opened with.
+    pub fn identity_id(&self) -> String {
+        self.json()["identity"]["id"].as_str().unwrap_or_default().to_owned()
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -217,6 +223,24 @@ impl App {
     /// Signs in at the default provider.
     pub async fn sign_in(&self, claims: &Value) -> Answer {
         self.sign_in_at("idp", claims).await
+    }
+
+    /// Links an identity to that user, as a provider that answers these claims proves it.
+    pub async fn link(&self, token: &str, provider: &str, claims: &Value) -> Answer {
+        let body = json!({ "id_token": self.token(claims) });
+        self.as_user(token, Method::POST, &format!("/api/v1/me/identities/{provider}"), Some(&body)).await
+    }
+
+    /// Merges the user whose identity a provider proves, with these claims, into that user.
+    pub async fn merge(&self, token: &str, provider: &str, claims: &Value) -> Answer {
+        let body = json!({ "provider": provider, "id_token": self.token(claims) });
+        self.as_user(token, Method::POST, "/api/v1/me/merge", Some(&body)).await
+    }
+
+    /// Makes a change to users as staff do, who have not looked at it before.
+    pub async fn by_staff(&self, change: Change) -> Outcome {
+        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
+        changes::apply(&self.database.pool, change, None, by).await.unwrap()
     }
 
     /// A token that the provider knows by these claims.

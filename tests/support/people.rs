@@ -68,14 +68,13 @@ impl People {
         assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status.as_u16(), 204);
         let deletion =
             desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
-        let identity = |answer: &Answer| answer.json()["identity"]["id"].as_str().unwrap().to_owned();
         desk.app.database.run(MARKUP).await;
         let people = Self {
             ada: ada.user_id(),
-            identity: identity(&ada),
+            identity: ada.identity_id(),
             disabled: disabled.user_id(),
             nobody: nobody.user_id(),
-            last_identity: identity(&nobody),
+            last_identity: nobody.identity_id(),
             deletion,
             odd,
         };

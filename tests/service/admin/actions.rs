@@ -14,10 +14,6 @@ use crate::support::raw::Raw;
 
 const STAFF: &str = "staff@example.com";
 
-fn identity(answer: &Answer) -> String {
-    answer.json()["identity"]["id"].as_str().unwrap().to_owned()
-}
-
 /// The form on a preview: where it goes, and what it carries.
 #[derive(Debug, Clone)]
 struct Form {
@@ -101,7 +97,7 @@ async fn two_people(desk: &Desk) -> [Answer; 3] {
 /// The preview of each change, of the first person: its address, and the event that the change leaves.
 fn previews(ada: &Answer, second: &Answer, grace: &Answer) -> [(String, &'static str); 4] {
     let user = format!("/admin/users/{}", ada.user_id());
-    let identity = format!("{user}/identities/{}", identity(second));
+    let identity = format!("{user}/identities/{}", second.identity_id());
     [
         (format!("{identity}/move?to={}", grace.user_id()), "identity_moved"),
         (format!("{identity}/unlink"), "identity_unlinked"),
@@ -221,7 +217,7 @@ async fn claims_are_shown_and_a_merge_says_what_becomes_of_them() {
 async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, second, grace] = two_people(&desk).await;
-    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), identity(&second));
+    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), second.identity_id());
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
     assert!(page.contains(&format!("href=\"{path}\"")), "{page}");
     let found = plain(&browser.get(&format!("{path}?q=grace")).await.text);
@@ -260,7 +256,7 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let form = [("csrf", csrf.as_str()), ("reason", "x")];
     let disabled = browser.post(&format!("/admin/users/{}/disable", nobody.user_id()), &form).await;
     assert_eq!(disabled.status.as_u16(), 303);
-    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), identity(&ada));
+    let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), ada.identity_id());
     let told = text(&browser.get(&format!("{path}?to={}", nobody.user_id())).await.text);
     for sentence in [
         "This is the last identity of ada@example.com.",
@@ -275,8 +271,9 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
 async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, second, _] = two_people(&desk).await;
-    let page_of =
-        |answer: &Answer| format!("/admin/users/{}/identities/{}/unlink", answer.user_id(), identity(answer));
+    let page_of = |answer: &Answer| {
+        format!("/admin/users/{}/identities/{}/unlink", answer.user_id(), answer.identity_id())
+    };
     let page = browser.get(&page_of(&second)).await.text;
     let told = text(&page);
     assert!(
@@ -475,7 +472,7 @@ async fn return_everyone(desk: &Desk, ada: &Answer, second: &Answer, grace: &Ans
         run!(
             &desk.app.database.pool,
             "INSERT INTO identities (id, user_id, provider, subject) VALUES ($1::uuid, $2::uuid, 'idp', $3)",
-            identity(answer),
+            answer.identity_id(),
             answer.user_id(),
             subject
         );
@@ -569,7 +566,7 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
     }
     // An identity of somebody else is not that user's.
     for change in ["unlink", &format!("move?to={}", ada.user_id())] {
-        let path = format!("/admin/users/{}/identities/{}/{change}", grace.user_id(), identity(&second));
+        let path = format!("/admin/users/{}/identities/{}/{change}", grace.user_id(), second.identity_id());
         assert_eq!(browser.get(&path).await.status.as_u16(), 404, "{path}");
     }
     let merge = format!("/admin/users/{}/merge", ada.user_id());

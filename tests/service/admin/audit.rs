@@ -198,7 +198,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "grace")]).await;
     let link = format!("<a href=\"/admin/users/{}\"><bdi>ada@example.com</bdi></a>", ada.user_id());
     assert!(browser.get("/admin/audit").await.text.contains(&link));
-    let identity = ada.json()["identity"]["id"].as_str().unwrap().to_owned();
+    let identity = ada.identity_id();
     let moved = format!("/admin/users/{}/identities/{identity}/move", ada.user_id());
     let preview = browser.get(&format!("{moved}?to={}", grace.user_id())).await.text;
     let seen = preview.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap();

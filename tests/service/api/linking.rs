@@ -125,10 +125,8 @@ async fn a_users_address_does_not_follow_an_identity_that_it_did_not_come_from()
 async fn a_users_address_does_not_follow_an_identity_that_had_none() {
     let app = App::start().await;
     let user = app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    let body =
-        json!({ "id_token": app.token(&with(at("second", "subject-2", ""), &json!({ "email": null }))) });
-    let path = "/api/v1/me/identities/second";
-    app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+    let bare = with(at("second", "subject-2", ""), &json!({ "email": null }));
+    assert_eq!(app.link(&user.access_token(), "second", &bare).await.status, 201);
     let other = app.sign_in_at("second", &at("second", "subject-2", "other@example.com")).await;
     let shown = other.json()["user"]["email"].clone();
     assert_eq!((other.user_id(), shown), (user.user_id(), json!("ada@example.com")));
@@ -203,9 +201,7 @@ async fn a_user_who_linked_a_proven_identity_is_not_thrown_out_by_an_address_tha
     let app = App::start().await;
     let user = app.sign_in(&unverified(claims("subject", "mistyped@example.com"))).await;
     let proven = at("second", "subject", "right@example.com");
-    let body = json!({ "id_token": app.token(&proven) });
-    let path = "/api/v1/me/identities/second";
-    app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+    assert_eq!(app.link(&user.access_token(), "second", &proven).await.status, 201);
     let me = app.get(&user.access_token(), "/api/v1/me").await.json();
     assert_eq!((&me["email"], &me["email_verified"]), (&json!("right@example.com"), &json!(true)));
 
@@ -223,14 +219,12 @@ async fn a_user_who_linked_a_proven_identity_is_not_thrown_out_by_an_address_tha
 async fn a_linked_identity_proves_the_users_own_address_and_takes_nobody_elses() {
     let app = App::start().await;
     app.sign_in(&claims("grace", "grace@example.com")).await;
-    let path = "/api/v1/me/identities/second";
     for (subject, linked, shown, verified) in [
         ("same", "same@example.com", "same@example.com", true),
         ("taken", "grace@example.com", "taken@example.com", false),
     ] {
         let user = app.sign_in(&unverified(claims(subject, &format!("{subject}@example.com")))).await;
-        let body = json!({ "id_token": app.token(&at("second", subject, linked)) });
-        let answer = app.as_user(&user.access_token(), reqwest::Method::POST, path, Some(&body)).await;
+        let answer = app.link(&user.access_token(), "second", &at("second", subject, linked)).await;
         assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
         let me = app.get(&user.access_token(), "/api/v1/me").await.json();
         assert_eq!((&me["email"], &me["email_verified"]), (&json!(shown), &json!(verified)), "{subject}");

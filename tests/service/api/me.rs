@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
-use vestibule::admin::changes::{Change, Outcome, apply};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::service::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
@@ -19,11 +18,6 @@ fn names(answer: &Answer) -> (u16, String) {
 async fn events(app: &App, kind: &str) -> i64 {
     let count = sqlx::query_scalar("SELECT count(*) FROM events WHERE kind = $1").bind(kind);
     count.fetch_one(&app.database.pool).await.unwrap()
-}
-
-async fn link(app: &App, token: &str, provider: &str, claims: &Value) -> Answer {
-    let body = json!({ "id_token": app.token(claims) });
-    app.as_user(token, Method::POST, &format!("/api/v1/me/identities/{provider}"), Some(&body)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,9 +40,9 @@ async fn me_is_the_user_with_identities() {
 async fn the_identity_that_the_session_was_opened_with_is_the_current_one() {
     let app = App::start().await;
     let opened = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let linked = link(&app, &opened.access_token(), "second", &at("second", "ada-2", "")).await;
+    let linked = app.link(&opened.access_token(), "second", &at("second", "ada-2", "")).await;
     assert_eq!((linked.status.as_u16(), &linked.json()["current"]), (201, &json!(false)));
-    let again = link(&app, &opened.access_token(), "idp", &claims("ada", "ada@example.com")).await;
+    let again = app.link(&opened.access_token(), "idp", &claims("ada", "ada@example.com")).await;
     assert_eq!((again.status.as_u16(), &again.json()["current"]), (200, &json!(true)));
     let other = app.sign_in_at("second", &at("second", "ada-2", "")).await;
     for (session, current) in [(&opened, "ada"), (&other, "ada-2")] {
@@ -115,13 +109,13 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     let unverified = with(at("second", "ada-2", "grace@example.com"), &json!({ "email_verified": false }));
-    let linked = link(&app, &ada.access_token(), "second", &unverified).await;
+    let linked = app.link(&ada.access_token(), "second", &unverified).await;
     assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
     assert_eq!(linked.json()["provider"], "second");
-    let again = link(&app, &ada.access_token(), "second", &unverified).await;
+    let again = app.link(&ada.access_token(), "second", &unverified).await;
     assert_eq!((again.status.as_u16(), &again.json()["id"]), (200, &linked.json()["id"]));
 
-    let taken = link(&app, &grace.access_token(), "second", &unverified).await;
+    let taken = app.link(&grace.access_token(), "second", &unverified).await;
     assert_eq!(names(&taken), (409, "identity_already_linked".into()));
     assert_eq!(events(&app, "link_refused").await, 1);
     let signed_in = app.sign_in_at("second", &unverified).await;
@@ -129,7 +123,7 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     assert_eq!(signed_in.json()["user"]["email"], "ada@example.com");
     assert_eq!(events(&app, "identity_linked").await, 1);
 
-    let refused = link(&app, &ada.access_token(), "second", &claims("x", "x@example.com")).await;
+    let refused = app.link(&ada.access_token(), "second", &claims("x", "x@example.com")).await;
     assert_eq!(names(&refused), (422, "issuer_mismatch".into()));
     let body = json!({ "id_token": app.token(&at("second", "new", "")), "user_id": grace.user_id() });
     let mine =
@@ -146,7 +140,7 @@ async fn a_session_that_ends_while_the_provider_is_asked_links_nothing() {
     let gate = app.provider.hold();
     let linking = tokio::spawn({
         let (app, token, identity) = (app.clone(), first.access_token(), at("second", "first", ""));
-        async move { link(&app, &token, "second", &identity).await }
+        async move { app.link(&token, "second", &identity).await }
     });
     gate.arrived(1).await;
     // Whoever comes now passes.
@@ -170,7 +164,7 @@ async fn a_session_that_ends_while_the_provider_is_asked_unlinks_and_deletes_not
         let ada = claims(&format!("ada-{round}"), &format!("ada-{round}@example.com"));
         let user = app.sign_in(&ada).await;
         let linked =
-            link(&app, &user.access_token(), "second", &at("second", &format!("ada-{round}"), "")).await;
+            app.link(&user.access_token(), "second", &at("second", &format!("ada-{round}"), "")).await;
         assert_eq!(linked.status, 201, "{}", linked.text);
         run!(pool, "UPDATE sessions SET created_at = created_at - interval '1 hour'");
         let rows = app.database.rows().await;
@@ -187,9 +181,8 @@ async fn a_session_that_ends_while_the_provider_is_asked_unlinks_and_deletes_not
         });
         gate.arrived(1).await;
         if disables {
-            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
             let change = Change::Disable { user: user.user_id().parse().unwrap() };
-            assert_eq!(apply(pool, change, None, by).await.unwrap(), Outcome::Done);
+            assert_eq!(app.by_staff(change).await, Outcome::Done);
         } else {
             app.as_user(&user.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
         }
@@ -208,9 +201,7 @@ async fn unlinking_ends_the_identitys_sessions_and_never_takes_the_last() {
     let first = app.sign_in(&claims("ada", "ada@example.com")).await;
     let second = app.sign_in_at("second", &at("second", "ada-2", "ada@example.com")).await;
     let stranger = app.sign_in(&claims("grace", "grace@example.com")).await;
-    let path = |answer: &Answer| {
-        format!("/api/v1/me/identities/{}", answer.json()["identity"]["id"].as_str().unwrap())
-    };
+    let path = |answer: &Answer| format!("/api/v1/me/identities/{}", answer.identity_id());
 
     for other in [path(&stranger), "/api/v1/me/identities/x".into(), "/api/v1/me/identities/%00".into()] {
         assert_eq!(names(&app.delete(&first.access_token(), &other).await), (404, "not_found".into()));
@@ -388,7 +379,7 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
     let app = App::start().await;
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
     app.sign_in(&with(claims("stranger", "ada@example.com"), &json!({ "email_verified": false }))).await;
-    link(&app, &answer.access_token(), "second", &at("second", "ada", "Ada@home.example")).await;
+    app.link(&answer.access_token(), "second", &at("second", "ada", "Ada@home.example")).await;
     let refused =
         "INSERT INTO events (id, kind, email, ip) VALUES (gen_random_uuid(), 'sign_in_refused', $1, '::1')";
     sqlx::query(refused).bind("ada@home.example").execute(&app.database.pool).await.unwrap();
@@ -411,7 +402,6 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
 async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     for by_staff in [false, true] {
         let (ada, also) = (claims("ada", "ada@example.com"), at("second", "ada-2", "ada@home.example"));
@@ -419,10 +409,10 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
             [&ada, &also].map(|token| with(token.clone(), &json!({ "iat": now() - 1 })));
         let ada = app.sign_in(&ada).await;
         assert_eq!(ada.outcome(), "created", "{by_staff}");
-        assert_eq!(link(&app, &ada.access_token(), "second", &also).await.status, 201);
+        assert_eq!(app.link(&ada.access_token(), "second", &also).await.status, 201);
         if by_staff {
             let delete = Change::Delete { user: ada.user_id().parse().unwrap() };
-            assert_eq!(apply(pool, delete, None, by).await.unwrap(), Outcome::Done);
+            assert_eq!(app.by_staff(delete).await, Outcome::Done);
         } else {
             assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
         }
@@ -430,7 +420,7 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
         let without_email = with(early.clone(), &json!({ "email": null }));
         for (provider, replayed) in [("idp", &early), ("idp", &without_email), ("second", &also_early)] {
             assert_eq!(names(&app.sign_in_at(provider, replayed).await), (401, "token_expired".into()));
-            let linked = link(&app, &grace.access_token(), provider, replayed).await;
+            let linked = app.link(&grace.access_token(), provider, replayed).await;
             assert_eq!(names(&linked), (422, "token_expired".into()), "{}", linked.text);
         }
         assert_eq!(app.database.rows().await, rows, "{by_staff}");
@@ -460,13 +450,12 @@ async fn an_identity_that_only_changes_its_user_is_not_deleted() {
         users.push(app.sign_in(claims).await.user_id().parse().unwrap());
     }
     let identity: Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
-    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
     for change in [
         Change::Move { identity, from: users[0], to: users[1] },
         Change::Merge { from: users[1], into: users[2] },
         Change::Delete { user: users[0] },
     ] {
-        assert_eq!(apply(&app.database.pool, change, None, by).await.unwrap(), Outcome::Done, "{change:?}");
+        assert_eq!(app.by_staff(change).await, Outcome::Done, "{change:?}");
     }
     for claims in [&ada, &grace, &linus] {
         let back = app.sign_in(claims).await;

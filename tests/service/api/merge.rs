@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::decision::Refused;
-use vestibule::admin::changes::{Change, Outcome, apply};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::clock;
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::Origin;
 use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
 
 use crate::support::app::{Answer, App};
@@ -42,35 +42,15 @@ async fn merge(app: &App, signed_in: &Answer, claims: &Value, dry_run: bool) -> 
     ask(app, signed_in, &body).await
 }
 
-async fn link(app: &App, signed_in: &Answer, provider: &str, claims: &Value) {
-    let body = json!({ "id_token": app.token(claims) });
-    let path = format!("/api/v1/me/identities/{provider}");
-    assert_eq!(app.as_user(&signed_in.access_token(), Method::POST, &path, Some(&body)).await.status, 201);
-}
-
-/// All that is stored of people.
+/// All that is stored of people, but what was refused to them.
 async fn everything(app: &App) -> String {
-    app.database
-        .value(
-            "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM identities t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM sessions t),
-                               (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM events t
-                                WHERE kind <> 'sign_in_refused'))",
-        )
-        .await
+    app.database.everything(&["sign_in_refused"]).await
 }
 
 /// Lets time pass since all sessions were opened.
 async fn age(app: &App, seconds: f64) {
     let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'";
     sqlx::query(older).bind(seconds).execute(&app.database.pool).await.unwrap();
-}
-
-async fn by_staff(app: &App, change: Change) -> Outcome {
-    let origin = Origin::default();
-    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
-    apply(&app.database.pool, change, None, by).await.unwrap()
 }
 
 fn user(answer: &Answer) -> Uuid {
@@ -85,7 +65,10 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
     let again = app.sign_in_at("second", &other()).await;
-    link(&app, &gone, "third", &at("third", "other-3", &json!({}))).await;
+    assert_eq!(
+        app.link(&gone.access_token(), "third", &at("third", "other-3", &json!({}))).await.status,
+        201
+    );
 
     let before = everything(&app).await;
     let shown = merge(&app, &mine, &other(), true).await;
@@ -129,7 +112,7 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
         }
     }
     let last = app.sign_in_at("fourth", &at("fourth", "last", &json!({}))).await;
-    assert_eq!(by_staff(&app, Change::Merge { from: user(&mine), into: user(&last) }).await, Outcome::Done);
+    assert_eq!(app.by_staff(Change::Merge { from: user(&mine), into: user(&last) }).await, Outcome::Done);
     for session in [&gone, &mine] {
         let told = app.get(&session.access_token(), "/api/v1/me").await.json();
         assert_eq!((&told["reason"], &told["merged_into"]), (&json!("user_merged"), &last.user_id().into()));
@@ -170,7 +153,7 @@ async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_re
         assert!(refused.text.contains("the claims of both users are too long"), "{}", refused.text);
     }
     let by_hand = Change::Merge { from: user(&gone), into: user(&mine) };
-    assert_eq!(by_staff(&app, by_hand).await, Outcome::Refused(Refused::ClaimsTooLong));
+    assert_eq!(app.by_staff(by_hand).await, Outcome::Refused(Refused::ClaimsTooLong));
     assert_eq!(everything(&app).await, before);
 
     let theirs = json!({ "restricted": true, "roles": ["admin"], "level": null });
@@ -234,7 +217,7 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
     let disabled = app.sign_in_at("second", &at("second", "disabled", &json!({}))).await;
-    assert_eq!(by_staff(&app, Change::Disable { user: user(&disabled) }).await, Outcome::Done);
+    assert_eq!(app.by_staff(Change::Disable { user: user(&disabled) }).await, Outcome::Done);
     app.sign_in_at("second", &at("second", "hijacked", &json!({}))).await;
     let suspend =
         "UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'hijacked'";
@@ -317,11 +300,14 @@ async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
     let app = App::start().await;
     let mine = app.sign_in(&ada()).await;
     let first = app.sign_in_at("second", &other()).await;
-    link(&app, &first, "third", &at("third", "other-3", &json!({}))).await;
+    assert_eq!(
+        app.link(&first.access_token(), "third", &at("third", "other-3", &json!({}))).await.status,
+        201
+    );
     let to = app.sign_in_at("fourth", &at("fourth", "holder", &json!({}))).await;
-    let identity = first.json()["identity"]["id"].as_str().unwrap().parse().unwrap();
+    let identity = first.identity_id().parse().unwrap();
     let moved = Change::Move { identity, from: user(&first), to: user(&to) };
-    assert_eq!(by_staff(&app, moved).await, Outcome::Done);
+    assert_eq!(app.by_staff(moved).await, Outcome::Done);
     let merged = merge(&app, &mine, &other(), false).await;
     assert_eq!(merged.json()["merged"]["user_id"], to.user_id(), "{}", merged.text);
     let left = app.sign_in_at("third", &at("third", "other-3", &json!({}))).await;
@@ -438,7 +424,7 @@ async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
     let app = App::start().await;
     for round in 0..rounds() {
         let (one, other) = (person(&app, "one").await, person(&app, "other").await);
-        let disabling = by_staff(&app, Change::Disable { user: other.0 });
+        let disabling = app.by_staff(Change::Disable { user: other.0 });
         let (merging, disabled) = at_once(Box::pin(asked(&app, one, "other")), Box::pin(disabling)).await;
         match merging {
             Ok(_) => assert_ne!(disabled, Outcome::Done, "round {round}"),

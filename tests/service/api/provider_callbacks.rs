@@ -7,8 +7,7 @@ use reqwest::Method;
 use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::admin::changes::{self, Change, Outcome};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::service::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
@@ -389,9 +388,7 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let opened = sign_in(&app, "facebook", "218471").await;
     let mut google = claims("ada", "ada@example.com");
     google["email_verified"] = "false".into();
-    let body = json!({ "id_token": app.token(&google) });
-    let link = Method::POST;
-    let linked = app.as_user(&opened.access_token(), link, "/api/v1/me/identities/idp", Some(&body)).await;
+    let linked = app.link(&opened.access_token(), "idp", &google).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     app.database
         .run("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated,identity.unlinked}')")
@@ -447,9 +444,7 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
             "merge" => Change::Merge { from, into: to },
             _ => Change::Move { identity, from, to },
         };
-        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
-        let done = changes::apply(&app.database.pool, asked, None, by).await.unwrap();
-        assert_eq!(done, Outcome::Done, "{change}");
+        assert_eq!(app.by_staff(asked).await, Outcome::Done, "{change}");
         let answer = send(&app, DELETION, &signed(APP_SECRET, &wish("218471", ago))).await;
         let (_, page) = receipt(&app, &answer).await;
         assert!(page.contains("account here remains"), "{change}: {page}");
@@ -466,8 +461,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
         claims("ada", "218471@facebook.example"),
         &json!({ "name": "218471 of Facebook", "picture": "https://facebook.example/picture" }),
     );
-    let body = json!({ "id_token": app.token(&same) });
-    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
+    app.link(&opened.access_token(), "idp", &same).await;
     send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await;
     let user: (Option<String>, Option<String>, Option<String>, bool) =
         app.database.row("SELECT email, name, picture, email_verified FROM users").await;
@@ -480,13 +474,12 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     assert_eq!(user, (kept.0, kept.1, kept.2, true));
 
     let opened = sign_in(&app, "facebook", "imported").await;
-    let other = json!({ "id_token": app.token(&claims("grace", "grace@example.com")) });
     run!(
         &app.database.pool,
         "UPDATE users SET imported_at = now(), email_verified = true WHERE id = $1::uuid",
         opened.user_id()
     );
-    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&other)).await;
+    app.link(&opened.access_token(), "idp", &claims("grace", "grace@example.com")).await;
     send(&app, DELETION, &signed(APP_SECRET, &wish("imported", 0))).await;
     let email: Option<String> =
         value!(&app.database.pool, "SELECT email FROM users WHERE id = $1::uuid", opened.user_id());
@@ -494,8 +487,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
 
     let opened = sign_in(&app, "facebook", "named").await;
     let other = with(claims("mary", "mary@example.com"), &json!({ "name": null }));
-    let other = json!({ "id_token": app.token(&other) });
-    app.as_user(&opened.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&other)).await;
+    app.link(&opened.access_token(), "idp", &other).await;
     let own = json!({ "name": "named of Facebook" });
     let named = app.as_user(&opened.access_token(), Method::PATCH, "/api/v1/me", Some(&own)).await;
     assert_eq!(named.status, 200, "{}", named.text);

@@ -34,7 +34,7 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
     let app = App::start().await;
     let opened = app.sign_in(&ada()).await;
     app.sign_in_at("third", &with(at("third", "ada-3"), &json!({ "email": "ada@example.com" }))).await;
-    let identity = format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+    let identity = format!("/api/v1/me/identities/{}", opened.identity_id());
     age(&app, 601.0).await;
     let before = (app.database.rows().await, app.provider.calls());
     // Not even after a refresh: the session is as old as before.
@@ -147,7 +147,7 @@ async fn in_a_new_session_a_proof_counts_only_for_the_code_beside_it() {
 async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
     let app = App::start().await;
     let opened = app.sign_in(&ada()).await;
-    let identity = format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+    let identity = format!("/api/v1/me/identities/{}", opened.identity_id());
     let faults = [
         ("invalid_token", json!({ "sub": "" })),
         ("invalid_token", json!({ "iat": now() + 120 })),

@@ -5,8 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::admin::changes::{self, Change, Outcome};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::admin::changes::{Change, Outcome};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
@@ -22,11 +21,7 @@ async fn execute(app: &App, sql: &'static str) {
 
 /// Makes a change as staff do.
 async fn by_staff(app: &App, change: Change) {
-    let pool = &app.database.pool;
-    let by =
-        By { actor: Actor::Operator("staff"), reason: Some("asked by phone"), origin: &Origin::default() };
-    let seen = changes::preview(pool, change, "staff").await.unwrap().expect("users").fingerprint();
-    assert_eq!(changes::apply(pool, change, Some(&seen), by).await.unwrap(), Outcome::Done);
+    assert_eq!(app.by_staff(change).await, Outcome::Done);
 }
 
 fn user(answer: &Answer) -> Uuid {
@@ -109,7 +104,7 @@ async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anythi
             "deleted" => by_staff(&app, Change::Delete { user: user(&opened) }).await,
             "merged" => by_staff(&app, Change::Merge { from: user(&opened), into: user(&other) }).await,
             _ => {
-                let identity = opened.json()["identity"]["id"].as_str().unwrap().parse().unwrap();
+                let identity = opened.identity_id().parse().unwrap();
                 by_staff(&app, Change::Unlink { identity, user: user(&opened) }).await;
             }
         }
@@ -159,16 +154,13 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
         let opened = ada(&app).await;
         let other = app.sign_in(&claims("grace", "grace@example.com")).await;
         let (me, grace, token) = (user(&opened), user(&other), opened.access_token());
-        let body = json!({ "id_token": app.token(&second) });
-        let path = "/api/v1/me/identities/second";
-        assert_eq!(app.as_user(&token, Method::POST, path, Some(&body)).await.status, 201);
+        assert_eq!(app.link(&token, "second", &second).await.status, 201);
         match change {
             "signed out" => {
                 app.as_user(&token, Method::POST, "/api/v1/auth/logout", None).await;
             }
             "unlinked" => {
-                let path =
-                    format!("/api/v1/me/identities/{}", opened.json()["identity"]["id"].as_str().unwrap());
+                let path = format!("/api/v1/me/identities/{}", opened.identity_id());
                 assert_eq!(app.delete(&token, &path).await.status, 204);
             }
             "disabled" => by_staff(&app, Change::Disable { user: me }).await,
@@ -186,7 +178,7 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
         for answer in [
             app.get(&token, "/api/v1/me").await,
             app.get(&token, "/api/v1/me/sessions").await,
-            app.as_user(&token, Method::POST, path, Some(&body)).await,
+            app.link(&token, "second", &second).await,
             app.delete(&token, "/api/v1/me").await,
         ] {
             assert_eq!(answer.json()["reason"], Value::from(reason), "{change}: {}", answer.text);

@@ -107,13 +107,10 @@ async fn what_a_user_changed_is_answered_although_the_database_could_not_say_tha
     };
     let user = app.sign_in(&claims("ada", "ada@example.com")).await;
     let gone = app.sign_in_at("second", &at("second", "other")).await;
-    let body = json!({ "id_token": app.token(&at("third", "other-3")) });
-    let path = "/api/v1/me/identities/third";
-    assert_eq!(app.as_user(&gone.access_token(), Method::POST, path, Some(&body)).await.status, 201);
+    assert_eq!(app.link(&gone.access_token(), "third", &at("third", "other-3")).await.status, 201);
 
     way.breaks_at("Merges one user into another");
-    let body = json!({ "provider": "second", "id_token": app.token(&at("second", "other")) });
-    let merged = app.as_user(&user.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    let merged = app.merge(&user.access_token(), "second", &at("second", "other")).await;
     assert_eq!(merged.status, 200, "{}", merged.text);
     assert_eq!((&merged.json()["applied"], way.has_broken()), (&true.into(), true));
     assert_eq!(merged.json()["merged"]["user_id"], gone.user_id());

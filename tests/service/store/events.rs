@@ -169,9 +169,7 @@ async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() 
     let ada = app.sign_in(&with(claims("ada", "typo@example.com"), &bare)).await;
     let mut expected = vec![("user_created".to_owned(), Value::Null)];
     let link = async |provider: &str, email: &str| {
-        let body = json!({ "id_token": app.token(&at(provider, email)) });
-        let path = format!("/api/v1/me/identities/{provider}");
-        let linked = app.as_user(&ada.access_token(), Method::POST, &path, Some(&body)).await.json();
+        let linked = app.link(&ada.access_token(), provider, &at(provider, email)).await.json();
         ("identity_linked".to_owned(), json!({ "identity_id": linked["id"] }))
     };
     expected.push(link("second", "ada@example.com").await);

@@ -192,7 +192,7 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
         let mut unlinkings = JoinSet::new();
         // Each session takes away the other's identity.
         for (mine, theirs) in [(&first, &second), (&second, &first)] {
-            let path = format!("/api/v1/me/identities/{}", theirs.json()["identity"]["id"].as_str().unwrap());
+            let path = format!("/api/v1/me/identities/{}", theirs.identity_id());
             let (app, token) = (app.clone(), mine.access_token());
             unlinkings.spawn(async move { app.delete(&token, &path).await.status.as_u16() });
         }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use vestibule::admin::changes::decision::Refused;
 use vestibule::admin::changes::{Change, Outcome};
 
-use super::{STAFF, act, alive, apply, at, events, everything, identity, link, make, preview, user};
+use super::{STAFF, act, alive, apply, at, events, identity, make, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
@@ -102,13 +102,13 @@ async fn the_last_identity_is_unlinked_only_where_an_address_that_is_vouched_for
         ("unverified", unverified(claims("unverified", "u@example.com"))),
     ] {
         let only = app.sign_in(&claimed).await;
-        let before = everything(&app).await;
+        let before = app.database.everything(&[]).await;
         let outcome = unlink(&app, user(&only), identity(&only)).await;
         assert_eq!(outcome, Outcome::Refused(Refused::LastIdentity), "{name}");
-        assert_eq!(everything(&app).await, before, "{name}");
+        assert_eq!(app.database.everything(&[]).await, before, "{name}");
 
         let second = at("second", name, "");
-        link(&app, &only, "second", &second).await;
+        app.link(&only.access_token(), "second", &second).await;
         assert_eq!(unlink(&app, user(&only), identity(&only)).await, Outcome::Done, "{name}: not the last");
         assert_eq!(alive(&app, &only).await, (false, false), "{name}");
         assert_eq!(user(&app.sign_in_at("second", &second).await), user(&only), "{name}");
@@ -143,7 +143,7 @@ async fn no_identity_goes_from_anybody_but_who_was_looked_at() {
     let unlinking_seen = preview(pool, unlinked).await.fingerprint();
     assert_ne!(moving_seen, unlinking_seen);
     act(&app, Change::Disable { user: ada_id }).await;
-    let before = everything(&app).await;
+    let before = app.database.everything(&[]).await;
     assert_eq!(apply(pool, moved, &moving_seen).await, Outcome::Changed);
     assert_eq!(apply(pool, unlinked, &unlinking_seen).await, Outcome::Changed);
     for (user, identity, to) in [
@@ -157,5 +157,5 @@ async fn no_identity_goes_from_anybody_but_who_was_looked_at() {
     }
     let unlinked = Change::Unlink { identity: identity_id, user: grace_id };
     assert_eq!(apply(pool, unlinked, "").await, Outcome::NotFound);
-    assert_eq!(everything(&app).await, before);
+    assert_eq!(app.database.everything(&[]).await, before);
 }

@@ -12,7 +12,7 @@ use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::merging as store;
 
-use super::{STAFF, act, alive, apply, at, by, events, everything, identity, link, merge, preview, user};
+use super::{STAFF, act, alive, apply, at, by, events, identity, merge, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
@@ -20,7 +20,10 @@ use crate::support::token::{claims, with};
 async fn whoever_goes_signs_in_as_whoever_stays_and_only_their_sessions_end() {
     let app = App::start().await;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
-    assert_eq!(link(&app, &from, "second", &at("second", "from-2", "")).await.status.as_u16(), 201);
+    assert_eq!(
+        app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status.as_u16(),
+        201
+    );
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let (from_id, into_id) = (user(&from), user(&into));
 
@@ -214,7 +217,7 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
         let (mut made, mut shown) = (merge, seen.as_str());
         match change {
             "identity" => {
-                link(&app, &into, "second", &at("second", "new", "")).await;
+                app.link(&into.access_token(), "second", &at("second", "new", "")).await;
             }
             "session" => act(&app, Change::EndSessions { user: from_id }).await,
             "picture" => {
@@ -227,9 +230,9 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
             "direction" => made = Change::Merge { from: into_id, into: from_id },
             _ => shown = "",
         }
-        let before = everything(&app).await;
+        let before = app.database.everything(&[]).await;
         assert_eq!(apply(pool, made, shown).await, Outcome::Changed, "{change}");
-        assert_eq!(everything(&app).await, before, "{change}");
+        assert_eq!(app.database.everything(&[]).await, before, "{change}");
     }
     // A new session is no reason to look again.
     let seen = preview(pool, merge).await.fingerprint();
@@ -246,7 +249,7 @@ async fn staff_do_not_merge_themselves_away_and_nobody_with_themselves() {
     let me = user(&app.sign_in(&claims("me", STAFF)).await);
     let other = user(&app.sign_in(&claims("other", "other@example.com")).await);
     let nobody = Uuid::now_v7();
-    let before = everything(&app).await;
+    let before = app.database.everything(&[]).await;
     let refused = Outcome::Refused(Refused::OwnAccount);
     for (from, into, expected) in [
         (me, other, refused),
@@ -258,7 +261,7 @@ async fn staff_do_not_merge_themselves_away_and_nobody_with_themselves() {
         let preview = changes::preview(pool, merge, STAFF).await.unwrap();
         let seen = preview.map(|preview| preview.fingerprint()).unwrap_or_default();
         assert_eq!(apply(pool, merge, &seen).await, expected);
-        assert_eq!(everything(&app).await, before);
+        assert_eq!(app.database.everything(&[]).await, before);
     }
 }
 
@@ -295,7 +298,10 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
-    assert_eq!(link(&app, &from, "second", &at("second", "from-2", "")).await.status.as_u16(), 201);
+    assert_eq!(
+        app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status.as_u16(),
+        201
+    );
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
@@ -303,7 +309,7 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     }
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
-    let before = everything(&app).await;
+    let before = app.database.everything(&[]).await;
     let _ = store::merge(pool, &from, &into, store::MergedBy::Staff(by())).await.unwrap();
-    assert_eq!(everything(&app).await, before);
+    assert_eq!(app.database.everything(&[]).await, before);
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
-use super::{at, identity, link, prepared, user};
+use super::{at, identity, prepared, user};
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::race::{assert_either_came_first, rounds};
@@ -97,7 +97,7 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let third = format!("{from}-third");
         let (answer, took_effect): (Answer, bool) = match round % 3 {
             0 => {
-                let answer = link(&app, &from_first, "third", &at("third", &third, "")).await;
+                let answer = app.link(&from_first.access_token(), "third", &at("third", &third, "")).await;
                 let linked = answer.status == 201;
                 (answer, linked)
             }

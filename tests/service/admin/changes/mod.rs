@@ -8,8 +8,7 @@ mod races;
 
 use std::sync::LazyLock;
 
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::PgPool;
 use uuid::Uuid;
 use vestibule::admin::changes::{self, Change, Outcome, Preview};
@@ -36,14 +35,7 @@ fn user(answer: &Answer) -> Uuid {
 }
 
 fn identity(answer: &Answer) -> Uuid {
-    answer.json()["identity"]["id"].as_str().unwrap().parse().unwrap()
-}
-
-/// Links a further identity to whoever is signed in.
-async fn link(app: &App, signed_in: &Answer, provider: &str, claims: &Value) -> Answer {
-    let body = json!({ "id_token": app.token(claims) });
-    let path = format!("/api/v1/me/identities/{provider}");
-    app.as_user(&signed_in.access_token(), Method::POST, &path, Some(&body)).await
+    answer.identity_id().parse().unwrap()
 }
 
 async fn preview(pool: &PgPool, change: Change) -> Preview {
@@ -85,11 +77,6 @@ async fn alive(app: &App, signed_in: &Answer) -> (bool, bool) {
     assert!(me == 200 || me == 401, "{me}");
     assert!(refreshed == 200 || refreshed == 401, "{refreshed}");
     (me == 200, refreshed == 200)
-}
-
-/// All that is stored, for a refusal to change nothing of.
-async fn everything(app: &App) -> String {
-    app.database.everything(&[]).await
 }
 
 /// Events of that kind about a user: who did it, and the detail.

@@ -248,12 +248,10 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
     let house = House::open().await;
     let app = &house.app;
     let ada = house.sign_in("ada").await;
-    let body = json!({ "id_token": app.token(&crate::support::token::claims("ada-1", "ada@example.com")) });
-    let linked = app
-        .as_user(&ada.access_token(), reqwest::Method::POST, "/api/v1/me/identities/idp", Some(&body))
-        .await;
+    let also = crate::support::token::claims("ada-1", "ada@example.com");
+    let linked = app.link(&ada.access_token(), "idp", &also).await;
     assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
-    let other = app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await;
+    let other = app.sign_in(&also).await;
     let stranger = house.sign_in("grace").await;
     let linked_long_ago =
         "UPDATE identities SET joined_at = joined_at - interval '2 days' WHERE joined_by IS NOT NULL";
@@ -269,10 +267,7 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
         let token = app.refresh(&answer.refresh_token()).await;
         assert_eq!(token.status.as_u16(), status);
     }
-    assert_eq!(
-        app.sign_in(&crate::support::token::claims("ada-1", "ada@example.com")).await.user_id(),
-        ada.user_id()
-    );
+    assert_eq!(app.sign_in(&also).await.user_id(), ada.user_id());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,12 +293,8 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
     assert_eq!(house.state("ada").await.sessions, 0);
 
     let token = mine.access_token();
-    let body = json!({ "id_token": app.token(&ada) });
-    let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
-    assert_problem(&link, 422, "token_expired");
-    let body = json!({ "provider": NAME, "id_token": app.token(&grace) });
-    let merge = app.as_user(&token, Method::POST, "/api/v1/me/merge", Some(&body)).await;
-    assert_problem(&merge, 422, "token_expired");
+    assert_problem(&app.link(&token, NAME, &ada).await, 422, "token_expired");
+    assert_problem(&app.merge(&token, NAME, &grace).await, 422, "token_expired");
     let age = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
     sqlx::query(age).execute(&app.database.pool).await.unwrap();
     let proof = json!({ "reauthentication": { "provider": NAME, "id_token": app.token(&ada) } });

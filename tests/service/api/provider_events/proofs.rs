@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use vestibule::admin::changes::{self, Change, Outcome};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::admin::changes::{Change, Outcome};
 
 use super::{House, NAME, RISC, message};
 use crate::support::app::{Answer, App};
@@ -25,22 +23,11 @@ fn unverified(claims: Value) -> Value {
 }
 
 fn identity(answer: &Answer) -> Uuid {
-    answer.json()["identity"]["id"].as_str().expect("an identity").parse().unwrap()
-}
-
-async fn link(app: &App, who: &Answer, provider: &str, claims: &Value) -> Answer {
-    let body = json!({ "id_token": app.token(claims) });
-    let path = format!("/api/v1/me/identities/{provider}");
-    app.as_user(&who.access_token(), Method::POST, &path, Some(&body)).await
+    answer.identity_id().parse().unwrap()
 }
 
 async fn unlink(app: &App, who: &Answer, identity: Uuid) -> Answer {
     app.delete(&who.access_token(), &format!("/api/v1/me/identities/{identity}")).await
-}
-
-async fn by_staff(app: &App, change: Change) -> Outcome {
-    let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
-    changes::apply(&app.database.pool, change, None, by).await.unwrap()
 }
 
 /// The user's address and whether it is verified, as the user sees them.
@@ -73,7 +60,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
         let old = app.sign_in_at(NAME, &at(NAME, "old", "old@example.com")).await;
         let own = claims("own", "own@example.com");
         if step != "moved" {
-            link(app, &old, "idp", &own).await;
+            app.link(&old.access_token(), "idp", &own).await;
         }
         let user = old.user_id();
         assert_eq!(address(app, &user).await, (Some("old@example.com".into()), true), "{step}");
@@ -82,7 +69,8 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
             "unlinked twice" => {
                 let mine = app.sign_in(&own).await;
                 assert_eq!(unlink(app, &mine, identity(&old)).await.status, 204);
-                let again = link(app, &mine, NAME, &at(NAME, "old", "old@example.com")).await.json();
+                let again =
+                    app.link(&mine.access_token(), NAME, &at(NAME, "old", "old@example.com")).await.json();
                 assert_eq!(address(app, &user).await, (Some("old@example.com".into()), true), "linked again");
                 let path = format!("/api/v1/me/identities/{}", again["id"].as_str().unwrap());
                 assert_eq!(app.delete(&mine.access_token(), &path).await.status, 204);
@@ -91,7 +79,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
             "moved" => {
                 let to = app.sign_in(&claims("grace", "grace@example.com")).await.user_id().parse().unwrap();
                 let change = Change::Move { identity: identity(&old), from: user.parse().unwrap(), to };
-                assert_eq!(by_staff(app, change).await, Outcome::Done);
+                assert_eq!(app.by_staff(change).await, Outcome::Done);
             }
             "changed" => {
                 app.sign_in(&claims("taken", "taken@example.com")).await;
@@ -105,7 +93,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
             }
             _ => {
                 let change = Change::Unlink { identity: identity(&old), user: user.parse().unwrap() };
-                assert_eq!(by_staff(app, change).await, Outcome::Done);
+                assert_eq!(app.by_staff(change).await, Outcome::Done);
             }
         }
         assert_eq!(address(app, &user).await, (Some("old@example.com".into()), false), "{step}");
@@ -182,11 +170,6 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     assert_eq!((hijacker.status.as_u16(), hijacker.error().as_str()), (409, "link_required"));
 }
 
-async fn merge(app: &App, into: &Answer, provider: &str, claims: &Value) -> Answer {
-    let body = json!({ "provider": provider, "id_token": app.token(claims) });
-    app.as_user(&into.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await
-}
-
 fn error(answer: &Answer) -> (u16, String) {
     (answer.status.as_u16(), answer.error())
 }
@@ -203,9 +186,12 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     // The hijacker links an account of his own, by that another one, and a further one by the mailbox.
     let [eve, mallory] = [at("third", "eve", "eve@example.com"), at("fourth", "mallory", "")];
     let mailbox = at("fourth", "mailbox", "ada@example.com");
-    assert_eq!(link(app, &app.sign_in_at(NAME, &account).await, "third", &eve).await.status, 201);
+    assert_eq!(
+        app.link(&app.sign_in_at(NAME, &account).await.access_token(), "third", &eve).await.status,
+        201
+    );
     let hijacker = app.sign_in_at("third", &eve).await;
-    assert_eq!(link(app, &hijacker, "fourth", &mallory).await.status, 201);
+    assert_eq!(app.link(&hijacker.access_token(), "fourth", &mallory).await.status, 201);
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
     house.hijacked("ada").await;
 
@@ -234,7 +220,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
         (Change::Release { identity: identity(&back), user }, Outcome::NotFound),
         (Change::Release { identity: identity(&hijacker), user }, Outcome::Done),
     ] {
-        assert_eq!(by_staff(app, change).await, outcome);
+        assert_eq!(app.by_staff(change).await, outcome);
     }
     assert_eq!(app.sign_in_at("third", &eve).await.user_id(), owner.user_id());
     let mallory: Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'mallory'").await;
@@ -248,7 +234,7 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
         let app = &house.app;
         let eve = || at(NAME, "eve", "eve@example.com");
         let ada = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
-        assert_eq!(link(app, &ada, NAME, &eve()).await.status, 201);
+        assert_eq!(app.link(&ada.access_token(), NAME, &eve()).await.status, 201);
         let linked = identity(&app.sign_in_at(NAME, &eve()).await);
         house.hijacked("ada").await;
         house.hijacked("eve").await;
@@ -256,7 +242,7 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
             assert_eq!(error(&app.sign_in_at(NAME, &eve()).await), (403, "identity_suspended".into()));
             if releases {
                 let release = Change::Release { identity: linked, user: ada.user_id().parse().unwrap() };
-                assert_eq!(by_staff(app, release).await, Outcome::Done);
+                assert_eq!(app.by_staff(release).await, Outcome::Done);
             } else {
                 house.risc("account-enabled", "eve").await;
             }
@@ -273,11 +259,11 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
         let (account, eve) = (at(NAME, "ada", "ada@example.com"), at("third", "eve", "eve@example.com"));
         let (hers, his) = (app.sign_in_at(NAME, &account).await, app.sign_in_at("third", &eve).await);
         let linked = at("fourth", "eve", "");
-        assert_eq!(link(app, &hers, "fourth", &linked).await.status, 201);
+        assert_eq!(app.link(&hers.access_token(), "fourth", &linked).await.status, 201);
         let merged = if into_his_own {
-            merge(app, &his, NAME, &account).await
+            app.merge(&his.access_token(), NAME, &account).await
         } else {
-            merge(app, &hers, "third", &eve).await
+            app.merge(&hers.access_token(), "third", &eve).await
         };
         assert_eq!(merged.status, 200, "{}", merged.text);
         if later {
@@ -313,8 +299,11 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     let refused = (403, "identity_suspended".to_owned());
     let mine = app.sign_in(&own).await;
     assert_eq!(error(&app.delete(&mine.access_token(), "/api/v1/me").await), refused);
-    assert_eq!(error(&merge(app, &mine, "third", &other).await), refused);
-    assert_eq!(error(&merge(app, &app.sign_in_at("third", &other).await, "idp", &own).await), refused);
+    assert_eq!(error(&app.merge(&mine.access_token(), "third", &other).await), refused);
+    assert_eq!(
+        error(&app.merge(&app.sign_in_at("third", &other).await.access_token(), "idp", &own).await),
+        refused
+    );
 
     house.risc("account-purged", "ada").await;
     let mine = app.sign_in(&own).await;
@@ -461,7 +450,8 @@ impl World {
     async fn link(&mut self) {
         let Some((_, who)) = self.sign_in().await else { return };
         let (account, id) = (self.account(), who.user_id());
-        let answer = link(&self.house.app, &who, PROVIDERS[account.0], &self.claims(account)).await;
+        let answer =
+            self.house.app.link(&who.access_token(), PROVIDERS[account.0], &self.claims(account)).await;
         let word = self.accounts[&account];
         if self.suspended.contains_key(&account) {
             return assert_eq!(answer.error(), "identity_suspended");
@@ -520,11 +510,11 @@ impl World {
         let app = &self.house.app;
         if self.rng.bool() {
             let change = Change::Move { identity: self.id_of(account).await, from: ids.0, to: ids.1 };
-            assert_eq!(by_staff(app, change).await, Outcome::Done);
+            assert_eq!(app.by_staff(change).await, Outcome::Done);
             let word = self.users.get_mut(&from).unwrap().identities.remove(&account).unwrap();
             self.users.get_mut(&to).unwrap().identities.insert(account, word);
         } else {
-            assert_eq!(by_staff(app, Change::Merge { from: ids.0, into: ids.1 }).await, Outcome::Done);
+            assert_eq!(app.by_staff(Change::Merge { from: ids.0, into: ids.1 }).await, Outcome::Done);
             let gone = self.users.remove(&from).unwrap();
             let user = self.users.get_mut(&to).unwrap();
             user.identities.extend(gone.identities);

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
 use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
@@ -40,9 +40,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     assert_problem(&app.get(&linked.access_token(), "/api/v1/me").await, 401, "invalid_access_token");
     // Beside the session of another identity.
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
-    let body = json!({ "id_token": app.token(&account("ada")) });
-    let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
-    assert_problem(&link, 403, "identity_suspended");
+    assert_problem(&app.link(&token, NAME, &account("ada")).await, 403, "identity_suspended");
     let age = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
     sqlx::query(age).execute(&app.database.pool).await.unwrap();
     let proof = json!({ "provider": NAME, "id_token": app.token(&account("ada")) });
@@ -116,7 +114,7 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     let linked = house.sign_in("ada").await;
     house.hijacked("ada").await;
     let unlink = async |mine: &Answer, answer: &Answer| {
-        let path = format!("/api/v1/me/identities/{}", answer.json()["identity"]["id"].as_str().unwrap());
+        let path = format!("/api/v1/me/identities/{}", answer.identity_id());
         app.delete(&mine.access_token(), &path).await
     };
     let mine = app.sign_in(&own).await;
@@ -155,9 +153,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     for change in
         [Change::Move { identity, from: ada, to: grace }, Change::Merge { from: grace, into: linus }]
     {
-        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
-        let done = changes::apply(&app.database.pool, change, None, by).await.unwrap();
-        assert_eq!(done, Outcome::Done, "{change:?}");
+        assert_eq!(app.by_staff(change).await, Outcome::Done, "{change:?}");
         assert_eq!(house.state("ada").await, suspended, "{change:?}");
     }
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");

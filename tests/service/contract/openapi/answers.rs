@@ -132,13 +132,12 @@ async fn real_answers_are_as_described() {
         );
         document.assert_answers("mergeMe", &merge);
     }
-    let body = json!({ "id_token": app.token(&second("ada-3")) });
     for status in [201, 200] {
-        let link = app.as_user(&token, Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
+        let link = app.link(&token, "second", &second("ada-3")).await;
         assert_eq!(link.status, status);
         document.assert_answers("linkIdentity", &link);
     }
-    let identity = linked.json()["identity"]["id"].as_str().unwrap().to_owned();
+    let identity = linked.identity_id();
     let sessions = app.get(&token, "/api/v1/me/sessions").await.json();
     let other =
         sessions["sessions"].as_array().unwrap().iter().find(|session| session["device"]["name"].is_string());
@@ -210,39 +209,35 @@ async fn real_errors_are_as_described() {
     }
     document.assert_answers("getMe", &app.send(Method::GET, "/api/v1/me", None, "").await);
     document.assert_answers("listSessions", &app.get("not a token", "/api/v1/me/sessions").await);
-    let last = format!("/api/v1/me/identities/{}", ada.json()["identity"]["id"].as_str().unwrap());
+    let last = format!("/api/v1/me/identities/{}", ada.identity_id());
     let last = app.delete(&ada.access_token(), &last).await;
     assert_eq!(last.error(), "last_identity");
     document.assert_answers("unlinkIdentity", &last);
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
-    let body = json!({ "id_token": app.token(&claims("ada", "ada@example.com")) });
-    let taken =
-        app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/identities/idp", Some(&body)).await;
-    assert_eq!(taken.error(), "identity_already_linked");
-    document.assert_answers("linkIdentity", &taken);
-    let body = json!({ "provider": "idp", "id_token": app.token(&claims("grace", "grace@example.com")) });
-    let own = app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    let token = grace.access_token();
+    let anothers = app.link(&token, "idp", &claims("ada", "ada@example.com")).await;
+    assert_eq!(anothers.error(), "identity_already_linked");
+    document.assert_answers("linkIdentity", &anothers);
+    let own = app.merge(&token, "idp", &claims("grace", "grace@example.com")).await;
     assert_eq!(own.error(), "identity_already_linked");
     document.assert_answers("mergeMe", &own);
-    let body = json!({ "provider": "idp", "id_token": app.token(&claims("ada", "ada@example.com")) });
-    let merged = app.as_user(&grace.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+    let merged = app.merge(&token, "idp", &claims("ada", "ada@example.com")).await;
     assert_eq!(merged.status, 200, "{}", merged.text);
     let over = app.get(&ada.access_token(), "/api/v1/me").await;
     assert_eq!(over.json()["merged_into"], grace.user_id());
     document.assert_answers("getMe", &over);
-    let body = json!({ "id_token": app.token(&changed(json!({ "aud": "elsewhere", "azp": null }))) });
-    let path = "/api/v1/me/identities/idp";
-    let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;
+    let elsewhere = changed(json!({ "aud": "elsewhere", "azp": null }));
+    let refused = app.link(&token, "idp", &elsewhere).await;
     assert_eq!((refused.status.as_u16(), refused.error().as_str()), (422, "audience_mismatch"));
     document.assert_answers("linkIdentity", &refused);
     let age = "UPDATE sessions SET created_at = created_at - interval '11 minutes'";
     sqlx::query(age).execute(&app.database.pool).await.unwrap();
-    let refused = app.as_user(&grace.access_token(), Method::POST, path, Some(&body)).await;
+    let refused = app.link(&token, "idp", &elsewhere).await;
     assert_eq!(refused.error(), "reauthentication_required");
     document.assert_answers("linkIdentity", &refused);
-    document.assert_answers("deleteMe", &app.delete(&grace.access_token(), "/api/v1/me").await);
-    let of = format!("/api/v1/me/identities/{}", grace.json()["identity"]["id"].as_str().unwrap());
-    document.assert_answers("unlinkIdentity", &app.delete(&grace.access_token(), &of).await);
+    document.assert_answers("deleteMe", &app.delete(&token, "/api/v1/me").await);
+    let of = format!("/api/v1/me/identities/{}", grace.identity_id());
+    document.assert_answers("unlinkIdentity", &app.delete(&token, &of).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
