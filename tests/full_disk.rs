@@ -64,12 +64,8 @@ fn as_root(command: &[&str], place: &Path) -> bool {
 async fn sign_in(service: &Process, provider: &Provider) -> (u16, String) {
     let (token, person) = (opaque(), Uuid::new_v4());
     provider.accept(&token, claims(&person.to_string(), &format!("{person}@example.com")));
-    let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
-    let request = request.header("Content-Type", "application/json");
-    let answer = request.body(json!({ "id_token": token }).to_string()).send().await.unwrap();
-    let status = answer.status().as_u16();
-    let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    (status, body["error"].as_str().unwrap_or_default().to_owned())
+    let answer = service.sign_in("idp", &json!({ "id_token": token })).await;
+    (answer.status.as_u16(), answer.error())
 }
 
 /// Returns the line of `vestibule check` about the disk.

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use uuid::Uuid;
 
+use super::app::{Answer, App};
 pub use super::port::free_port;
 use super::token::{CLIENT_ID, ISSUER};
 
@@ -139,6 +141,13 @@ impl Process {
             if answer.status().as_u16() == status { answer.text().await.ok() } else { None }
         })
         .await
+    }
+
+    /// Signs in at a provider with a request body.
+    pub async fn sign_in(&self, provider: &str, body: &Value) -> Answer {
+        let request = self.client.post(format!("{}/api/v1/auth/oauth/{provider}", self.url));
+        let request = request.header("Content-Type", "application/json").body(body.to_string());
+        App::answer(request.send().await.unwrap()).await
     }
 
     /// What it has written to its log so far. The line of an answer may come after it.

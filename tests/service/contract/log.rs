@@ -34,12 +34,10 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
     let mut answer = claims.clone();
     answer["active"] = true.into();
     provider.behave(Behaviour::Json(answer));
-    let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) }).to_string();
+    let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
     for _ in 0..3 {
-        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/keycloak", service.url));
-        let request = request.header("Content-Type", "application/json").body(body.clone());
-        let answer = request.send().await.unwrap();
-        assert!(answer.status().is_success(), "{} {}", answer.text().await.unwrap(), service.log());
+        let answer = service.sign_in("keycloak", &body).await;
+        assert!(answer.status.is_success(), "{} {}", answer.text, service.log());
     }
     let log = service.tells("\"outcome\"", 3).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("id_token has no `email`")).collect();
@@ -61,10 +59,8 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
     let body = json!({ "id_token": encode(r#"{"alg":"ES256","kid":"made-up"}"#, &claims.to_string()) });
     for status in [401, 503, 503] {
-        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/other", service.url));
-        let request = request.header("Content-Type", "application/json").body(body.to_string());
-        let answer = request.send().await.unwrap();
-        assert_eq!(answer.status().as_u16(), status, "{} {}", answer.text().await.unwrap(), service.log());
+        let answer = service.sign_in("other", &body).await;
+        assert_eq!(answer.status.as_u16(), status, "{} {}", answer.text, service.log());
     }
     let metrics = service.answers("/metrics", 200).await;
     let counted =
@@ -211,9 +207,7 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
         service.answers("/nowhere", 404).await;
         provider.behave_once(Behaviour::status(404));
         let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims("ada", "ada@example.com").to_string()) });
-        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
-        let request = request.header("Content-Type", "application/json").body(body.to_string());
-        assert_eq!(request.send().await.unwrap().status().as_u16(), 503);
+        assert_eq!(service.sign_in("idp", &body).await.status, 503);
         eventually(&format!("the log has the lines of {level}"), async || {
             let log = service.log();
             let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
@@ -252,10 +246,7 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
     let mut claims = claims("ada", "ada@example.com");
     claims["iss"] = "https://elsewhere.example\nFORGED".into();
     let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
-    let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
-    let answer =
-        request.header("Content-Type", "application/json").body(body.to_string()).send().await.unwrap();
-    assert!(!answer.text().await.unwrap().contains("elsewhere"));
+    assert!(!service.sign_in("idp", &body).await.text.contains("elsewhere"));
     let log = service.tells("issuer_mismatch", 1).await;
     let line: Value =
         serde_json::from_str(log.lines().rfind(|line| line.contains("issuer_mismatch")).expect(&log))

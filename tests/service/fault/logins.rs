@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
 use url::Url;
@@ -25,12 +25,8 @@ async fn run(superuser: &mut PgConnection, statements: &[String]) {
 async fn sign_in(service: &Process, provider: &Provider) -> (u16, String, bool) {
     let token = opaque();
     provider.accept(&token, claims("subject", "ada@example.com"));
-    let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
-    let request = request.header("Content-Type", "application/json");
-    let answer = request.body(json!({ "id_token": token }).to_string()).send().await.unwrap();
-    let (status, later) = (answer.status().as_u16(), answer.headers().contains_key("retry-after"));
-    let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    (status, body["error"].as_str().unwrap_or_default().to_owned(), later)
+    let answer = service.sign_in("idp", &json!({ "id_token": token })).await;
+    (answer.status.as_u16(), answer.error(), answer.header("Retry-After").is_some())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,10 +63,7 @@ impl Program {
     }
 
     async fn sign_in(&self, process: &Process, subject: &str) -> Answer {
-        let url = format!("{}/api/v1/auth/oauth/apple", process.url);
-        let body = posted(&self.provider, subject).to_string();
-        let request = process.client.post(url).header("Content-Type", "application/json").body(body);
-        let answer = App::answer(request.send().await.unwrap()).await;
+        let answer = process.sign_in("apple", &posted(&self.provider, subject)).await;
         assert_eq!(answer.status, 201, "{} {}", answer.text, process.log());
         answer
     }
