@@ -79,32 +79,6 @@ async fn each_claim_that_is_refused_is_told_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_spellings_of_one_issuer_are_one_identity() {
-    let spellings = ["accounts.google.com", "https://accounts.google.com"];
-    let app = App::start_with(|figment| figment.merge(("idp.issuers", spellings))).await;
-    for issuer in spellings {
-        assert_accepted(&app, "idp", &changed("iss", issuer)).await;
-    }
-    assert_eq!(app.database.rows().await, [1, 1, 2]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_of_one_provider_is_refused_at_another() {
-    let app =
-        App::start_with(|figment| figment.merge(("providers.third.client_id", "client-3.example"))).await;
-    let of_second = changed("iss", "https://second.example");
-    for (provider, claims) in
-        [("second", &changed("iss", ISSUER)), ("idp", &of_second), ("fourth", &of_second)]
-    {
-        assert_refused(&app, provider, claims, 401, "issuer_mismatch").await;
-    }
-    // The client ids, too, are the path's: the right issuer does not help another's audience.
-    let for_others = changed("iss", "https://third.example");
-    assert_refused(&app, "third", &for_others, 401, "audience_mismatch").await;
-    assert_accepted(&app, "second", &of_second).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_session_belongs_to_the_application_that_asked_for_the_token() {
     let app = App::start_with(|figment| figment.merge(("idp.additional_client_ids", ANDROID))).await;
     assert_accepted(&app, "idp", &changed("azp", ANDROID)).await;
