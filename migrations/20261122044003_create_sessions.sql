@@ -47,7 +47,12 @@ FOR EACH ROW EXECUTE FUNCTION check_session_identity();
 CREATE FUNCTION delete_sessions_of_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(1936028531, uuid_hash(OLD.id) & 4095);
-    DELETE FROM sessions WHERE identity_id = OLD.id;
+    WITH deleted AS (
+        DELETE FROM sessions WHERE identity_id = OLD.id RETURNING rotated_at
+    )
+    UPDATE users u SET seen_noted_on = last.day
+    FROM (SELECT max(rotated_at)::date AS day FROM deleted) AS last
+    WHERE u.id = OLD.user_id AND u.seen_noted_on < last.day;
     RETURN NULL;
 END $$;
 -- By its name it runs before the other triggers: whatever ends sessions locks them first.

@@ -5,7 +5,7 @@ CREATE FUNCTION pg_temp.made(n integer) RETURNS timestamptz LANGUAGE sql STABLE
 CREATE FUNCTION pg_temp.id(what text, n integer) RETURNS uuid LANGUAGE sql STABLE
     RETURN (lpad(to_hex((extract(epoch FROM pg_temp.made(n)) * 1000)::bigint), 12, '0') || '7'
             || substr(md5(what || n), 1, 3) || '8' || substr(md5(what || n), 5, 15))::uuid;
-INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, last_seen_on)
+INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, seen_noted_on)
     SELECT pg_temp.id('user', n), 'u' || n || '@example.test', true, 'Person u' || n,
            'https://example.test/photo/u' || n, pg_temp.made(n), pg_temp.made(n), current_date
     FROM generate_series(0, $users - 1) n;

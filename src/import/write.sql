@@ -46,7 +46,7 @@ found AS MATERIALIZED (
     LEFT JOIN LATERAL (
         -- Somebody who has signed in, so that no import knows them, and is not the row's own user.
         SELECT u.id, a.email_verified AND u.id IS DISTINCT FROM a.given_id AND (u.id = ANY (o.owners)) IS NOT TRUE
-                     AND NOT u.email_verified AND u.last_seen_on IS NOT NULL AS claims
+                     AND NOT u.email_verified AND u.seen_noted_on IS NOT NULL AS claims
         FROM users u WHERE u.email = a.email
         OFFSET 0
     ) AS h ON true
@@ -71,7 +71,7 @@ judged AS MATERIALIZED (
     FROM found f
     LEFT JOIN LATERAL (
         SELECT u.id, u.email, u.email_verified,
-               coalesce(u.imported_at = u.updated_at, false) AND u.last_seen_on IS NULL AS untouched
+               coalesce(u.imported_at = u.updated_at, false) AND u.seen_noted_on IS NULL AS untouched
         FROM users u
         WHERE u.id = CASE
                          WHEN f.given_id IS NOT NULL THEN f.same_id
@@ -85,11 +85,11 @@ judged AS MATERIALIZED (
 linked AS (
     UPDATE users u
     SET updated_at = now(),
-        imported_at = CASE WHEN u.imported_at = u.updated_at AND u.last_seen_on IS NULL THEN now()
+        imported_at = CASE WHEN u.imported_at = u.updated_at AND u.seen_noted_on IS NULL THEN now()
                            ELSE u.imported_at END
     FROM judged j
     WHERE j.verdict = 'linked' AND u.id = j.user_id
-          AND (u.imported_at = u.updated_at AND u.last_seen_on IS NULL
+          AND (u.imported_at = u.updated_at AND u.seen_noted_on IS NULL
                OR j.joins AND u.email = j.email AND u.email_verified)
     RETURNING u.id
 ),

@@ -55,13 +55,16 @@ moved AS (
 ),
 -- Before the other takes the address, which must be free by then.
 gone AS (
-    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.email, u.last_seen_on
+    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.email, u.seen_noted_on
 ),
 kept AS (
     UPDATE users u
     SET email = $7, email_verified = $8, email_vouched = $24, name = $9, own_name = $21, picture = $10, disabled_at = $11,
         claims = coalesce($22::text::jsonb, u.claims),
-        last_seen_on = greatest(u.last_seen_on, g.last_seen_on), updated_at = now()
+        seen_noted_on = greatest(u.seen_noted_on, g.seen_noted_on, (
+            SELECT max(s.rotated_at)::date FROM identities i JOIN sessions s ON s.identity_id = i.id WHERE i.user_id = g.id
+        )),
+        updated_at = now()
     FROM gone g, decision d
     WHERE u.id = d.into_id
 ),

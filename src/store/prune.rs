@@ -51,17 +51,31 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
            deleted AS (
                DELETE FROM sessions
                WHERE ctid = ANY (ARRAY(SELECT address FROM step WHERE expired)) AND expires_at <= now() - interval '7 days'
-               RETURNING id
+               RETURNING id, identity_id, rotated_at
+           ),
+           last AS (
+               SELECT i.user_id, max(d.rotated_at)::date AS day FROM deleted d JOIN identities i ON i.id = d.identity_id
+               GROUP BY i.user_id
+           ),
+           -- Whatever ends sessions locks the user first, so this must not wait for a user.
+           seen AS (
+               UPDATE users u SET seen_noted_on = l.day
+               FROM last l
+               WHERE l.user_id = u.id AND u.id IN (
+                   SELECT u.id FROM last l JOIN users u ON u.id = l.user_id
+                   WHERE u.seen_noted_on < l.day
+                   FOR NO KEY UPDATE OF u SKIP LOCKED
+               )
            ),
            moved AS (
-               UPDATE places SET place = last.id
+               UPDATE places SET place = read.id
                FROM (
                    SELECT id FROM step
                    WHERE NOT $4 OR id < coalesce((SELECT id FROM step WHERE id NOT IN (SELECT id FROM deleted)
                                                   ORDER BY id LIMIT 1),
                                                  'ffffffff-ffff-ffff-ffff-ffffffffffff')
                    ORDER BY id DESC LIMIT 1
-               ) AS last
+               ) AS read
                WHERE walk = $1
                RETURNING walk
            )

@@ -29,7 +29,7 @@ presented AS MATERIALIZED (
            (coalesce(hashinet(t.ip), 0) << 16) | (coalesce(hashtext(t.user_agent), 0) & 65535) AS asked_from,
            i.user_id, i.provider, i.suspended_at, i.tokens_from, u.disabled_at,
            u.claims::text AS claims,
-           coalesce(u.last_seen_on < current_date, true) AS away
+           coalesce(u.seen_noted_on <= current_date - 35, true) AS away
     FROM input t
     JOIN sessions s ON s.id = t.session_id AND s.family_hash = t.family_hash
     JOIN identities i ON i.id = s.identity_id
@@ -82,10 +82,10 @@ recorded AS (
     -- The order in which the trigger locks users: statements that meet must not wait for each other.
     ORDER BY uuid_hash(user_id)
 ),
--- Records the first refresh of the day. Statements that end sessions lock the user first, so this one must not wait for
+-- Notes the day once the noted one is old. Statements that end sessions lock the user first, so this one must not wait for
 -- the user while it holds the session.
 came_back AS (
-    UPDATE users SET last_seen_on = current_date
+    UPDATE users SET seen_noted_on = current_date
     WHERE id IN (
         SELECT u.id FROM users u
         WHERE u.id IN (SELECT user_id FROM decision WHERE away AND outcome IN ('rotated', 'reissued'))

@@ -100,7 +100,7 @@ WITH device (number, platform, name, agent) AS (VALUES
                 -- The user was imported and has never signed in.
                 WHEN returned < 3 THEN NULL
                 WHEN returned < 40 THEN pg_temp.active(recent, now())
-                ELSE pg_temp.moment(created_at, now()) END::date AS last_seen_on
+                ELSE pg_temp.moment(created_at, now()) END::date AS seen_noted_on
     FROM (
         SELECT number, id, identity_id, created_at, recent, devices, returned,
                split_part(given, '=', 1) AS given, split_part(second, '=', 1) AS second, split_part(family, '=', 1) AS family,
@@ -157,8 +157,8 @@ WITH device (number, platform, name, agent) AS (VALUES
     FROM (SELECT number, random() < 0.15 AS in_incident, random() * 100 AS die FROM person WHERE random() < 0.1) AS drawn
     JOIN person USING (number) JOIN identity ON identity.id = person.identity_id
 ), new_users AS (
-    INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, last_seen_on)
-    SELECT id, email, email_verified, name, picture, created_at, created_at, disabled_at, last_seen_on
+    INSERT INTO users (id, email, email_verified, name, picture, created_at, updated_at, disabled_at, seen_noted_on)
+    SELECT id, email, email_verified, name, picture, created_at, created_at, disabled_at, seen_noted_on
     FROM person ORDER BY number
 ), new_identities AS (
     INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, created_at, updated_at)

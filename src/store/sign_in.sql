@@ -26,7 +26,7 @@ known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
            i.name AS identity_name, i.picture AS identity_picture, i.suspended_at, i.tokens_from,
            u.id, u.email, u.email_verified, u.email_vouched, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
-           u.own_name, u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away,
+           u.own_name, u.claims::text AS claims, coalesce(u.seen_noted_on <= current_date - 35, true) AS away,
            -- The token proves another address than the last one did, or none.
            t.email IS NOT NULL
                AND (t.folded, t.proves) IS DISTINCT FROM (lower(i.email COLLATE "C"), i.email_verified) AS proof_differs,
@@ -48,7 +48,7 @@ seen AS MATERIALIZED (
 -- The same after their rows have been locked, in the order of their ids, for two sign-ins that meet.
 locked AS MATERIALIZED (
     SELECT u.id, u.updated_at, u.email, u.created_at, u.disabled_at, u.email_verified, u.name, u.picture,
-           u.imported_at IS NOT NULL AND u.last_seen_on IS NULL
+           u.imported_at IS NOT NULL AND u.seen_noted_on IS NULL
                AND NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id) AS waiting
     FROM users u
     WHERE u.id IN (SELECT id FROM seen)
@@ -132,7 +132,7 @@ bereft AS (
     RETURNING u.id
 ),
 created AS (
-    INSERT INTO users (id, email, email_verified, name, own_name, picture, last_seen_on)
+    INSERT INTO users (id, email, email_verified, name, own_name, picture, seen_noted_on)
     SELECT t.new_user_id, t.folded, t.proves, coalesce(t.name, t.told_name),
            t.name IS NULL AND t.told_name IS NOT NULL, t.picture, current_date
     FROM input t JOIN decision d ON d.outcome = 'created' LEFT JOIN bereft ON true
@@ -141,7 +141,7 @@ created AS (
 linked AS (
     UPDATE users u
     SET email_verified = true, name = coalesce(u.name, t.name), picture = coalesce(u.picture, t.picture),
-        last_seen_on = current_date, updated_at = now()
+        seen_noted_on = current_date, updated_at = now()
     FROM input t, holder h, decision d
     WHERE d.outcome = 'linked' AND u.id = h.id
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
@@ -163,16 +163,16 @@ changed_user AS (
         -- The user may have chosen a name since this statement's snapshot.
         name = CASE WHEN n.name_follows AND NOT u.own_name THEN t.name ELSE u.name END,
         picture = CASE WHEN n.picture_follows THEN t.picture ELSE u.picture END,
-        last_seen_on = current_date,
+        seen_noted_on = current_date,
         updated_at = now()
     FROM news n CROSS JOIN input t CROSS JOIN (SELECT count(*) FROM bereft) AS first
     WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
--- Records the first sign-in of the day if nothing else of the user changes. No decision depends on it, so `updated_at`
+-- Notes the day once the noted one is old, if nothing else of the user changes. No decision depends on it, so `updated_at`
 -- stays. It waits for no lock, since a later sign-in will record it.
 came_back AS (
-    UPDATE users SET last_seen_on = current_date
+    UPDATE users SET seen_noted_on = current_date
     WHERE id = (
         SELECT u.id FROM users u JOIN news n ON n.id = u.id
         WHERE n.away AND NOT (n.email_follows OR n.name_follows OR n.picture_follows)

@@ -14,7 +14,7 @@ WITH input AS (
 known AS MATERIALIZED (
     SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
            u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture, u.created_at,
-           u.claims::text AS claims, coalesce(u.last_seen_on < current_date, true) AS away
+           u.claims::text AS claims, coalesce(u.seen_noted_on <= current_date - 35, true) AS away
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
@@ -37,9 +37,9 @@ recorded AS (
     INSERT INTO events (id, kind, provider, user_id, ip, user_agent, request_id)
     SELECT session_id, 'signed_in', provider, user_id, ip, user_agent, request_id FROM known
 ),
--- Records the first visit of the day. It waits for no lock, since a later visit will record it.
+-- Notes the day once the noted one is old. It waits for no lock, since a later visit will note it.
 came_back AS (
-    UPDATE users SET last_seen_on = current_date
+    UPDATE users SET seen_noted_on = current_date
     WHERE id IN (
         SELECT u.id FROM users u WHERE u.id IN (SELECT user_id FROM known WHERE away)
         ORDER BY u.id FOR NO KEY UPDATE SKIP LOCKED

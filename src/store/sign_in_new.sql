@@ -25,7 +25,7 @@ new AS MATERIALIZED (
                           WHERE g.hash = identity_hash(t.provider, t.subject) AND g.deleted_at > t.issued_at)
 ),
 created AS (
-    INSERT INTO users (id, email, email_verified, name, own_name, picture, last_seen_on)
+    INSERT INTO users (id, email, email_verified, name, own_name, picture, seen_noted_on)
     SELECT user_id, lower(email COLLATE "C"), proves, coalesce(name, told_name), name IS NULL AND told_name IS NOT NULL,
            picture, current_date
     FROM new

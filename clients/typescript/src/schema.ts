@@ -1620,7 +1620,7 @@ export interface operations {
                 seen_from?: string;
                 /** @description The last day (UTC) on which the user was last seen. */
                 seen_to?: string;
-                /** @description The order without `q`. `last_seen` begins with the latest; `email` and `name` end with the users who have none. */
+                /** @description The order without `q`. `last_seen` begins with the latest, of more than 5,000 users to within 35 days; `email` and `name` end with the users who have none. */
                 sort?: "newest" | "oldest" | "last_seen" | "email" | "name";
                 /** @description The `next` of the page before. The other parameters must be as there. */
                 cursor?: string;

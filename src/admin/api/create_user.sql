@@ -13,7 +13,7 @@ WITH arriving AS MATERIALIZED (
          AS n (id, provider, subject, email, email_verified)
 ),
 holder AS MATERIALIZED (
-    SELECT u.id, $3 AND NOT u.email_verified AND u.last_seen_on IS NOT NULL AS loses FROM users u WHERE u.email = $2
+    SELECT u.id, $3 AND NOT u.email_verified AND u.seen_noted_on IS NOT NULL AS loses FROM users u WHERE u.email = $2
     FOR NO KEY UPDATE
 ),
 verdict AS MATERIALIZED (

@@ -306,7 +306,7 @@ fn date(text: &str) -> Option<&str> {
         ("seen_from" = Option<String>, Query, format = Date, description = "The first day (UTC) on which the user was last seen."),
         ("seen_to" = Option<String>, Query, format = Date, description = "The last day (UTC) on which the user was last seen."),
         ("sort" = inline(Option<UserSort>), Query,
-         description = "The order without `q`. `last_seen` begins with the latest; `email` and `name` end with the users who have none."),
+         description = "The order without `q`. `last_seen` begins with the latest, of more than 5,000 users to within 35 days; `email` and `name` end with the users who have none."),
         ("cursor" = Option<String>, Query, max_length = 2048,
          description = "The `next` of the page before. The other parameters must be as there."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "The most users on the page; 50 by default."),

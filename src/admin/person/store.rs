@@ -61,7 +61,12 @@ pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>,
                 WHERE u.folded_name = (SELECT folded_name FROM users WHERE id = $1) AND u.id <> $1
                 ORDER BY u.id DESC LIMIT $2)
            )
-           SELECT u.id, u.email, u.name, u.created_at, u.last_seen_on, bool_or(by_email) AS "by_email!"
+           SELECT u.id, u.email, u.name, u.created_at,
+                  greatest(u.seen_noted_on, (
+                      SELECT max(s.rotated_at)::date FROM identities i JOIN sessions s ON s.identity_id = i.id
+                      WHERE i.user_id = u.id
+                  )) AS last_seen_on,
+                  bool_or(by_email) AS "by_email!"
            FROM found JOIN users u ON u.id = found.id
            GROUP BY u.id ORDER BY bool_or(by_email) DESC, u.id DESC LIMIT $2"#,
         id,

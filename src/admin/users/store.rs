@@ -9,11 +9,14 @@ pub mod cursor;
 pub mod filter;
 pub mod search;
 
+use std::cmp::Reverse;
+
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
+use self::filter::last_seen_on;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
@@ -30,6 +33,8 @@ const AHEAD: i64 = 30_000;
 const AHEAD_IN_INDEX: i64 = 100_000;
 /// The same limit for an order by id, which needs no fetch.
 const FEW_IDS: u64 = 100_000;
+/// Up to this many matches are ordered by the day on which they were last seen, for which the sessions of each are looked up.
+const FEW_SEEN: u64 = 5_000;
 
 #[derive(Debug, Clone, FromRow)]
 pub struct ListedUser {
@@ -45,9 +50,12 @@ pub struct ListedUser {
     pub providers: Vec<String>,
 }
 
-pub(in crate::admin) const COLUMNS: &str =
-    "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, u.last_seen_on,
-    ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers";
+pub(in crate::admin) const COLUMNS: &str = concat!(
+    "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, ",
+    last_seen_on!(),
+    " AS last_seen_on,
+    ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers"
+);
 
 /// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by id.
 #[derive(
@@ -71,7 +79,8 @@ pub enum Sort {
     Newest,
     /// Oldest accounts first.
     Oldest,
-    /// Latest seen first, then users never seen.
+    /// Latest seen first, then users never seen. More than [`FEW_SEEN`] are ordered by the noted day, and by the last one
+    /// within a page.
     LastSeen,
     /// By e-mail address, then users without one.
     Email,
@@ -84,7 +93,7 @@ impl Sort {
     const fn key(self) -> Option<&'static str> {
         match self {
             Self::Newest | Self::Oldest => None,
-            Self::LastSeen => Some("u.last_seen_on"),
+            Self::LastSeen => Some("u.seen_noted_on"),
             Self::Email => Some("u.email"),
             Self::Name => Some("u.folded_name"),
         }
@@ -139,6 +148,12 @@ pub async fn page(
         let start = start.filter(|cursor| cursor.sort() == sort);
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
         let way = way(pool, filters, sort).await?;
+        let key = match sort.key() {
+            Some(_) if sort == Sort::LastSeen && count::estimate(pool, filters).await? <= FEW_SEEN => {
+                Some(last_seen_on!())
+            }
+            key => key,
+        };
         let mut parts = sort.parts().to_vec();
         if backwards {
             parts.reverse();
@@ -148,7 +163,7 @@ pub async fn page(
         let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);
-            let reading = Reading { filters, sort, part, start, backwards, way };
+            let reading = Reading { filters, sort, key, part, start, backwards, way };
             let limit = wanted - rows.len();
             let mut found = reading.rows(pool, limit).await?;
             if way == Way::Ahead && found.len() < limit {
@@ -168,11 +183,14 @@ pub async fn page(
             row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
         };
         let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
-        Ok::<_, Error>(Page {
-            before: cursor(rows.first().filter(|_| previous), Direction::Before),
-            after: cursor(rows.last().filter(|_| next), Direction::After),
-            users: rows.into_iter().map(|row| row.user).collect(),
-        })
+        let (before, after) = (
+            cursor(rows.first().filter(|_| previous), Direction::Before),
+            cursor(rows.last().filter(|_| next), Direction::After),
+        );
+        if sort == Sort::LastSeen {
+            rows.sort_by_key(|row| Reverse(row.user.last_seen_on));
+        }
+        Ok::<_, Error>(Page { before, after, users: rows.into_iter().map(|row| row.user).collect() })
     })
 }
 
@@ -221,6 +239,8 @@ async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error>
 struct Reading<'a> {
     filters: &'a Filters,
     sort: Sort,
+    /// The expression to sort by before the id.
+    key: Option<&'static str>,
     part: Part,
     start: Option<&'a Cursor>,
     backwards: bool,
@@ -235,9 +255,8 @@ impl Reading<'_> {
     }
 
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
-        let key = self.sort.key();
         let mut sql = QueryBuilder::new("SELECT ");
-        sql.push(COLUMNS).push(", ").push(key.unwrap_or("NULL")).push("::text AS key FROM ");
+        sql.push(COLUMNS).push(", ").push(self.key.unwrap_or("NULL")).push("::text AS key FROM ");
         let id = match self.way {
             Way::Users => {
                 sql.push("users u WHERE true");
@@ -252,7 +271,7 @@ impl Reading<'_> {
             Way::Ahead => self.push_ahead(&mut sql, limit),
             Way::Seen => {
                 sql.push("(SELECT s.id FROM users s WHERE true");
-                self.filters.push_last_seen(&mut sql, "s.last_seen_on");
+                self.filters.push_noted(&mut sql, "s.seen_noted_on");
                 self.push_each(&mut sql, "s.id")
             }
         };
@@ -262,7 +281,7 @@ impl Reading<'_> {
 
     fn push_order(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str, limit: i64) {
         sql.push(" ORDER BY ");
-        if let Some(key) = self.sort.key() {
+        if let Some(key) = self.key {
             sql.push(key).push(self.direction()).push(self.nulls()).push(", ");
         }
         sql.push(id).push(self.direction());
@@ -274,7 +293,7 @@ impl Reading<'_> {
     /// needs nothing but the key and the id, which an index has.
     fn push_ahead(&self, sql: &mut QueryBuilder<Postgres>, limit: usize) -> &'static str {
         sql.push("(SELECT u.id FROM (SELECT u.id");
-        if let Some(key) = self.sort.key() {
+        if let Some(key) = self.key {
             sql.push(", ").push(key);
         }
         sql.push(" FROM users u WHERE true");
@@ -305,7 +324,7 @@ impl Reading<'_> {
             self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
         }
         self.filters.push_beside_provider(sql);
-        match (self.part, self.sort.key()) {
+        match (self.part, self.key) {
             (Part::Present, Some(key)) => sql.push(" AND ").push(key).push(" IS NOT NULL"),
             (Part::Absent, Some(key)) => sql.push(" AND ").push(key).push(" IS NULL"),
             _ => sql,
@@ -325,7 +344,7 @@ impl Reading<'_> {
     fn push_after(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         let Some(cursor) = self.start else { return };
         let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
-        match (self.part, self.sort.key()) {
+        match (self.part, self.key) {
             (Part::Present, Some(key)) => {
                 sql.push(" AND (").push(key).push(", ").push(id).push(")").push(compare).push("(");
                 cursor.push_key(sql);

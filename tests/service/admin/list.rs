@@ -12,7 +12,7 @@ use crate::support::process::eventually;
 
 /// Adds users `user-1` to `user-<count>`, the later the newer.
 async fn fill(pool: &PgPool, count: i32) {
-    run!(pool, "INSERT INTO users (id, email, email_verified, name, disabled_at, last_seen_on)
+    run!(pool, "INSERT INTO users (id, email, email_verified, name, disabled_at, seen_noted_on)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', n % 3 > 0,
                 'Name ' || lpad((1000 - n)::text, 4, '0'), CASE WHEN n % 4 = 0 THEN now() END, current_date - n
          FROM generate_series(1, $1) AS n", count);

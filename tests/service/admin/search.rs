@@ -32,7 +32,7 @@ async fn add(pool: &PgPool, email: Option<&str>, name: Option<&str>, subject: &s
 /// Makes the identity say what a provider knows of somebody, who has visited since.
 async fn describe(pool: &PgPool, user: Uuid, email: Option<&str>, name: Option<&str>) {
     run!(pool, "UPDATE identities SET email = $2, name = $3 WHERE user_id = $1", user, email, name);
-    run!(pool, "UPDATE users SET last_seen_on = current_date WHERE id = $1", user);
+    run!(pool, "UPDATE users SET seen_noted_on = current_date WHERE id = $1", user);
 }
 
 async fn find(pool: &PgPool, text: &str) -> Vec<Uuid> {

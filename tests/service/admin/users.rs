@@ -337,7 +337,10 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
     let other = person(&desk, &[("email", "al@example.com"), ("name", "Ada Lovelace"), ("sub", "2")]).await;
     run!(
         &desk.app.database.pool,
-        "UPDATE users SET created_at = '2024-02-29 12:00Z', last_seen_on = '2025-12-24' WHERE id = $1",
+        "WITH used AS (
+             UPDATE sessions s SET rotated_at = '2025-12-24' FROM identities i WHERE i.id = s.identity_id AND i.user_id = $1
+         )
+         UPDATE users SET created_at = '2024-02-29 12:00Z', seen_noted_on = '2025-11-24' WHERE id = $1",
         uuid::Uuid::parse_str(&other.user_id()).unwrap()
     );
     let page = browser.get(&format!("/admin/users/{}/merge?q=lovelace+ada", ada.user_id())).await.text;

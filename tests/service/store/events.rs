@@ -145,7 +145,7 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
         (with(claims("ada", taken), &json!({ "name": null, "picture": null })), &[]),
     ];
     for (claimed, fields) in sign_ins {
-        app.database.run("UPDATE users SET last_seen_on = current_date - 1").await;
+        app.database.run("UPDATE users SET seen_noted_on = current_date - 35").await;
         let again = app.sign_in(&claimed).await;
         assert_eq!((again.outcome().as_str(), again.user_id()), ("signed_in", ada.user_id()));
         expected.extend((!fields.is_empty()).then(|| updated(fields)));

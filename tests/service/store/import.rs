@@ -95,7 +95,7 @@ async fn import(database: &Database, path: &Path) -> Ended {
 async fn everybody(database: &Database) -> Vec<String> {
     database.values("SELECT concat_ws('|', CASE WHEN substr(u.id::text, 15, 1) = '7' THEN 'new' ELSE u.id::text END, u.email, u.email_verified,
                           u.name, u.picture, CASE WHEN u.created_at < now() - interval '1 day' THEN u.created_at END,
-                          u.disabled_at IS NOT NULL, u.last_seen_on, u.imported_at = u.updated_at,
+                          u.disabled_at IS NOT NULL, u.seen_noted_on, u.imported_at = u.updated_at,
                           (SELECT string_agg(concat_ws(':', i.provider, i.subject, i.email, i.email_verified, i.name), ',' ORDER BY i.provider, i.subject)
                            FROM identities i WHERE i.user_id = u.id))
          FROM users u ORDER BY 1").await

@@ -1,8 +1,10 @@
-//! When somebody was last seen: a day, written once, in nobody's way.
+//! When somebody was last seen: a day that the sessions tell, and that the user's row notes now and then, in nobody's way.
 
-use crate::support::app::App;
+use crate::support::app::{App, LIMITS};
 use crate::support::token::{claims, with};
 use serde_json::json;
+use vestibule::admin::person::store as directory;
+use vestibule::service::prune::prune;
 
 /// A service whose day does not end meanwhile.
 async fn start() -> App {
@@ -11,62 +13,92 @@ async fn start() -> App {
     app
 }
 
-/// Makes everybody's last day so many days ago.
-async fn long_ago(app: &App, days: i32) {
-    run!(&app.database.pool, "UPDATE users SET last_seen_on = current_date - $1", days);
+/// Makes everybody's last day so many days ago, and the noted one as many as that.
+async fn long_ago(app: &App, days: i32, noted: i32) {
+    run!(&app.database.pool, "UPDATE sessions SET rotated_at = now() - $1 * interval '1 day'", days);
+    run!(&app.database.pool, "UPDATE users SET seen_noted_on = current_date - $1", noted);
 }
 
-/// For how many days the one user has not been seen, which version of the row says so, and whether
-/// something that others decide by has changed since it was created.
-async fn seen(app: &App) -> (Option<i32>, String, bool) {
+/// For how many days the one user has not been seen.
+async fn seen(app: &App) -> i64 {
+    let user = app.database.value("SELECT id FROM users").await;
+    let day = directory::user(&app.database.pool, user).await.unwrap().unwrap().user.last_seen_on;
+    let today: time::Date = app.database.value("SELECT current_date").await;
+    (today - day.unwrap()).whole_days()
+}
+
+/// The age in days of the noted day, which version of the row says so, and whether something that others decide by has changed
+/// since it was created.
+async fn noted(app: &App) -> (Option<i32>, String, bool) {
     app.database
-        .row("SELECT current_date - last_seen_on, xmin::text, updated_at <> created_at FROM users")
+        .row("SELECT current_date - seen_noted_on, xmin::text, updated_at <> created_at FROM users")
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_sign_in_or_refresh_of_a_day_is_written_and_no_other() {
+async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35_days_old() {
     let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let mut refresh_token = app.sign_in(&ada).await.refresh_token();
-    assert_eq!(seen(&app).await.0, Some(0), "created");
+    assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(0)), "created");
     for by_refresh in [false, true] {
-        for days in [1, 400] {
-            long_ago(&app, days).await;
-            let mut rows = Vec::new();
+        for days in [1, 34, 35, 400] {
+            long_ago(&app, 1, days).await;
+            assert_eq!(seen(&app).await, 1);
+            let mut rows = vec![noted(&app).await];
             for _ in 0..3 {
                 if by_refresh {
                     refresh_token = app.refresh(&refresh_token).await.refresh_token();
                 } else {
                     assert_eq!(app.sign_in(&ada).await.outcome(), "signed_in");
                 }
-                rows.push(seen(&app).await);
+                assert_eq!(seen(&app).await, 0, "{by_refresh}, {days} days");
+                rows.push(noted(&app).await);
             }
-            let (today, version, changed) = rows[0].clone();
-            assert_eq!((today, changed), (Some(0), false), "{by_refresh}, {days} days");
-            assert!(rows.iter().all(|row| row.1 == version), "{by_refresh}, {days} days: {rows:?}");
+            let noted = if days < 35 { days } else { 0 };
+            assert_eq!((rows[1].0, rows[1].2), (Some(noted), false), "{by_refresh}, {days} days");
+            assert_eq!(rows[0].1 == rows[1].1, days < 35, "{by_refresh}, {days} days: {rows:?}");
+            assert!(rows[1..].iter().all(|row| row.1 == rows[1].1), "{by_refresh}, {days} days: {rows:?}");
         }
     }
-    app.database.run("UPDATE users SET last_seen_on = NULL").await;
+    app.database.run("UPDATE users SET seen_noted_on = NULL").await;
     app.sign_in(&ada).await;
-    assert_eq!(seen(&app).await.0, Some(0), "who was never seen");
-    app.database.run("UPDATE users SET last_seen_on = current_date + 1").await;
+    assert_eq!(noted(&app).await.0, Some(0), "who was never seen");
+    app.database.run("UPDATE users SET seen_noted_on = current_date + 1").await;
     app.sign_in(&ada).await;
-    assert_eq!(seen(&app).await.0, Some(-1), "a day never goes back");
+    assert_eq!((seen(&app).await, noted(&app).await.0), (-1, Some(-1)), "a day never goes back");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_that_links_or_changes_the_user_writes_the_day_too() {
+async fn the_day_outlives_the_session_that_tells_it() {
     let app = start().await;
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;
-    long_ago(&app, 7).await;
+    long_ago(&app, 40, 50).await;
+    let expire = "UPDATE sessions SET id = first_id(now() - interval '50 days'), expires_at = now() - interval '8 days'";
+    app.database.run(expire).await;
+    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap().sessions, 1);
+    assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)), "pruned");
     let other = with(claims("ada-2", "ada@example.com"), &json!({ "iss": "https://second.example" }));
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
-    assert_eq!(seen(&app).await.0, Some(0), "linked");
-    long_ago(&app, 7).await;
+    long_ago(&app, 10, 30).await;
+    app.database.run("DELETE FROM identities WHERE provider = 'second'").await;
+    assert_eq!(app.database.count("SELECT count(*) FROM sessions").await, 0);
+    assert_eq!((seen(&app).await, noted(&app).await.0), (10, Some(10)), "unlinked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
+    let app = start().await;
+    let ada = claims("ada", "ada@example.com");
+    app.sign_in(&ada).await;
+    long_ago(&app, 7, 7).await;
+    let other = with(claims("ada-2", "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
+    assert_eq!(noted(&app).await.0, Some(0), "linked");
+    long_ago(&app, 7, 7).await;
     app.sign_in(&with(ada, &json!({ "email": "lovelace@example.com" }))).await;
-    assert_eq!(seen(&app).await.0, Some(0), "changed");
+    assert_eq!(noted(&app).await.0, Some(0), "changed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,11 +106,11 @@ async fn a_refused_sign_in_or_refresh_is_no_visit() {
     let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let tokens = app.sign_in(&ada).await;
-    long_ago(&app, 7).await;
+    long_ago(&app, 40, 40).await;
     app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(app.sign_in(&ada).await.error(), "user_disabled");
     assert_eq!(app.refresh(&tokens.refresh_token()).await.status.as_u16(), 401);
-    assert_eq!(seen(&app).await.0, Some(7));
+    assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,13 +118,13 @@ async fn whoever_holds_the_user_keeps_nobody_outside() {
     let app = start().await;
     let ada = claims("ada", "ada@example.com");
     let tokens = app.sign_in(&ada).await;
-    long_ago(&app, 7).await;
+    long_ago(&app, 40, 40).await;
     let mut holder = app.database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM users FOR NO KEY UPDATE").execute(&mut *holder).await.unwrap();
     assert_eq!(app.sign_in(&ada).await.outcome(), "signed_in");
     assert_eq!(app.refresh(&tokens.refresh_token()).await.status.as_u16(), 200);
-    assert_eq!(seen(&app).await.0, Some(7), "the next one writes it");
+    assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(40)), "the next one notes it");
     holder.rollback().await.unwrap();
     app.sign_in(&ada).await;
-    assert_eq!(seen(&app).await.0, Some(0));
+    assert_eq!(noted(&app).await.0, Some(0));
 }

@@ -211,7 +211,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_provider_with_many_users_are_in_order_and_miss_nobody() {
     let database = Database::create().await;
-    let filled = "INSERT INTO users (id, email, name, last_seen_on)
+    let filled = "INSERT INTO users (id, email, name, seen_noted_on)
          SELECT lpad(to_hex(n), 32, '0')::uuid, CASE WHEN n % 11 = 0 THEN 'z' ELSE 'a' END || n || '@example.com',
                 CASE WHEN n % 11 = 0 AND n % 5 > 0 THEN 'Ada ' || n % 100 END,
                 CASE WHEN n % 3 > 0 THEN current_date - n % 500 END
@@ -221,7 +221,7 @@ async fn pages_of_a_provider_with_many_users_are_in_order_and_miss_nobody() {
     database.pool.execute(filled).await.unwrap();
     let filters = Filters { provider: Some("line".into()), ..Filters::default() };
     for (sort, order) in [
-        (Sort::LastSeen, "last_seen_on DESC NULLS LAST, id DESC"),
+        (Sort::LastSeen, "seen_noted_on DESC NULLS LAST, id DESC"),
         (Sort::Email, "email, id"),
         (Sort::Name, "folded_name, id"),
     ] {

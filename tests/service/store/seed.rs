@@ -28,7 +28,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         (35..65, "SELECT count(*) FROM users WHERE email IS NOT NULL AND NOT email_verified"),
         (25..55, "SELECT count(*) FROM users WHERE email IS NULL"),
         (35..65, "SELECT count(*) FROM users WHERE name IS NULL"),
-        (450..620, "SELECT count(*) FROM users WHERE last_seen_on > current_date - 30"),
+        (450..620, "SELECT count(*) FROM users WHERE seen_noted_on > current_date - 30"),
     ];
     for (expected, sql) in per_thousand {
         let count = database.count(sql).await / (i64::from(PEOPLE) * 2 / 1000);
@@ -47,7 +47,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         assert!(database.count(sql).await >= least, "{sql}");
     }
     let never = [
-        "SELECT count(*) FROM users WHERE created_at > now() OR last_seen_on < created_at::date",
+        "SELECT count(*) FROM users WHERE created_at > now() OR seen_noted_on < created_at::date",
         "SELECT count(*) FROM sessions WHERE rotated_at > now() OR created_at < now() - interval '31 days'",
         "SELECT count(*) FROM identities i JOIN users u ON u.id = i.user_id WHERE i.created_at < u.created_at",
         "SELECT count(*) FROM users WHERE email !~ '@(.*\\.)?example(\\.com|\\.org|\\.net)?$'",

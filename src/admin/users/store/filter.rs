@@ -60,6 +60,15 @@ pub struct Filters {
     pub last_seen: Days,
 }
 
+/// The day of the latest sign-in or refresh of a user `u`.
+macro_rules! last_seen_on {
+    () => {
+        "greatest(u.seen_noted_on, (SELECT max(s.rotated_at)::date
+                                     FROM identities i JOIN sessions s ON s.identity_id = i.id WHERE i.user_id = u.id))"
+    };
+}
+pub(super) use last_seen_on;
+
 impl Filters {
     /// Returns `true` if every user passes.
     pub fn is_empty(&self) -> bool {
@@ -97,15 +106,25 @@ impl Filters {
             sql.push(" AND ").push(status.condition());
         }
         self.push_created(sql, "u.id");
-        self.push_last_seen(sql, "u.last_seen_on");
-    }
-
-    pub(super) fn push_last_seen(&self, sql: &mut QueryBuilder<Postgres>, day: &'static str) {
+        self.push_noted(sql, "u.seen_noted_on");
+        // The sessions are looked up only if the noted day decides nothing.
         if let Some(from) = self.last_seen.from {
-            sql.push(" AND ").push(day).push(" >= ").push_bind(from);
+            sql.push(" AND (u.seen_noted_on >= ").push_bind(from);
+            sql.push(concat!(" OR ", last_seen_on!(), " >= ")).push_bind(from).push(")");
         }
         if let Some(to) = self.last_seen.to {
-            sql.push(" AND ").push(day).push(" <= ").push_bind(to);
+            sql.push(" AND (u.seen_noted_on <= ").push_bind(to).push(" - 34");
+            sql.push(concat!(" OR ", last_seen_on!(), " <= ")).push_bind(to).push(")");
+        }
+    }
+
+    /// Appends the condition on the noted day of all users who may have been last seen in these days.
+    pub(super) fn push_noted(&self, sql: &mut QueryBuilder<Postgres>, noted: &'static str) {
+        if let Some(from) = self.last_seen.from {
+            sql.push(" AND ").push(noted).push(" >= ").push_bind(from).push(" - 34");
+        }
+        if let Some(to) = self.last_seen.to {
+            sql.push(" AND ").push(noted).push(" <= ").push_bind(to);
         }
     }
 

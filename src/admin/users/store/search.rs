@@ -243,7 +243,7 @@ impl Text {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
-        for others in ["last_seen_on IS NULL", "own_name"] {
+        for others in ["seen_noted_on IS NULL", "own_name"] {
             sql.push(" UNION SELECT id FROM users WHERE ").push(others);
             sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
             sql.push_bind(self.words.clone()).push("::tsquery");
