@@ -3,7 +3,6 @@
 
 mod readings;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ const NO_VERDICT: &str = "no_verdict";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    method: Cow<'static, str>,
+    method: &'static str,
     route: String,
     status: u16,
 }
@@ -189,13 +188,18 @@ impl Metrics {
     }
 
     /// Counts an answered request.
-    pub fn observe(&self, request: &Request<'_>, status: u16, took: Duration) {
-        let route = request.route().map_or_else(|| "-".to_owned(), |route| route.uri.to_string());
-        let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
-        if let Some(sign_in) = SignIn::of(request, &route, problem) {
-            self.sign_ins.get_or_create(&sign_in).inc();
+    pub fn observe(
+        &self,
+        (method, route, status): (&'static str, &str, u16),
+        problem: Option<&Problem>,
+        sign_in: Option<&SignIn>,
+        took: Duration,
+    ) {
+        if let Some(sign_in) = sign_in {
+            self.sign_ins.get_or_create(sign_in).inc();
         }
-        match route.as_str() {
+        let labels = RouteLabels { route: route.to_owned() };
+        match route {
             "/api/v1/auth/refresh" | "/api/v1/auth/token" => {
                 let outcome = refresh(problem);
                 self.refreshes.get_or_create(&OutcomeLabels { outcome }).inc()
@@ -209,12 +213,11 @@ impl Metrics {
             self.problems.get_or_create(&ErrorLabels { error: problem.kind.entry().error }).inc();
         }
         if problem.is_some_and(|problem| problem.kind == ErrorCode::RateLimited) {
-            self.limited.get_or_create(&RouteLabels { route: route.clone() }).inc();
+            self.limited.get_or_create(&labels).inc();
         }
-        self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
+        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
         // Rocket's methods are a fixed set, so clients cannot add labels.
-        let method = request.method().as_str();
-        self.requests.get_or_create(&RequestLabels { method: method.into(), route, status }).inc();
+        self.requests.get_or_create(&RequestLabels { method, route: labels.route, status }).inc();
     }
 
     /// Returns all metrics in the `OpenMetrics` text format.

@@ -111,18 +111,18 @@ impl Fairing for RequestLog {
         response.set_header(Header::new("X-Request-Id", id.as_str().to_owned()));
         let status = response.status().code;
         let method = request.method().as_str();
-        let route = request.route().map_or_else(|| "-".into(), |route| route.uri.to_string());
+        let route = request.route().map_or("-", |route| route.uri.as_str());
         let took = id.started().elapsed();
+        let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
+        let sign_in = SignIn::of(request, route, problem);
         if let Some(metrics) = request.rocket().state::<Metrics>() {
-            metrics.observe(request, status, took);
+            metrics.observe((method, route, status), problem, sign_in.as_ref(), took);
         }
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let ms = millis(took);
         let request_id = id.as_str();
         let call = ProviderCall::of(request);
         let provider_ms = call.map(|call| millis(call.took));
-        let problem = (status >= 400).then(|| Problem::unexplained(status).keep(request));
-        let sign_in = SignIn::of(request, &route, problem);
         let outcome = sign_in.as_ref().map(|sign_in| sign_in.outcome);
         let provider = sign_in.map(|sign_in| sign_in.provider).filter(|provider| !provider.is_empty());
         let provider = provider.or_else(|| call.map(|call| call.provider.clone()));
@@ -138,7 +138,7 @@ impl Fairing for RequestLog {
             if status >= 300 && !self.caused.has_line("redirect") {
                 return;
             }
-            if self.tells(&route, None) {
+            if self.tells(route, None) {
                 line!(info);
             } else {
                 tracing::debug!(request_id, method, route, status, ms, "request");
@@ -155,7 +155,7 @@ impl Fairing for RequestLog {
                 let network = network.map(tracing::field::display);
                 line!(info, error, cause, network);
             }
-        } else if self.tells(&route, Some(cause)) {
+        } else if self.tells(route, Some(cause)) {
             line!(warn, error, cause);
         } else {
             tracing::debug!(request_id, method, route, status, ms, error, cause, "request");
