@@ -46,29 +46,6 @@ declare module "expo-crypto" {
   export function getRandomBytes(count: number): Uint8Array;
 }
 
-declare module "expo-secure-store" {
-  export const AFTER_FIRST_UNLOCK_THIS_DEVICE_ONLY: number;
-  interface Options {
-    keychainAccessible?: number;
-  }
-  export function getItemAsync(key: string, options?: Options): Promise<string | null>;
-  export function setItemAsync(key: string, value: string, options?: Options): Promise<void>;
-  export function deleteItemAsync(key: string, options?: Options): Promise<void>;
-}
-
-declare module "react-native-keychain" {
-  export enum ACCESSIBLE {
-    AFTER_FIRST_UNLOCK_THIS_DEVICE_ONLY = "AccessibleAfterFirstUnlockThisDeviceOnly",
-  }
-  interface Options {
-    service?: string;
-    accessible?: ACCESSIBLE;
-  }
-  export function getGenericPassword(options?: Options): Promise<false | { password: string }>;
-  export function setGenericPassword(username: string, password: string, options?: Options): Promise<false | object>;
-  export function resetGenericPassword(options?: Options): Promise<boolean>;
-}
-
 declare module "react-native" {
   export const Platform: { OS: "ios" | "android" };
 }
