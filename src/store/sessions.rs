@@ -1,5 +1,6 @@
 //! Sessions and their refresh tokens.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -175,6 +176,8 @@ pub struct SessionUser {
     /// The identity that the session was opened with.
     pub identity: Uuid,
     pub identities: Vec<IdentityRow>,
+    /// The claims that the product's backend has set for the user.
+    pub claims: CustomClaims,
 }
 
 /// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
@@ -187,7 +190,7 @@ pub async fn signed_in(
     let asked: HashSet<_> = items.iter().collect();
     let rows = sqlx::query!(
         r#"SELECT t.session_id AS "session_id!", s.identity_id, u.id AS user_id, u.email AS user_email, u.email_verified,
-                  u.name, u.picture, u.created_at AS user_created_at,
+                  u.name, u.picture, u.created_at AS user_created_at, u.claims::text AS claims,
                   own.id, own.provider, own.subject, own.email, own.created_at, own.suspended_at, own.suspended_reason,
                   own.held_at IS NOT NULL AS "held!"
            FROM unnest($1::uuid[], $2::uuid[]) AS t (session_id, user_id)
@@ -205,18 +208,22 @@ pub async fn signed_in(
     .await?;
     let mut found = HashMap::with_capacity(asked.len());
     for row in rows {
-        let session = found.entry((row.session_id, row.user_id)).or_insert_with(|| SessionUser {
-            user: User {
-                id: row.user_id,
-                email: row.user_email,
-                email_verified: row.email_verified,
-                name: row.name,
-                picture: row.picture,
-                created_at: row.user_created_at,
-            },
-            identity: row.identity_id,
-            identities: Vec::new(),
-        });
+        let session = match found.entry((row.session_id, row.user_id)) {
+            Entry::Occupied(session) => session.into_mut(),
+            Entry::Vacant(place) => place.insert(SessionUser {
+                user: User {
+                    id: row.user_id,
+                    email: row.user_email,
+                    email_verified: row.email_verified,
+                    name: row.name,
+                    picture: row.picture,
+                    created_at: row.user_created_at,
+                },
+                identity: row.identity_id,
+                identities: Vec::new(),
+                claims: custom(row.claims.as_deref())?,
+            }),
+        };
         session.identities.push(IdentityRow {
             id: row.id,
             provider: row.provider,

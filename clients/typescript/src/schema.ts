@@ -1006,7 +1006,7 @@ export interface components {
             redirect_uri?: string | null;
         };
         /** @description A user with identities. */
-        Me: components["schemas"]["User"] & {
+        Me: components["schemas"]["UserWithClaims"] & {
             /** @description The user's identities, oldest first. */
             identities: components["schemas"]["Identity"][];
         };
@@ -1392,7 +1392,7 @@ export interface components {
         SignedIn: components["schemas"]["Credential"] & {
             identity: components["schemas"]["SignedInIdentity"];
             outcome: components["schemas"]["Outcome"];
-            user: components["schemas"]["User"];
+            user: components["schemas"]["UserWithClaims"];
         };
         /** @description The identity that signed in. */
         SignedInIdentity: {
@@ -1530,6 +1530,11 @@ export interface components {
             next: string | null;
             /** @description The users, in order. */
             users: components["schemas"]["UserRecord"][];
+        };
+        /** @description A user with the claims that the product's backend has set. */
+        UserWithClaims: components["schemas"]["User"] & {
+            /** @description The claims in the user's access tokens from the next refresh on; `{}` if there are none. */
+            claims: Record<string, unknown>;
         };
         /** @description The messages that are sent again. */
         WebhookReplay: {

@@ -4,14 +4,11 @@ use rocket::http::Status;
 use rocket::{delete, get, patch};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use super::view::{Identity, Json, User};
-use crate::domain;
+use super::view::{Identity, Json, UserWithClaims};
 use crate::domain::claims::display_name;
 use crate::domain::refusal::Reason;
 use crate::service::account::{self, Deleted};
-use crate::store::identities::IdentityRow;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
@@ -28,16 +25,15 @@ resource!("Account": get_me, update_me, delete_me);
 #[derive(Serialize, ToSchema)]
 struct Me {
     #[serde(flatten)]
-    user: User,
+    user: UserWithClaims,
     /// The user's identities, oldest first.
     identities: Vec<Identity>,
 }
 
 impl Me {
-    /// Returns the user of a session that was opened with `current`.
-    fn new(user: domain::user::User, identities: Vec<IdentityRow>, current: Uuid) -> Json<Self> {
-        let identities = identities.into_iter().map(|row| Identity::new(row, current)).collect();
-        Json(Status::Ok, Self { user: user.into(), identities })
+    fn new(SignedIn { user, claims, identities, identity, .. }: SignedIn) -> Json<Self> {
+        let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
+        Json(Status::Ok, Self { user: UserWithClaims { user: user.into(), claims }, identities })
     }
 }
 
@@ -65,7 +61,7 @@ struct UpdateMeRequest {
 )]
 #[get("/me")]
 fn get_me(signed_in: SignedIn) -> Json<Me> {
-    Me::new(signed_in.user, signed_in.identities, signed_in.identity)
+    Me::new(signed_in)
 }
 
 /// Set the name to be shown
@@ -95,7 +91,7 @@ async fn update_me(
     let name = verified_identity::name(&body.0)?.and_then(display_name);
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
-        Some(user) => Ok(Me::new(user, signed_in.identities, signed_in.identity)),
+        Some(user) => Ok(Me::new(SignedIn { user, ..signed_in })),
         None => Err(bearer::over(db, signed_in.token).await),
     }
 }

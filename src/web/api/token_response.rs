@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::view::{Bytes, User};
+use super::view::{Bytes, UserWithClaims};
 use crate::config;
 use crate::domain::user;
 use crate::service::refresh::Refreshed;
@@ -60,7 +60,7 @@ pub(super) struct SignInBody<'a> {
     #[serde(flatten)]
     credential: Credential<'a>,
     outcome: Outcome,
-    user: User,
+    user: UserWithClaims,
     identity: Identity,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct TokenResponse {
 impl TokenResponse {
     /// Answers a sign-in at `now` (seconds since the epoch).
     pub(super) fn signed_in(opened: Opened, lifetimes: config::Session, now: i64) -> Self {
-        let Opened { signed_in: SignedIn { outcome, user, identity, .. }, access_token, refresh_token } =
+        let Opened { signed_in: SignedIn { outcome, user, identity, claims }, access_token, refresh_token } =
             opened;
         let (status, told) = match outcome {
             users::Outcome::Created => (Status::Created, Outcome::Created),
@@ -125,7 +125,7 @@ impl TokenResponse {
                 refresh_expires_in: lifetimes.refresh_token_ttl,
             },
             outcome: told,
-            user: user.into(),
+            user: UserWithClaims { user: user.into(), claims },
             identity: identity.into(),
         });
         Self { status, body, outcome: Some(outcome) }

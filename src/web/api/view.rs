@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::user;
 use crate::store::identities::IdentityRow;
 
@@ -82,6 +83,16 @@ pub(crate) struct User {
     /// The time of the first sign-in.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+}
+
+/// A user with the claims that the product's backend has set.
+#[derive(Serialize, ToSchema)]
+pub(super) struct UserWithClaims {
+    #[serde(flatten)]
+    pub user: User,
+    /// The claims in the user's access tokens from the next refresh on; `{}` if there are none.
+    #[schema(value_type = Object)]
+    pub claims: CustomClaims,
 }
 
 impl From<user::User> for User {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::outcome::{outcome, state};
 use super::rate_limited::{admit_name, admit_session};
 use crate::clock;
+use crate::domain::custom_claims::CustomClaims;
 use crate::domain::session::EndReason;
 use crate::domain::user::User;
 use crate::service::access_token::AccessToken;
@@ -88,6 +89,8 @@ pub struct SignedIn {
     pub identity: Uuid,
     /// The user's identities, the oldest first.
     pub identities: Vec<IdentityRow>,
+    /// The claims that the product's backend has set for the user.
+    pub claims: CustomClaims,
 }
 
 /// A request of a user with a live session who changes the name to be shown.
@@ -128,8 +131,8 @@ impl SignedIn {
         let db: &Db = state(request)?;
         let shared: &SharedStatements = state(request)?;
         match service::session::user(db.pool(), shared, token).await? {
-            Some(SessionUser { user, identity, identities }) => {
-                Ok(Self { token, user, identity, identities })
+            Some(SessionUser { user, identity, identities, claims }) => {
+                Ok(Self { token, user, identity, identities, claims })
             }
             None => Err(over(db, token).await),
         }

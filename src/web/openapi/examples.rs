@@ -37,7 +37,7 @@ pub fn of(schema: &str) -> Option<Value> {
             "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
         }] }),
         "Me" => {
-            let mut body = user();
+            let mut body = user_with_claims();
             body["identities"] = json!([identity()]);
             body
         }
@@ -123,7 +123,7 @@ pub const SECURITY_EVENT: &str =
 pub fn signed_in(outcome: &str) -> Value {
     let mut body = credential();
     body["outcome"] = outcome.into();
-    body["user"] = user();
+    body["user"] = user_with_claims();
     body["identity"] = json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL });
     body
 }
@@ -147,6 +147,12 @@ fn user() -> Value {
         "id": USER, "email": EMAIL, "email_verified": true, "name": "Ada Lovelace", "picture": null,
         "created_at": THEN,
     })
+}
+
+fn user_with_claims() -> Value {
+    let mut body = user();
+    body["claims"] = user_claims()["claims"].take();
+    body
 }
 
 fn identity() -> Value {

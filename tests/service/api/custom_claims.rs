@@ -44,6 +44,7 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
     let first = app.sign_in(&ada).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     assert_eq!((first.outcome(), custom(&first)), ("created".into(), json!({})));
+    assert_eq!(first.json()["user"]["claims"], json!({}));
     let admin = json!({ "roles": ["admin"], "plan": { "seats": 3 }, "beta": null });
     set(&app, "ada", &admin.to_string()).await;
 
@@ -65,9 +66,11 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
         let answer = app.sign_in_at(provider, claimed).await;
         assert_eq!((answer.outcome().as_str(), custom(&answer)), (outcome, admin.clone()), "{claimed}");
         let me = app.get(&answer.access_token(), "/api/v1/me").await.json();
-        assert_eq!((&me["id"], me.get("claims")), (&first.json()["user"]["id"], None));
+        assert_eq!((&me["id"], &me["claims"]), (&first.json()["user"]["id"], &admin));
+        assert_eq!(answer.json()["user"]["claims"], admin);
     }
     assert_eq!(custom(&app.refresh(&grace.refresh_token()).await), json!({}), "another user has none");
+    assert_eq!(app.get(&grace.access_token(), "/api/v1/me").await.json()["claims"], json!({}));
 
     set(&app, "ada", r#"{"roles":[]}"#).await;
     let refreshed = app.refresh(&refreshed.refresh_token()).await;
