@@ -41,6 +41,7 @@ use crate::telemetry;
 use crate::telemetry::traces::Traces;
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
+use crate::web::http::cors::Cors;
 use crate::web::http::drain::Drain;
 use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::rate_limit_fields::RateLimitFields;
@@ -278,6 +279,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(config.session)
         .manage(config.events)
         .manage(config.proxies)
+        .manage(config.web.clone())
         .manage(RateLimits::open(&config.rate_limit))
         .manage(Budget::default())
         .manage(providers)
@@ -296,6 +298,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/", deadline::routes(starting::routes(data_deletion::RESOURCE.routes())))
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
+    let rocket = if config.web.is_off() { rocket } else { rocket.attach(Cors(config.web)) };
     #[cfg(feature = "otlp")]
     let rocket = match Traces::open()? {
         Some(traces) => rocket.manage(traces.clone()).attach(RequestTraces(traces)),

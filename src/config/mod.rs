@@ -19,6 +19,7 @@ mod session;
 mod sources;
 mod text;
 mod tls;
+mod web;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
 pub use self::session::Session;
 pub use self::sources::{Environment, defaults, figment, figment_of};
+pub use self::web::Web;
 pub use self::webhook::Webhook;
 use crate::secret::SecretKeys;
 
@@ -63,6 +65,7 @@ pub struct Config {
     /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
     pub webhooks: Vec<Webhook>,
+    pub web: Web,
 }
 
 /// Shows no setting: `figment` has the secrets in plain text.
@@ -100,9 +103,11 @@ impl Config {
             Error::at(&figment, "admin.provider", "is not a configured provider", remedy)
         })?;
         root::database(&figment)?;
+        let public_url = root::public_url(&figment, root.public_url)?;
         Ok(Self {
             workers: rocket.workers,
-            public_url: root::public_url(&figment, root.public_url)?,
+            web: root.web.at(&public_url),
+            public_url,
             secret_key: root::secret_key(&figment, root.secret_key)?,
             drain: root.drain,
             session: session::check(&figment, root.session)?,

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use figment::value::{Dict, Value};
 use figment::{Figment, Provider};
 use ipnet::IpNet;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::log::{LogFormat, LogLevel};
 use super::provider::Raw as RawProvider;
 use super::proxy::{self, ForwardedHeader};
 use super::webhook::Raw as RawWebhook;
-use super::{Error, Events, Keys, Observers, RateLimit, Session, database_url, secret_key, text};
+use super::{Error, Events, Keys, Observers, RateLimit, Session, Web, database_url, secret_key, text};
 use crate::secret::SecretKeys;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.
@@ -36,7 +35,7 @@ const ROCKET_KEYS: [&str; 18] = [
     "profile",
     "proxy_proto_header",
 ];
-const OUR_KEYS: [&str; 14] = [
+const OUR_KEYS: [&str; 15] = [
     "admin",
     "drain",
     "log_format",
@@ -50,6 +49,7 @@ const OUR_KEYS: [&str; 14] = [
     "trusted_proxies",
     "forwarded_header",
     "rate_limit",
+    "web",
     "webhooks",
 ];
 /// The directory of a development build's database and secrets. Other builds have no such key.
@@ -94,6 +94,8 @@ pub(super) struct Root {
     pub providers: BTreeMap<String, RawProvider>,
     #[serde(default)]
     pub webhooks: BTreeMap<String, RawWebhook>,
+    #[serde(default)]
+    pub web: Web,
 }
 
 /// `[default.admin]`: the pages for staff.
@@ -160,16 +162,8 @@ pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]
 
 const PUBLIC_URL: &str = "set it to the URL that clients use, such as https://id.example.com";
 
-/// Deserializes an origin: `https`, or `http` on this machine, with nothing after the host and port.
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let url = text::secure_url(&text, "must be https (http only on this machine)", PUBLIC_URL)?;
-    let origin = url.origin().ascii_serialization();
-    if text.trim_end_matches('/') != origin {
-        let problem = "must be an origin without a path, query or fragment";
-        return Err(D::Error::custom(format_args!("{problem}; {PUBLIC_URL}")));
-    }
-    Ok(Some(origin))
+    text::origin(&String::deserialize(deserializer)?, PUBLIC_URL).map(Some)
 }
 
 pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {

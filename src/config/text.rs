@@ -140,6 +140,17 @@ pub(super) fn secure_url<E: Error>(text: &str, insecure: &str, remedy: &str) -> 
     if secure(&url) { Ok(url) } else { Err(E::custom(format_args!("{insecure}; {remedy}"))) }
 }
 
+/// Reads an origin: `https`, or `http` on this machine, with nothing after the host and port.
+pub(super) fn origin<E: Error>(text: &str, remedy: &str) -> Result<String, E> {
+    let url = secure_url::<E>(text, "must be https (http only on this machine)", remedy)?;
+    let origin = url.origin().ascii_serialization();
+    if text.trim_end_matches('/') != origin {
+        let problem = "must be an origin without a path, query or fragment";
+        return Err(E::custom(format_args!("{problem}; {remedy}")));
+    }
+    Ok(origin)
+}
+
 /// Returns true for the name of a provider or a webhook: 1 to 32 of a-z, 0-9, - and _.
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';

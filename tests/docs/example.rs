@@ -93,7 +93,9 @@ fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
         "drain" => config.drain.to_string(),
         "log_format" => text("json"),
         "log_level" => text("info"),
-        "trusted_proxies" | "idp.additional_client_ids" | "idp.allowed_domains" => "[]".into(),
+        "trusted_proxies" | "web.origins" | "idp.additional_client_ids" | "idp.allowed_domains" => {
+            "[]".into()
+        }
         "forwarded_header" => text("x-forwarded-for"),
         "idp.preset" => text("google"),
         "idp.verify" => text("tokeninfo"),
@@ -260,10 +262,11 @@ fn everything(figment: Figment) -> String {
         admin_provider,
         providers,
         webhooks,
+        web,
     } = Config::read(figment).unwrap();
     let database = Settings::read(&figment.focus("databases.vestibule")).unwrap().pool().unwrap();
     let ours = (public_url, drain, session, events, proxies, rate_limit, observers, keys, admin_provider);
-    format!("{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {:#?}", database.options())
+    format!("{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {web:?} {:#?}", database.options())
 }
 
 #[tokio::test]

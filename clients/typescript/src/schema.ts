@@ -800,8 +800,11 @@ export interface components {
              * @description The seconds until the refresh token expires.
              */
             refresh_expires_in: number;
-            /** @description The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it. */
-            refresh_token: string;
+            /**
+             * @description The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
+             *     Absent if it is in the page's cookie.
+             */
+            refresh_token?: string;
             token_type: components["schemas"]["TokenType"];
         };
         /** @description The place where its owner sees what became of a request. */
@@ -1190,7 +1193,7 @@ export interface components {
              * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
-            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
+            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "cookie_refused" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
             /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**
@@ -1317,6 +1320,11 @@ export interface components {
              */
             session: string;
         };
+        /**
+         * @description Where the refresh token of a page is.
+         * @enum {string}
+         */
+        SessionKind: "cookie";
         /** @description A session of a user. */
         SessionRecord: {
             /**
@@ -1382,6 +1390,7 @@ export interface components {
             nonce?: string | null;
             /** @description The redirect URI of the authorization request, if it had one: on the web, not in native apps. */
             redirect_uri?: string | null;
+            session?: components["schemas"]["SessionKind"] | null;
         };
         /** @description A sign-out by refresh token. */
         SignOutRequest: {
@@ -2141,7 +2150,7 @@ export interface operations {
             cookie?: never;
         };
         /** @description The refresh token. */
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["RefreshRequest"];
             };

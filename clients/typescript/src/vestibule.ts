@@ -387,9 +387,9 @@ export function createVestibule(options: Options): Vestibule {
       const response = await http.post(path, body, entering?.signal);
       const answer = await json<Answered<"/api/v1/auth/oauth/{provider}", "post">>(response, timeout);
       const { access_token: token, refresh_token, expires_in, outcome, user, identity } = answer;
-      const next: Kept = cookie
-        ? { id: sessionOf(token), user }
-        : { id: `${since} ${Math.random()}`, refresh_token, user };
+      const next: Kept = refresh_token
+        ? { id: `${since} ${Math.random()}`, refresh_token, user }
+        : { id: sessionOf(token), user };
       try {
         await store.locked(async () => {
           last();

@@ -13,7 +13,7 @@ use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{
-    ClientOrigin, JsonBody, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
+    ClientOrigin, JsonBody, Page, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
 };
 use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
@@ -113,10 +113,18 @@ failures!(DeletionFailures: ErrorCode::Refused(Reason::IdentitySuspended));
     ),
 )]
 #[delete("/me", data = "<who>")]
-async fn delete_me(who: Reauthenticated, db: &Db, origin: ClientOrigin) -> Result<Status, Problem> {
+async fn delete_me(
+    who: Reauthenticated,
+    db: &Db,
+    page: Page<'_>,
+    origin: ClientOrigin,
+) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
     match account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await? {
-        Deleted::Done => Ok(Status::NoContent),
+        Deleted::Done => {
+            page.forget_session(signed_in.token.session);
+            Ok(Status::NoContent)
+        }
         Deleted::Over => Err(bearer::over(db, signed_in.token).await),
         Deleted::Hijacked => Err(Problem::new(
             ErrorCode::Refused(Reason::IdentitySuspended),

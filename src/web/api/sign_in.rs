@@ -10,7 +10,7 @@ use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
-use crate::web::guard::{ClientOrigin, RateLimited, VerifiedIdentity};
+use crate::web::guard::{ClientOrigin, Page, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
@@ -30,7 +30,7 @@ failures!(
 );
 
 /// All that can fail a sign-in.
-type Failures<'r> = (RateLimited<SignIn>, (VerifiedIdentity<'r>, SignInErrors, Db));
+type Failures<'r> = (RateLimited<SignIn>, (VerifiedIdentity<'r>, SignInErrors, Db), Page<'r>);
 
 /// Returns the errors of a sign-in with a provider that exists.
 pub fn errors() -> impl Iterator<Item = ErrorCode> {
@@ -44,6 +44,9 @@ pub fn errors() -> impl Iterator<Item = ErrorCode> {
 /// user has an unverified address and another user verifies it, the first user loses the address and nothing else.
 ///
 /// The request can be repeated with the same token until that is too old; each success opens a session.
+///
+/// A page of `web.origins` asks for `"session": "cookie"`: then the refresh token is in a cookie that its scripts cannot
+/// read, and not in the body.
 #[utoipa::path(
     path = "/auth/oauth/{provider}",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",
@@ -85,5 +88,5 @@ async fn sign_in(
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
     identity.keep_code(db).await?;
-    Ok(TokenResponse::signed_in(opened, **lifetimes, attempt.now))
+    Ok(TokenResponse::signed_in(opened, **lifetimes, attempt.now, identity.page.as_ref()))
 }

@@ -9,7 +9,7 @@ use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
-use crate::web::guard::{ClientOrigin, RateLimited, SignOutProof};
+use crate::web::guard::{ClientOrigin, Page, RateLimited, SignOutProof};
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::web::resource::resource;
@@ -29,8 +29,8 @@ enum SignOutScope {
 // A session that has already ended answers 204, too: the app could do nothing about it (RFC 7009 §2.2).
 /// Sign out
 ///
-/// Send the access token or, if that has expired, the refresh token in the body. A session that has already ended is
-/// not an error. Services that only verify access tokens accept the current one until it expires.
+/// Send the access token or, if that has expired, the refresh token in the body or the page's cookie. A session that has
+/// already ended is not an error. The cookie is deleted, except with `others`. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<SignOutScope>), Query,
@@ -45,6 +45,7 @@ enum SignOutScope {
 #[post("/auth/logout?<scope>", data = "<proof>")]
 async fn logout(
     _limit: RateLimited<Refresh>,
+    page: Page<'_>,
     proof: SignOutProof,
     scope: Vec<&str>,
     db: &Db,
@@ -62,6 +63,9 @@ async fn logout(
         SignOutProof::Token(token) => {
             sign_out_by_token(db.pool(), &shared.successors, &token, scope, &origin.0).await?;
         }
+    }
+    if scope != Scope::Others {
+        page.forget();
     }
     Ok(Status::NoContent)
 }

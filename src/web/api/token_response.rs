@@ -11,9 +11,11 @@ use uuid::Uuid;
 use super::view::{Bytes, UserWithClaims};
 use crate::config;
 use crate::domain::user;
+use crate::secret::Secret;
 use crate::service::refresh::Refreshed;
 use crate::service::sign_in::Opened;
 use crate::store::users::{self, SignedIn};
+use crate::web::guard::Page;
 
 /// An access token and a refresh token.
 #[derive(Serialize, ToSchema)]
@@ -28,7 +30,10 @@ pub(super) struct Credential<'a> {
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
     /// The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
-    refresh_token: &'a str,
+    /// Absent if it is in the page's cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = &str, required = false)]
+    refresh_token: Option<&'a str>,
     /// The seconds until the refresh token expires.
     refresh_expires_in: u32,
 }
@@ -105,8 +110,13 @@ pub(super) struct TokenResponse {
 }
 
 impl TokenResponse {
-    /// Answers a sign-in at `now` (seconds since the epoch).
-    pub(super) fn signed_in(opened: Opened, lifetimes: config::Session, now: i64) -> Self {
+    /// Answers a sign-in at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
+    pub(super) fn signed_in(
+        opened: Opened,
+        lifetimes: config::Session,
+        now: i64,
+        page: Option<&Page<'_>>,
+    ) -> Self {
         let Opened { signed_in: SignedIn { outcome, user, identity, claims }, access_token, refresh_token } =
             opened;
         let (status, told) = match outcome {
@@ -121,7 +131,7 @@ impl TokenResponse {
                 token_type: TokenType::Bearer,
                 expires_in: lifetimes.access_token_ttl,
                 expires_at: after(now, lifetimes.access_token_ttl),
-                refresh_token: refresh_token.expose(),
+                refresh_token: in_body(&refresh_token, lifetimes.refresh_token_ttl, page),
                 refresh_expires_in: lifetimes.refresh_token_ttl,
             },
             outcome: told,
@@ -131,15 +141,20 @@ impl TokenResponse {
         Self { status, body, outcome: Some(outcome) }
     }
 
-    /// Answers a refresh at `now` (seconds since the epoch).
-    pub(super) fn refreshed(refreshed: &Refreshed, lifetimes: config::Session, now: i64) -> Self {
+    /// Answers a refresh at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
+    pub(super) fn refreshed(
+        refreshed: &Refreshed,
+        lifetimes: config::Session,
+        now: i64,
+        page: Option<&Page<'_>>,
+    ) -> Self {
         let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
         let credential = Credential {
             access_token: access_token.expose(),
             token_type: TokenType::Bearer,
             expires_in: lifetimes.access_token_ttl,
             expires_at: after(now, lifetimes.access_token_ttl),
-            refresh_token: refresh_token.expose(),
+            refresh_token: in_body(refresh_token, *refresh_expires_in, page),
             refresh_expires_in: *refresh_expires_in,
         };
         Self { status: Status::Ok, body: serde_json::to_vec(&credential), outcome: None }
@@ -157,6 +172,13 @@ impl TokenResponse {
         };
         Self { status: Status::Ok, body: serde_json::to_vec(&grant), outcome: None }
     }
+}
+
+/// Returns the refresh token for the body, or sets the page's cookie.
+fn in_body<'a>(token: &'a Secret<String>, seconds: u32, page: Option<&Page<'_>>) -> Option<&'a str> {
+    let Some(page) = page else { return Some(token.expose()) };
+    page.keep(token, seconds);
+    None
 }
 
 /// Returns the time of so many seconds after `now`.

@@ -39,7 +39,6 @@ pub struct Reauthenticated(pub SignedIn);
 /// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`].
 /// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
 /// - **Forwards** never.
-#[derive(Debug)]
 pub struct NewIdentity<'r> {
     pub signed_in: SignedIn,
     /// The identity to link.

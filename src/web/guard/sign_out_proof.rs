@@ -10,13 +10,14 @@ use uuid::Uuid;
 use super::bearer::Bearer;
 use super::json_body::{self, JsonBody, only};
 use super::outcome::outcome;
+use super::page::Page;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// Proof enough to end a session.
 ///
 /// - **Succeeds** with the session of a valid access token, even if it has ended, or else with the refresh token in
-///   the body.
+///   the body or the page's cookie.
 /// - **Fails** when there is neither, or when the body is malformed.
 /// - **Forwards** never.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct SignOutRequest {
 
 impl ErrorResponses for SignOutProof {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        <(Bearer, JsonBody)>::kinds()
+        <(Bearer, JsonBody, Page<'_>)>::kinds()
     }
 }
 
@@ -52,11 +53,12 @@ impl<'r> FromData<'r> for SignOutProof {
 }
 
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof, Problem> {
+    let cookie = Page::of(request)?.token;
     let bearer = Bearer::of(request).await;
     let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
     only(&body, &["refresh_token"], "the body")?;
-    let token = body.get("refresh_token");
-    match (token.map(Value::as_str), bearer) {
+    let token = body.get("refresh_token").map(Value::as_str);
+    match (token.or(cookie.map(Some)), bearer) {
         (Some(None), _) => Err(Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string")),
         (_, Ok(bearer)) => Ok(SignOutProof::Session(bearer.0.session)),
         (Some(Some(token)), Err(_)) => Ok(SignOutProof::Token(token.to_owned())),

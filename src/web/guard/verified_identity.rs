@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::json_body::{self, JsonBody};
 use super::origin::ClientOrigin;
 use super::outcome::{outcome, state};
+use super::page::Page;
 use crate::clock;
 use crate::config;
 use crate::domain::claims::{MAX_NAME_CHARS, VerifiedClaims, display_name};
@@ -48,7 +49,6 @@ pub(super) const REASONS: [Reason; 6] = [
 /// - **Succeeds** when the body is well-formed and the provider in the path vouches for the token.
 /// - **Fails** otherwise; the [`Problem`] is kept with the request for the catcher.
 /// - **Forwards** never.
-#[derive(Debug)]
 pub struct VerifiedIdentity<'r> {
     /// The provider in the path.
     pub provider: &'r config::Provider,
@@ -56,6 +56,8 @@ pub struct VerifiedIdentity<'r> {
     pub claims: VerifiedClaims,
     /// True if an unknown identity may sign in.
     pub create: bool,
+    /// The page that asks for its refresh token in a cookie.
+    pub page: Option<Page<'r>>,
     /// The provider's authorization code, for a token that can be revoked.
     code: Option<PostedCode>,
     tokens: &'r ProviderTokens,
@@ -92,7 +94,10 @@ impl<'r> FromData<'r> for VerifiedIdentity<'r> {
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
         let verified = async {
             let provider = provider_in_path(request)?;
-            verify(request, provider, &json_body::read(request, data).await?).await
+            let page = Page::of(request)?;
+            let body = json_body::read(request, data).await?;
+            let page = page.asking(&body)?;
+            Ok(Self { page, ..verify(request, provider, &body).await? })
         };
         outcome(verified.await, request)
     }
@@ -127,6 +132,7 @@ pub(super) async fn verify<'r>(
         provider: settings,
         claims,
         create,
+        page: None,
         code,
         tokens,
         device_name,

@@ -3,6 +3,7 @@
 use rocket::http::Status;
 use rocket::{Catcher, Request, Route, catch, catchers};
 
+use super::cors::Preflight;
 use crate::web::problem::{ErrorCode, Problem};
 
 /// Returns the default catcher.
@@ -11,8 +12,9 @@ pub fn catchers() -> Vec<Catcher> {
 }
 
 #[catch(default)]
-fn default(status: Status, request: &Request<'_>) -> Problem {
-    from_status(status, request).keep(request).clone()
+fn default(status: Status, request: &Request<'_>) -> Result<Preflight, Problem> {
+    let preflight = Preflight::of(request, &allowed(request));
+    preflight.ok_or_else(|| from_status(status, request).keep(request).clone())
 }
 
 /// Returns the problem for a failure that only Rocket saw.

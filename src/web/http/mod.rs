@@ -1,6 +1,7 @@
 //! The plumbing of HTTP that every request passes.
 
 pub mod catcher;
+pub mod cors;
 pub mod deadline;
 pub mod drain;
 pub mod forwarded;

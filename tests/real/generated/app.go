@@ -25,7 +25,7 @@ func main() {
 	if signedIn == nil {
 		panic(string(answer.Body))
 	}
-	refreshed := must(client.RefreshWithResponse(ctx, api.RefreshRequest{RefreshToken: signedIn.RefreshToken}))
+	refreshed := must(client.RefreshWithResponse(ctx, api.RefreshRequest{RefreshToken: *signedIn.RefreshToken}))
 	if refreshed.JSON200 == nil {
 		panic(string(refreshed.Body))
 	}

@@ -9,7 +9,7 @@ const signedIn = await client.POST("/api/v1/auth/oauth/{provider}", {
 });
 if (!signedIn.data) throw new Error(signedIn.error.error);
 const outcome: "created" | "linked" | "signed_in" = signedIn.data.outcome;
-const refreshed = await client.POST("/api/v1/auth/refresh", { body: { refresh_token: signedIn.data.refresh_token } });
+const refreshed = await client.POST("/api/v1/auth/refresh", { body: { refresh_token: signedIn.data.refresh_token! } });
 if (!refreshed.data) throw new Error(refreshed.error.error);
 const headers = { Authorization: `Bearer ${refreshed.data.access_token}` };
 const me = await client.GET("/api/v1/me", { headers });

@@ -4,7 +4,7 @@ const [basePath, idToken] = process.argv.slice(2) as [string, string];
 const sessions = new api.SessionApi(new api.Configuration({ basePath }));
 const signedIn = await sessions.signIn({ provider: "idp", signInRequest: { idToken } });
 const outcome: "created" | "linked" | "signed_in" = signedIn.outcome;
-const refreshed = await sessions.refresh({ refreshRequest: { refreshToken: signedIn.refreshToken } });
+const refreshed = await sessions.refresh({ refreshRequest: { refreshToken: signedIn.refreshToken! } });
 const me = await new api.AccountApi(new api.Configuration({ basePath, accessToken: refreshed.accessToken })).getMe();
 const refused = await sessions.refresh({ refreshRequest: { refreshToken: "made-up" } }).catch(async (error) => {
   if (!(error instanceof api.ResponseError)) throw error;

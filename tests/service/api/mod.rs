@@ -14,3 +14,4 @@ mod reauthentication;
 mod refresh;
 mod session_end;
 mod sign_in;
+mod web;

@@ -15,7 +15,7 @@ use crate::support::desk::Browser;
 use crate::support::process::{Process, eventually, free_port, run};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::race::rounds;
-use crate::support::token::{CLIENT_ID, claims, encode, now};
+use crate::support::token::{self, CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
@@ -71,6 +71,39 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let settings =
+        [("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#), ("ROCKET_LOG_LEVEL", "debug")];
+    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    service.answers("/readyz", 200).await;
+    let post = async |path: &str, origin: &str, cookie: &str, body: String| {
+        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/{path}", service.url));
+        let request = request.header("Content-Type", "application/json").header("Origin", origin);
+        request.header("Cookie", cookie).body(body).send().await.unwrap()
+    };
+    let (id_token, page) = (token::opaque(), "https://app.example.com");
+    provider.accept(&id_token, claims("ada", "ada@example.com"));
+    let body = json!({ "id_token": id_token, "session": "cookie" }).to_string();
+    let mut cookies = Vec::new();
+    for path in ["oauth/idp", "refresh", "refresh"] {
+        let cookie = cookies.last().map_or("", String::as_str);
+        let answer = post(path, page, cookie, body.clone()).await;
+        let set = answer.headers()["Set-Cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        cookies.push(set);
+    }
+    for (origin, cookie, status) in [("https://evil.example", &cookies[2], 403), (page, &cookies[0], 401)] {
+        let answer = post("refresh", origin, cookie, String::new()).await;
+        assert_eq!(answer.status().as_u16(), status);
+    }
+    let log = service.tells("/api/v1/auth/", 5).await;
+    for cookie in &cookies {
+        let (_, token) = cookie.split_once('=').unwrap();
+        assert!(token.len() > 80 && !log.contains(token), "{log}");
+    }
 }
 
 /// A service at which staff sign in with that provider.

@@ -248,6 +248,33 @@ async fn forged_access_tokens_cost_no_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pages_cookie_that_is_refused_costs_no_statement() {
+    let relay = Counted::open().await;
+    let page = "https://app.example.com";
+    let app = App::start_with(|figment| relay.relay.behind(figment).merge(("web.origins", [page]))).await;
+    let signed_in = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let other = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let cookie = format!("vestibule={}", signed_in.refresh_token());
+    let client = reqwest::Client::new();
+    let before = relay.executed();
+    for number in 0..100 {
+        let (origin, content_type, bearer) = match number % 3 {
+            0 => ("https://evil.example", "application/json", String::new()),
+            1 => (page, "text/plain", String::new()),
+            _ => (page, "application/json", format!("Bearer {other}")),
+        };
+        for path in ["/api/v1/auth/refresh", "/api/v1/auth/logout", "/api/v1/auth/oauth/idp"] {
+            let request = client.post(format!("{}{path}", app.url)).header("Cookie", &cookie).body("{}");
+            let request = request.header("Origin", origin).header("Content-Type", content_type);
+            let answer = App::answer(request.header("Authorization", &bearer).send().await.unwrap()).await;
+            assert_eq!((answer.status.as_u16(), answer.error().as_str()), (403, "cookie_refused"));
+        }
+    }
+    let cost = relay.executed() - before;
+    assert!(cost <= BESIDE, "{cost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn made_up_staff_cookies_cost_the_statements_of_their_addresss_share() {
     let relay = Counted::open().await;
     let app = App::start_with(|figment| {

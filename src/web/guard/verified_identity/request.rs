@@ -27,12 +27,21 @@ pub struct SignInRequest {
     /// `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
     /// identity to one by e-mail address. The default is `true`.
     pub create: Option<bool>,
+    /// `cookie` asks for the refresh token in the cookie of a page of `web.origins`, instead of in the response's body.
+    pub session: Option<SessionKind>,
     /// The device, which the list of sessions shows to the user.
     pub device: Option<DeviceRequest>,
     /// The name that the app was told, which Apple tells it once. It becomes the name of a new user for whom the provider
     /// gives none, and no provider overwrites it. Control characters are removed.
     #[schema(max_length = 200)]
     pub name: Option<String>,
+}
+
+/// Where the refresh token of a page is.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum SessionKind {
+    Cookie,
 }
 
 /// The device that signs in.

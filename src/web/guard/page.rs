@@ -1,0 +1,180 @@
+//! Pages of the same site (`web.origins`), which keep their refresh token in a cookie that no script can read.
+
+use rocket::data::{Data, FromData};
+use rocket::http::{Cookie, CookieJar, SameSite};
+use rocket::request::{FromRequest, Outcome, Request};
+use rocket::time::Duration;
+use uuid::Uuid;
+
+use super::bearer;
+use super::json_body::{self, JsonBody};
+use super::outcome::{outcome, state};
+use crate::config;
+use crate::domain::json::Object;
+use crate::secret::Secret;
+use crate::service::access_token::named_session;
+use crate::service::refresh_token::RefreshToken;
+use crate::web::http::cors;
+use crate::web::openapi::problems::ErrorResponses;
+use crate::web::problem::{ErrorCode, Problem};
+
+/// A refresh token that has not been looked up yet: an app sends it in the body, a page in its cookie.
+///
+/// - **Succeeds** with the `refresh_token` in the body, or else with the cookie of a listed page.
+/// - **Fails** when there is neither, when the body is malformed, or when the cookie is refused.
+/// - **Forwards** never.
+pub struct PresentedToken<'r> {
+    pub text: String,
+    /// The page from whose cookie it comes.
+    pub page: Option<Page<'r>>,
+}
+
+/// The page that a request comes from, whose cookie a handler may set or delete.
+///
+/// - **Succeeds** always. The guards that read the cookie check where it comes from.
+pub struct Page<'r> {
+    cookies: &'r CookieJar<'r>,
+    pages: &'r config::Web,
+    /// True if it is a page of `web.origins`.
+    pub(super) is_listed: bool,
+    /// The refresh token in the cookie; none if no page is listed.
+    pub(super) token: Option<&'r str>,
+}
+
+impl<'r> Page<'r> {
+    fn read(request: &'r Request<'_>) -> Result<Self, Problem> {
+        let (cookies, pages): (_, &config::Web) = (request.cookies(), state(request)?);
+        if pages.is_off() {
+            return Ok(Self { cookies, pages, is_listed: false, token: None });
+        }
+        let token = cookies.get(name(pages.is_secure())).map(Cookie::value);
+        Ok(Self { cookies, pages, is_listed: cors::is_listed(request, pages), token })
+    }
+
+    /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an access token of another
+    /// session. Nothing is looked up.
+    ///
+    /// # Errors
+    /// The cookie is refused.
+    pub(super) fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
+        let page = Self::read(request)?;
+        let Some(token) = page.token else { return Ok(page) };
+        let refused = |detail| Err(Problem::new(ErrorCode::CookieRefused, detail));
+        if !page.is_listed {
+            return refused("beside the cookie, `Origin` must be one of `web.origins`");
+        }
+        if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
+            return refused("beside the cookie, `Content-Type` must be `application/json`");
+        }
+        // An expired token, too, says for whom the page takes its user.
+        let bearer = bearer::credentials(request).ok().and_then(named_session);
+        if bearer.zip(session(token)).is_some_and(|(bearer, cookie)| bearer != cookie) {
+            return refused("the access token is of another session than the cookie");
+        }
+        Ok(page)
+    }
+
+    /// Returns the page if its sign-in asks for the refresh token in the cookie.
+    ///
+    /// # Errors
+    /// `session` is something else, no page is listed, or this one is not.
+    pub(super) fn asking(self, body: &Object) -> Result<Option<Self>, Problem> {
+        let malformed = |detail| Err(Problem::new(ErrorCode::InvalidRequest, detail));
+        match body.get("session").map(|session| session.as_str()) {
+            None => Ok(None),
+            Some(Some("cookie")) if self.is_listed => Ok(Some(self)),
+            Some(Some("cookie")) if self.pages.is_off() => {
+                malformed("`session` cannot be `cookie`: no page is listed in `web.origins`")
+            }
+            Some(Some("cookie")) => {
+                let detail = "beside `session`, `Origin` must be one of `web.origins`";
+                Err(Problem::new(ErrorCode::CookieRefused, detail))
+            }
+            _ => malformed("`session` must be `cookie` or absent"),
+        }
+    }
+
+    /// Sets the cookie, for as long as the token lives.
+    pub fn keep(&self, token: &Secret<String>, seconds: u32) {
+        let mut cookie = self.cookie(token.expose().clone());
+        cookie.set_max_age(Duration::seconds(seconds.into()));
+        self.cookies.add(cookie);
+    }
+
+    /// Deletes the cookie, if the request has it.
+    pub fn forget(&self) {
+        if self.token.is_some() {
+            self.cookies.remove(self.cookie(String::new()));
+        }
+    }
+
+    /// Deletes the cookie of that session. Another session's stays.
+    pub fn forget_session(&self, ended: Uuid) {
+        if self.token.and_then(session) == Some(ended) {
+            self.forget();
+        }
+    }
+
+    /// Builds the cookie. A browser ignores a removal without these attributes, too.
+    fn cookie(&self, value: String) -> Cookie<'static> {
+        let secure = self.pages.is_secure();
+        let cookie = Cookie::build((name(secure), value)).path("/").secure(secure).http_only(true);
+        cookie.same_site(SameSite::Strict).build()
+    }
+}
+
+/// Returns the cookie's name. With the prefix, no other host of the site can set it (RFC 6265bis §4.1.3.2).
+const fn name(secure: bool) -> &'static str {
+    if secure { "__Host-vestibule" } else { "vestibule" }
+}
+
+fn session(token: &str) -> Option<Uuid> {
+    RefreshToken::parse(token).map(|token| token.session())
+}
+
+impl ErrorResponses for Page<'_> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        [ErrorCode::CookieRefused].into_iter()
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Page<'r> {
+    type Error = ();
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        outcome(Self::read(request), request)
+    }
+}
+
+impl ErrorResponses for PresentedToken<'_> {
+    fn kinds() -> impl Iterator<Item = ErrorCode> {
+        <(JsonBody, Page<'_>)>::kinds().chain([ErrorCode::InvalidRefreshToken])
+    }
+}
+
+#[rocket::async_trait]
+impl<'r> FromData<'r> for PresentedToken<'r> {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> rocket::data::Outcome<'r, Self> {
+        outcome(presented(request, data).await, request)
+    }
+}
+
+async fn presented<'r>(request: &'r Request<'_>, data: Data<'_>) -> Result<PresentedToken<'r>, Problem> {
+    let page = Page::of(request)?;
+    let body = if page.is_listed {
+        json_body::read_if_any(request, data).await?.unwrap_or_default()
+    } else {
+        json_body::read(request, data).await?
+    };
+    if !page.is_listed || body.get("refresh_token").is_some() {
+        let text = json_body::required(&body, "refresh_token")?.to_owned();
+        return Ok(PresentedToken { text, page: None });
+    }
+    // A page that has just been loaded does not know whether anybody has signed in.
+    let absent = || Problem::new(ErrorCode::InvalidRefreshToken, "the browser has no cookie of a session");
+    let text = page.token.ok_or_else(absent)?.to_owned();
+    Ok(PresentedToken { text, page: Some(page) })
+}
