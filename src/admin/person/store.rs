@@ -44,18 +44,22 @@ pub struct AlikeRow {
 /// Returns up to `limit` other users with the same e-mail address, their own or that of an identity, and then with the
 /// same name without regard to accents and case.
 pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
-    // The name comes from a subquery of its own, so that the index of names gives the newest and stops.
+    // The name comes from a subquery of its own, so that the index of names gives the newest and stops. `OFFSET 0` keeps the
+    // planner, which cannot tell how few addresses there are, from reading all identities and users to join them.
     let rows = sqlx::query_as!(
         AlikeRow,
         r#"WITH addresses AS (
                SELECT email AS address FROM users WHERE id = $1 AND email IS NOT NULL
                UNION SELECT lower(email COLLATE "C") FROM identities WHERE user_id = $1 AND email IS NOT NULL
            ), found (id, by_email) AS (
-               (SELECT i.user_id, true FROM addresses
-                JOIN identities i ON lower(i.email COLLATE "C") = address AND i.email IS NOT NULL
-                WHERE i.user_id <> $1 LIMIT $2)
+               (SELECT i.user_id, true FROM addresses CROSS JOIN LATERAL (
+                    SELECT user_id FROM identities
+                    WHERE lower(email COLLATE "C") = address AND email IS NOT NULL AND user_id <> $1 OFFSET 0
+                ) AS i LIMIT $2)
                UNION ALL
-               (SELECT u.id, true FROM addresses JOIN users u ON u.email = address WHERE u.id <> $1 LIMIT $2)
+               (SELECT u.id, true FROM addresses CROSS JOIN LATERAL (
+                    SELECT id FROM users WHERE email = address AND id <> $1 OFFSET 0
+                ) AS u LIMIT $2)
                UNION ALL
                (SELECT u.id, false FROM users u
                 WHERE u.folded_name = (SELECT folded_name FROM users WHERE id = $1) AND u.id <> $1

@@ -147,6 +147,8 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     watched.check("identities of a user".into()).await;
     sessions::of_user(&pool, user).await.unwrap();
     watched.check("sessions of a user".into()).await;
+    directory::alike(&pool, user, 5).await.unwrap();
+    watched.check("others like a user".into()).await;
     sessions::why_over(&pool, Uuid::now_v7()).await.unwrap();
     watched.check("why the session of a user who is no more is over".into()).await;
     event_log::of_user(&pool, user, 100).await.unwrap();
