@@ -14,6 +14,12 @@ for (const time of document.querySelectorAll("body[data-local-times] time")) {
   );
   const hours = [text.hour, text.minute, text.second].filter(Boolean).join(":");
   const local = `${text.year}-${text.month}-${text.day}` + (day ? "" : ` ${hours} ${text.timeZoneName}`);
+  // A clock time beneath a heading for a UTC day names its own day where that differs.
+  if (/^\d\d:\d\d$/.test(time.textContent)) {
+    const here = new Date(time.dateTime);
+    const other = here.getDate() === here.getUTCDate() ? "" : `, ${here.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}`;
+    time.textContent = `${text.hour}:${text.minute}${other}`;
+  }
   if (time.title) time.title = local;
   else time.textContent = local;
 }

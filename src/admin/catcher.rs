@@ -1,12 +1,13 @@
 //! Error pages under `/admin`.
 
-use rocket::http::Status;
+use rocket::http::{Method, Status};
 use rocket::response::Redirect;
 use rocket::{Catcher, Request, Responder, catch, catchers as collect};
 use serde::Serialize;
 use url::form_urlencoded;
 
 use super::page::{Page, View};
+use crate::admin::guard::{is_out_of_date, page_of, staff};
 use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
 
@@ -18,17 +19,13 @@ pub(super) fn catchers() -> Vec<Catcher> {
 pub(super) struct Failed {
     pub title: &'static str,
     pub text: String,
+    /// The page of the form that was refused, with what was typed there.
+    pub back: Option<String>,
     pub request_id: Option<String>,
 }
 
 impl View for Failed {
     const TEMPLATE: &'static str = "admin/error";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let failed = |request_id| Self { title: "Nothing here", text: "<b>".into(), request_id };
-        vec![failed(None), failed(Some("<b>".into()))]
-    }
 }
 
 #[derive(Responder)]
@@ -40,24 +37,22 @@ enum Answer {
 
 /// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
 #[catch(default)]
-fn default(status: Status, request: &Request<'_>) -> Answer {
+async fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {
-        let next: String = form_urlencoded::byte_serialize(request.uri().to_string().as_bytes()).collect();
+        let next: String = form_urlencoded::byte_serialize(page_of(request).as_bytes()).collect();
+        let undone = if request.method() == Method::Post { "&undone=yes" } else { "" };
         Problem::new(ErrorCode::InvalidAccessToken, "nobody is signed in").keep(request);
-        return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}")));
+        return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}{undone}")));
     }
     let (title, text) = match status.code {
-        400 | 413 | 422 => (
-            "That did not work",
-            "The form is incomplete or out of date. Go back, reload the page and try again.",
+        400 | 413 | 422 => ("That did not work", "The form is incomplete or too long. Nothing was done."),
+        403 if is_out_of_date(request) => (
+            "This form is out of date",
+            "Nothing was done. You have signed in again since its page was opened, or it is not a form of this service. \
+             Open the page again.",
         ),
-        403 => (
-            "Not allowed",
-            "Your role does not allow this, or the form is out of date. Go back, reload the page and try again.",
-        ),
-        404 | 405 => {
-            ("Nothing here", "This page or user does not exist. The user may have been deleted or merged.")
-        }
+        403 => ("Not allowed", "Your role does not allow this. Nothing was done. Ask an admin."),
+        404 | 405 => ("Nothing here", "There is no such page or user."),
         429 => ("Too many requests", "Wait a minute, then try again."),
         503 => ("Not now", "The database or the identity provider does not answer. Try again in a minute."),
         _ => ("Something went wrong", "The service made a mistake. Tell the operator the request ID below."),
@@ -69,6 +64,16 @@ fn default(status: Status, request: &Request<'_>) -> Answer {
         _ => ErrorCode::InternalError,
     };
     Problem::new(kind, title).keep(request);
+    let back =
+        (request.method() == Method::Post && status != Status::TooManyRequests).then(|| page_of(request));
     let request_id = Some(RequestId::of(request).as_str().to_owned());
-    Answer::Page(Page::public(status, &Failed { title, text: text.to_owned(), request_id }))
+    if matches!(status.code, 404 | 405) {
+        // No guard has run before a route was found.
+        let _ = staff(request).await;
+    }
+    Answer::Page(Page::for_sender(
+        request,
+        status,
+        &Failed { title, text: text.to_owned(), back, request_id },
+    ))
 }

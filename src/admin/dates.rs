@@ -28,6 +28,19 @@ pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<Stri
     here.map(|day| day.to_string()).or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
 }
 
+/// Returns the day of an RFC 3339 time in the zone, in words; an empty text if it is none.
+pub(super) fn day_of(time: &str, zone: Option<&str>) -> String {
+    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+    let Ok(time) = time.parse::<Timestamp>() else { return String::new() };
+    let (day, today) = (time.to_zoned(zone.clone()).date(), Timestamp::now().to_zoned(zone).date());
+    match today.since(day).map_or(-1, |days| days.get_days()) {
+        0 => "Today".into(),
+        1 => "Yesterday".into(),
+        _ if day.year() == today.year() => day.strftime("%-d %B").to_string(),
+        _ => day.strftime("%-d %B %Y").to_string(),
+    }
+}
+
 fn read(day: &str) -> Option<Date> {
     day.trim().parse().ok().filter(|day: &Date| day.year() >= 1)
 }

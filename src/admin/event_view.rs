@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::advice::Advice;
+use super::dates;
 use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
@@ -20,6 +21,105 @@ const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 /// Returns true if the event is a sign-in, and not a change by another person.
 pub(super) fn is_sign_in(event: &EventRow) -> bool {
     event.actor.is_none() && SIGN_INS.contains(&event.kind.as_str())
+}
+
+/// Returns true if the event may be the use of a stolen refresh token.
+pub(super) fn is_theft(event: &EventRow) -> bool {
+    matches!(event.kind.as_str(), "refresh_token_replayed" | "refresh_token_repeated")
+}
+
+/// The categories of a user's events: their names in URLs and their labels.
+pub(super) const CATEGORIES: [(&str, &str); 6] = [
+    ("alarms", "Alarms"),
+    ("sign-ins", "Sign-ins"),
+    ("refused", "Refused"),
+    ("staff", "By staff and keys"),
+    ("provider", "By the provider"),
+    ("changes", "Changes"),
+];
+
+/// Returns the name of an event's category.
+pub(super) fn category(event: &EventRow) -> &'static str {
+    match (event.kind.as_str(), event.actor.as_deref()) {
+        ("provider_event", _) => "provider",
+        (_, Some(actor)) if Actor::is_provider(actor) => "provider",
+        (_, Some(_)) => "staff",
+        _ if is_theft(event) => "alarms",
+        _ if is_sign_in(event) => "sign-ins",
+        ("sign_in_refused" | "link_refused", _) => "refused",
+        _ => "changes",
+    }
+}
+
+/// What a change of claims did.
+#[derive(Serialize)]
+pub(super) struct ClaimsChange {
+    at: String,
+    actor: Option<String>,
+    /// The claims that differ: name, before and after, as JSON.
+    changed: Vec<(String, Option<String>, Option<String>)>,
+}
+
+impl ClaimsChange {
+    /// Returns the latest change among a user's events. What was before is known if they tell an earlier one.
+    pub(super) fn latest(events: &[EventRow]) -> Option<Self> {
+        let mut sets = events.iter().filter(|event| event.kind == "claims_changed");
+        let claims = |event: &EventRow| serde_json::from_str(event.about.as_deref()?).ok();
+        let latest = sets.next()?;
+        let now: Map<String, Value> = claims(latest)?;
+        let before: Option<Map<String, Value>> = sets.next().and_then(claims);
+        let differing = before.map(|before| {
+            let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+            let text = |claims: &Map<String, Value>, name: &str| claims.get(name).map(Value::to_string);
+            let both = names.into_iter().map(|name| (name.clone(), text(&before, name), text(&now, name)));
+            both.filter(|(_, before, now)| before != now).collect()
+        });
+        let changed = differing.unwrap_or_default();
+        Some(Self { at: rfc3339(latest.created_at), actor: latest.actor.clone(), changed })
+    }
+}
+
+/// The events of one day.
+#[derive(Serialize)]
+pub(super) struct Day {
+    /// `Today`, or the day.
+    label: String,
+    rows: Vec<Repeated>,
+}
+
+/// An event, or several of one kind, the newest first.
+#[derive(Serialize)]
+struct Repeated {
+    #[serde(flatten)]
+    event: EventView,
+    /// The events that follow it.
+    more: Vec<EventView>,
+    /// The number of other IP addresses among them.
+    other_ips: usize,
+}
+
+impl Day {
+    /// Returns the events, newest first, by day in that time zone. On the page of `user`, they do not repeat whom they concern.
+    pub(super) fn all(events: Vec<EventView>, user: Uuid, zone: Option<&str>) -> Vec<Self> {
+        let mut days: Vec<Self> = Vec::new();
+        for mut event in events {
+            event.user = event.user.filter(|whom| whom.id != user);
+            let label = dates::day_of(&event.at, zone);
+            if days.last().is_none_or(|day| day.label != label) {
+                days.push(Self { label, rows: Vec::new() });
+            }
+            let Some(day) = days.last_mut() else { break };
+            match day.rows.last_mut().filter(|row| row.event.is_like(&event)) {
+                Some(row) => row.more.push(event),
+                None => day.rows.push(Repeated { event, more: Vec::new(), other_ips: 0 }),
+            }
+        }
+        for row in days.iter_mut().flat_map(|day| &mut day.rows) {
+            let ips: BTreeSet<_> = row.more.iter().filter_map(|event| event.ip.as_ref()).collect();
+            row.other_ips = ips.into_iter().filter(|ip| Some(*ip) != row.event.ip.as_ref()).count();
+        }
+        days
+    }
 }
 
 /// An event as the pages show it.
@@ -112,14 +212,14 @@ fn searched(fields: &str) -> Option<String> {
 }
 
 impl EventView {
-    /// Returns the views of all events of a user, newest first, and marks the sign-ins from new devices.
-    pub(super) fn of_history(events: Vec<EventRow>, complete: bool) -> Vec<Self> {
+    /// Returns the views of a user's events, newest first, or those of one category, and marks the sign-ins from new devices.
+    pub(super) fn of_history(events: Vec<EventRow>, complete: bool, only: &str) -> Vec<Self> {
         let mut known = BTreeSet::new();
         let mut views: Vec<_> = events
             .into_iter()
             .rev()
-            .map(|event| {
-                let signs_in = is_sign_in(&event);
+            .filter_map(|event| {
+                let (signs_in, is_shown) = (is_sign_in(&event), only.is_empty() || category(&event) == only);
                 let mut view = Self::from(event);
                 if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
                     // A new version of an app or a system is no new device.
@@ -127,17 +227,22 @@ impl EventView {
                     let first = known.is_empty();
                     device.new = known.insert(words) && !first;
                 }
-                view
+                is_shown.then_some(view)
             })
             .collect();
         views.reverse();
         views
     }
 
-    /// Returns the view for the page of a user, which does not repeat whom the event concerns.
-    pub(super) fn on_the_page_of(mut self, user: Uuid) -> Self {
-        self.user = self.user.filter(|whom| whom.id != user);
-        self
+    /// Returns true if another event is the same again: nothing but the time, the device and the network may differ.
+    fn is_like(&self, other: &Self) -> bool {
+        let key = |event: &Self| {
+            let title = event.advice.map(|advice| advice.title);
+            let is_new = event.device.as_ref().is_some_and(|device| device.new);
+            let plain = event.actor.is_none() && event.about.is_none() && event.received.is_none();
+            plain.then(|| (event.what.clone(), title, event.provider.clone(), event.email.clone(), is_new))
+        };
+        key(self).is_some() && key(self) == key(other)
     }
 }
 
@@ -246,6 +351,10 @@ pub(super) fn what(event: &EventRow) -> &str {
         "session_ended" if by_key => "One session ended by an API key",
         "session_ended" => "One session ended by staff",
         "users_imported" => "Imported users",
+        "note_added" if reason == Some("known") => {
+            "Note written: the use that looked like theft was the user’s own"
+        }
+        "note_added" => "Note written",
         "user_viewed" => "Viewed user",
         "users_viewed" => "Viewed list of users",
         "users_exported" => "Exported list of users",

@@ -7,6 +7,7 @@ use rocket::response::{self, Responder};
 use super::catcher::Failed;
 use super::page::Page;
 use crate::admin::access_log;
+use crate::admin::guard::page_of;
 use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::{provider, store};
@@ -34,6 +35,12 @@ impl From<access_log::Error> for Failure {
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         Self::Status(status)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
     }
 }
 
@@ -96,6 +103,7 @@ fn told(
 ) -> response::Result<'static> {
     problem.keep(request);
     let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str().to_owned());
-    let view = Failed { title, text: text.to_owned(), request_id };
-    Page::public(status, &view).respond_to(request)
+    let back = (status == Status::Conflict).then(|| page_of(request));
+    let view = Failed { title, text: text.to_owned(), back, request_id };
+    Page::for_sender(request, status, &view).respond_to(request)
 }

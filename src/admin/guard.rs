@@ -1,10 +1,10 @@
 //! Guards of the admin pages: the member of staff, and the forms of the pages.
 
 use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
-use rocket::http::{Cookie, SameSite, Status};
+use rocket::http::{Cookie, Method, SameSite, Status};
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 use crate::admin::reason;
 use crate::admin::sign_in::session::{authenticate, csrf_token};
@@ -97,7 +97,62 @@ impl StaffForm {
     }
 }
 
-async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
+/// A form of a member of staff whose fields are kept for the next page if the sender is not signed in, or the form is out of
+/// date.
+///
+/// - **Succeeds** when [`Staff`] and [`StaffForm`] do.
+/// - **Fails** as they do.
+/// - **Forwards** never.
+#[derive(Debug)]
+pub struct Signed {
+    pub staff: Staff,
+    pub form: StaffForm,
+}
+
+/// The fields that a [`Signed`] form of this site has sent, except its proofs.
+#[derive(Default)]
+struct Typed(Vec<(String, String)>);
+
+/// True if a form was refused, and not its sender.
+#[derive(Default)]
+struct OutOfDate(bool);
+
+/// Returns true if the request failed because its form is out of date.
+pub fn is_out_of_date(request: &Request<'_>) -> bool {
+    request.local_cache(OutOfDate::default).0
+}
+
+/// Returns the page that a request asks for, or the one whose form it sends, with what was typed there.
+pub fn page_of(request: &Request<'_>) -> String {
+    if request.method() != Method::Post {
+        return request.uri().to_string();
+    }
+    let admin = request.rocket().state::<crate::admin::Admin>();
+    let referrer = request.headers().get_one("Referer").and_then(|url| Url::parse(url).ok());
+    let referrer = referrer
+        .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.origin()));
+    let path = referrer.as_ref().map_or_else(|| request.uri().path().as_str(), Url::path);
+    let typed = &request.local_cache(Typed::default).0;
+    if typed.is_empty() {
+        let query =
+            referrer.as_ref().and_then(Url::query).map(|query| format!("?{query}")).unwrap_or_default();
+        return format!("{path}{query}");
+    }
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(typed).finish();
+    format!("{path}?{query}")
+}
+
+/// Authenticates the sender, once for each request.
+pub async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
+    request.local_cache_async(authenticated(request)).await.clone()
+}
+
+/// Returns the sender, if [`staff`] has authenticated them.
+pub fn known_staff<'r>(request: &'r Request<'_>) -> Option<&'r Staff> {
+    request.local_cache(|| Err::<Staff, _>(Status::Unauthorized)).as_ref().ok()
+}
+
+async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
     let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
     let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
@@ -161,20 +216,51 @@ impl<'r> FromData<'r> for StaffForm {
     }
 }
 
-async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
-    let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
-    if !same_origin(request, origin.origin()) {
-        return Err(Status::Forbidden);
+#[rocket::async_trait]
+impl<'r> FromData<'r> for Signed {
+    type Error = ();
+
+    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> DataOutcome<'r, Self> {
+        let staff = staff(request).await;
+        let read = fields(request, data).await;
+        if let Ok(StaffForm(fields)) = &read {
+            let typed =
+                fields.iter().filter(|(name, value)| name != "csrf" && name != "seen" && !value.is_empty());
+            request.local_cache(|| Typed(typed.cloned().collect()));
+        }
+        match staff.and_then(|staff| Ok(Self { staff, form: genuine(request, read?)? })) {
+            Ok(signed) => DataOutcome::Success(signed),
+            Err(status) => DataOutcome::Error((status, ())),
+        }
     }
-    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
-        return Err(Status::Forbidden);
+}
+
+async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
+    genuine(request, fields(request, data).await?)
+}
+
+/// Refuses a form that is none of this session.
+fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
+    request.local_cache(|| OutOfDate(true));
+    Err(Status::Forbidden)
+}
+
+/// Reads a form of this site.
+async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
+    let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let is_form = request.content_type().is_some_and(|content_type| content_type.is_form());
+    if !is_form || !same_origin(request, origin.origin()) {
+        return refuse(request);
     }
     let body = json_body::whole(request, data, 16.kibibytes()).await;
     let body = body.map_err(|problem| problem.keep(request).status())?;
-    let fields: Vec<_> = form_urlencoded::parse(&body).into_owned().collect();
-    let form = StaffForm(fields);
+    Ok(StaffForm(form_urlencoded::parse(&body).into_owned().collect()))
+}
+
+/// Returns the form if it carries the session's CSRF token.
+fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> {
     let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
     // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
-    let genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
-    if genuine { Ok(form) } else { Err(Status::Forbidden) }
+    let is_genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
+    if is_genuine { Ok(form) } else { refuse(request) }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::sign_in::flow::Admin;
 use super::webhooks::is_behind;
-use crate::admin::guard::Staff;
+use crate::admin::guard::{Staff, known_staff};
 use crate::domain::staff::Role;
 use crate::provider::{Breaker, CallStats, Providers};
 use crate::web::http::templates::html;
@@ -60,6 +60,12 @@ impl Page {
 }
 
 impl Page {
+    /// Creates a page for the sender of a request, with the header if a guard has found them to be staff.
+    pub(super) fn for_sender<V: View>(request: &Request<'_>, status: Status, view: &V) -> Self {
+        known_staff(request)
+            .map_or_else(|| Self::public(status, view), |staff| Self::new(staff, view).with(status))
+    }
+
     /// Returns the page with another status than 200.
     pub(super) fn with(self, status: Status) -> Self {
         Self { status, ..self }
@@ -111,17 +117,24 @@ mod tests {
     use tera::Context;
 
     use super::*;
-    use crate::admin::{catcher, changes::pages as change, overview, sign_in, staff, webhooks};
+    use crate::admin::{overview, staff, webhooks};
     use crate::web::http::templates::tests::{names, render};
 
     /// The templates that are parts of pages, and those of pages without samples.
-    const OTHERS: [&str; 7] = [
+    const OTHERS: [&str; 14] = [
         "admin/layout",
         "admin/chart",
         "admin/chips",
+        "admin/event",
         "admin/events",
         "admin/audit",
         "admin/person",
+        "admin/gone",
+        "admin/error",
+        "admin/confirm",
+        "admin/find",
+        "admin/receipt",
+        "admin/sign_in",
         "admin/users",
     ];
 
@@ -151,12 +164,7 @@ mod tests {
     #[test]
     fn every_sample_of_every_page_renders_and_no_name_becomes_markup() {
         let mut rendered = BTreeSet::new();
-        check::<catcher::Failed>(&mut rendered);
         check::<overview::Overview>(&mut rendered);
-        check::<change::find::Find>(&mut rendered);
-        check::<change::PreviewPage>(&mut rendered);
-        check::<change::receipt::Receipt>(&mut rendered);
-        check::<sign_in::Ask>(&mut rendered);
         check::<staff::StaffPage>(&mut rendered);
         check::<staff::keys::NewKey>(&mut rendered);
         check::<webhooks::WebhooksPage>(&mut rendered);

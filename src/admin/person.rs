@@ -1,27 +1,34 @@
-//! The page of one user: data, identities, sessions and events.
+//! The page of one user: data, identities, sessions, notes and events.
 
 pub mod store;
 
-use rocket::http::Status;
-use rocket::{Route, State, get, routes};
+use rocket::http::{Header, Status};
+use rocket::response::Redirect;
+use rocket::response::content::RawJson;
+use rocket::{Either, FromForm, Responder, Route, State, get, post, routes};
 use serde::Serialize;
+use serde_json::Value;
+use url::Url;
 use uuid::Uuid;
 
-use self::store::AlikeRow;
+use self::store::{AlikeRow, NoteRow};
 use super::device;
-use super::event_view::{self, EventView};
+use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
 use super::failure::Failure;
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
+use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
-use crate::admin::changes::pages as changes;
-use crate::admin::guard::Staff;
+use crate::admin::changes::pages::{self as changes, receipt};
+use crate::admin::changes::store::deletion_of;
+use crate::admin::guard::{Signed, Staff};
 use crate::admin::users::store::ListedUser;
 use crate::config;
 use crate::domain::merging::UserState;
 use crate::provider_tokens::store as provider_tokens;
 use crate::store::error::retrying;
 use crate::store::identities::{self, IdentityRow};
+use crate::store::merging;
 use crate::store::sessions::{self, SessionRow};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
@@ -33,9 +40,13 @@ const EVENTS: i64 = 100;
 const ATTEMPTS: i64 = 20;
 /// The number of possible duplicates on the page.
 const ALIKE: i64 = 5;
+/// The number of sessions on the page, unless all are asked for.
+const SESSIONS: usize = 5;
+/// The longest note and the longest URL of a ticket, in characters.
+const MAX_NOTE: usize = 2000;
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![show]
+    routes![show, add_note, data]
 }
 
 /// A user as the pages show them.
@@ -152,6 +163,8 @@ pub(super) struct Session {
     ip: Option<String>,
     created_at: String,
     last_used_at: String,
+    /// True if it was opened after a use that looks like theft, or shortly before.
+    is_new: bool,
 }
 
 impl From<SessionRow> for Session {
@@ -165,6 +178,7 @@ impl From<SessionRow> for Session {
             ip: row.ip.map(|ip| ip.to_string()),
             created_at: rfc3339(row.created_at),
             last_used_at: rfc3339(row.last_used_at),
+            is_new: false,
         }
     }
 }
@@ -191,49 +205,117 @@ impl From<AlikeRow> for Alike {
     }
 }
 
-/// The sign-ins of a user, as far as the page reads their events.
+/// Kinds of events that close the question whether somebody else is in the account, if staff or a backend caused them.
+const CLOSING: [&str; 2] = ["sessions_ended", "user_disabled"];
+
+/// Returns the newest event that looks like theft, and that nobody has acted upon.
+fn theft(events: &[EventRow]) -> Option<&EventRow> {
+    let closes = |event: &EventRow| {
+        CLOSING.contains(&event.kind.as_str())
+            || event.kind == "note_added" && event.reason.as_deref() == Some(KNOWN)
+    };
+    let open = events.iter().take_while(|event| !closes(event));
+    open.into_iter().find(|event| event_view::is_theft(event))
+}
+
+/// The reason of the event of a note that closes that question.
+const KNOWN: &str = "known";
+
+/// Whether the user can sign in, and why not.
 #[derive(Serialize)]
-struct SignIns {
-    last: String,
-    count: usize,
-    /// True if there may be older ones.
-    more: bool,
+struct Verdict {
+    /// `disabled`, `suspended`, `held`, `unreachable`, `theft`, `fresh` or `good`.
+    kind: &'static str,
+    /// The time of what the sentence is about.
+    at: Option<String>,
+    /// The author of it, or the provider.
+    by: Option<String>,
+    reason: Option<String>,
+    device: Option<String>,
+    ip: Option<String>,
 }
 
-/// Returns true if these are all events of a user.
-fn is_complete(events: &[EventRow]) -> bool {
-    i64::try_from(events.len()).is_ok_and(|count| count < EVENTS)
-}
-
-impl SignIns {
-    fn among(events: &[EventRow]) -> Option<Self> {
-        let mut sign_ins = events.iter().filter(|event| event_view::is_sign_in(event));
-        let last = rfc3339(sign_ins.next()?.created_at);
-        Some(Self { last, count: 1 + sign_ins.count(), more: !is_complete(events) })
+impl Verdict {
+    fn new(disabled_at: Option<&String>, identities: &[Identity], events: &[EventRow]) -> Self {
+        let verdict = |kind, event: Option<&EventRow>| Self {
+            kind,
+            at: event.map(|event| rfc3339(event.created_at)),
+            by: event.and_then(|event| event.actor.clone().or_else(|| event.provider.clone())),
+            reason: event.and_then(|event| event.remark.clone()),
+            device: event.and_then(|event| event.user_agent.as_deref().map(device::in_words)),
+            ip: event.and_then(|event| event.ip.clone()),
+        };
+        let suspended =
+            || identities.iter().filter_map(|identity| Some((identity, identity.suspended.as_ref()?)));
+        if disabled_at.is_some() {
+            let at = disabled_at.cloned();
+            return Self {
+                at,
+                ..verdict("disabled", events.iter().find(|event| event.kind == "user_disabled"))
+            };
+        }
+        if let Some((identity, why)) =
+            suspended().next_back().filter(|_| suspended().count() == identities.len())
+        {
+            let kind = if why.held { "held" } else { "suspended" };
+            let (at, by) = (Some(why.since.clone()), Some(identity.provider.clone()));
+            return Self { at, by, reason: Some(why.why.clone()), ..verdict(kind, None) };
+        }
+        if identities.is_empty() {
+            return verdict("unreachable", None);
+        }
+        let theft = theft(events).map(|event| verdict("theft", Some(event)));
+        theft.unwrap_or_else(|| match events.iter().find(|event| event_view::is_sign_in(event)) {
+            None => verdict("fresh", None),
+            last => verdict("good", last),
+        })
     }
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of the template")]
+/// A filter of the history.
+#[derive(Serialize)]
+struct Chip {
+    name: &'static str,
+    label: &'static str,
+    count: usize,
+}
+
+/// The form of a note, as it was sent last.
+#[derive(Default, Serialize)]
+struct NoteForm {
+    text: String,
+    ticket: String,
+    /// What is wrong with the text.
+    error: Option<&'static str>,
+    /// What is wrong with the URL of the ticket.
+    ticket_error: Option<&'static str>,
+}
+
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: Person,
     own_name: bool,
-    claims: Option<String>,
+    claims: Option<Value>,
+    /// The latest change of the claims, if events tell it.
+    claims_set: Option<ClaimsChange>,
     last_seen_on: Option<String>,
-    sign_ins: Option<SignIns>,
+    verdict: Verdict,
     identities: Vec<Identity>,
-    /// True if one of them is suspended by its provider.
-    is_suspended: bool,
-    /// True if one of them is held.
-    is_held: bool,
-    /// True if all of them are.
-    is_locked_out: bool,
     sessions: Vec<Session>,
+    /// The number of all of them.
+    session_count: usize,
     /// Other users with the same e-mail address or name.
     alike: Vec<Alike>,
-    events: Vec<EventView>,
+    notes: Vec<NoteRow>,
+    note: NoteForm,
+    chips: Vec<Chip>,
+    /// The name of the filter in use.
+    only: &'static str,
+    /// True if these are all events that are stored.
+    complete: bool,
+    days: Vec<Day>,
     /// Others' attempts with the user's e-mail address.
-    attempts: Vec<EventView>,
+    attempts: Vec<Day>,
     /// The message to show after an action.
     done: Option<String>,
 }
@@ -242,42 +324,177 @@ impl View for PersonPage {
     const TEMPLATE: &'static str = "admin/person";
 }
 
-#[get("/users/<id>?<done>")]
+/// The page of a user who is no more.
+#[derive(Serialize)]
+struct Gone {
+    id: Uuid,
+    /// The user who remains after a merge.
+    remains: Option<Person>,
+    /// The path of the receipt of a deletion.
+    receipt: Option<String>,
+    /// What ended the user.
+    event: Option<EventView>,
+}
+
+impl View for Gone {
+    const TEMPLATE: &'static str = "admin/gone";
+}
+
+/// Shows what became of a user who is not there; 404 if there never was one.
+async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
+    let pool = db.pool();
+    let remains = match retrying!(merging::merged_into(pool, id))? {
+        Some(remains) => retrying!(store::user(pool, remains))?.map(|found| Person::from(found.user)),
+        None => None,
+    };
+    let receipt = retrying!(deletion_of(pool, id))?.map(receipt::path);
+    if let Some(remains) = &remains {
+        record(pool, &staff.member, &DataAccess::Person(remains.id), &origin.0).await?;
+    } else if receipt.is_none() {
+        return Err(Status::NotFound.into());
+    }
+    let events = events::of_user(pool, id, EVENTS).await?;
+    let end = events.into_iter().find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
+    let view = Gone { id, remains, receipt, event: end.map(EventView::from) };
+    Ok(Page::new(staff, &view).with(Status::NotFound))
+}
+
+/// The parameters of the page.
+#[derive(Default, FromForm)]
+struct Shown<'r> {
+    /// The change after which it is shown.
+    done: Option<&'r str>,
+    /// `all` shows all sessions.
+    sessions: Option<&'r str>,
+    /// The filter of the history.
+    only: Option<&'r str>,
+    /// A note that was typed before the sign-in that came between.
+    text: Option<&'r str>,
+    ticket: Option<&'r str>,
+}
+
+#[get("/users/<id>?<shown..>")]
 async fn show(
     staff: Staff,
     id: &str,
-    done: Option<&str>,
+    shown: Shown<'_>,
     db: &Db,
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let found = retrying!(store::user(db.pool(), id))?.ok_or(Status::NotFound)?;
-    let identities = retrying!(identities::of_user(db.pool(), id))?;
-    let tokens = retrying!(provider_tokens::of_user(db.pool(), id))?;
-    let sessions = retrying!(sessions::of_user(db.pool(), id))?;
-    let alike = retrying!(store::alike(db.pool(), id, ALIKE))?;
-    let events = events::of_user(db.pool(), id, EVENTS).await?;
-    let attempts = events::claiming(db.pool(), id, ATTEMPTS).await?;
-    record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
-    let (sign_ins, complete) = (SignIns::among(&events), is_complete(&events));
-    let history = EventView::of_history(events, complete);
-    let is_suspended = |identity: &IdentityRow| identity.suspended_at.is_some();
+    let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let note = NoteForm { text: owned(shown.text), ticket: owned(shown.ticket), ..NoteForm::default() };
+    page(&staff, id, &shown, note, db, settings, &origin).await
+}
+
+async fn page(
+    staff: &Staff,
+    id: &str,
+    shown: &Shown<'_>,
+    note: NoteForm,
+    db: &Db,
+    settings: &config::Session,
+    origin: &ClientOrigin,
+) -> Result<Page, Failure> {
+    let (id, pool) = (Uuid::parse_str(id).map_err(|_| Status::NotFound)?, db.pool());
+    let Some(found) = retrying!(store::user(pool, id))? else { return gone(staff, id, db, origin).await };
+    let identities = retrying!(identities::of_user(pool, id))?;
+    let tokens = retrying!(provider_tokens::of_user(pool, id))?;
+    let sessions = retrying!(sessions::of_user(pool, id))?;
+    let alike = retrying!(store::alike(pool, id, ALIKE))?;
+    let notes = retrying!(store::notes(pool, id))?;
+    let events = events::of_user(pool, id, EVENTS).await?;
+    let attempts = events::claiming(pool, id, ATTEMPTS).await?;
+    record(pool, &staff.member, &DataAccess::Person(id), &origin.0).await?;
+
+    let person = Person::from(found.user.clone());
+    let identities: Vec<_> = identities.into_iter().map(|row| Identity::new(row, &tokens)).collect();
+    let verdict = Verdict::new(person.disabled_at.as_ref(), &identities, &events);
+    let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
+    let session_count = sessions.len();
+    let shown_sessions = if shown.sessions == Some("all") { session_count } else { SESSIONS };
+    let sessions = sessions.into_iter().take(shown_sessions).map(|row| {
+        let is_new = suspect.is_some_and(|since| row.created_at >= since);
+        Session { is_new, ..row.into() }
+    });
+    let category = |name: &str| CATEGORIES.into_iter().find(|(category, _)| *category == name);
+    let only = shown.only.and_then(category).map_or("", |(name, _)| name);
+    let chip = |(name, label)| {
+        let count = events.iter().filter(|event| event_view::category(event) == name).count();
+        Chip { name, label, count }
+    };
+    let (chips, complete) =
+        (CATEGORIES.into_iter().map(chip), i64::try_from(events.len()).is_ok_and(|count| count < EVENTS));
+    let zone = staff.member.time_zone.as_deref();
     let view = PersonPage {
         last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         own_name: found.own_name,
-        person: found.user.into(),
-        claims: found.claims,
-        sign_ins,
-        is_suspended: identities.iter().any(|identity| is_suspended(identity) && !identity.held),
-        is_held: identities.iter().any(|identity| identity.held),
-        is_locked_out: !identities.is_empty() && identities.iter().all(is_suspended),
-        identities: identities.into_iter().map(|row| Identity::new(row, &tokens)).collect(),
-        sessions: sessions.into_iter().map(Session::from).collect(),
+        claims: found.claims.as_deref().and_then(|claims| serde_json::from_str(claims).ok()),
+        claims_set: ClaimsChange::latest(&events),
+        verdict,
+        identities,
+        sessions: sessions.collect(),
+        session_count,
         alike: alike.into_iter().map(Alike::from).collect(),
-        events: history.into_iter().map(|event| event.on_the_page_of(id)).collect(),
-        attempts: attempts.into_iter().map(EventView::from).collect(),
-        done: done.and_then(|change| changes::done(change, settings.access_token_ttl)),
+        notes,
+        note,
+        chips: chips.filter(|chip| chip.count > 0).collect(),
+        only,
+        complete,
+        days: Day::all(EventView::of_history(events, complete, only), id, zone),
+        attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
+        done: shown.done.and_then(|change| changes::done(change, settings.access_token_ttl)),
+        person,
     };
-    Ok(Page::new(&staff, &view))
+    Ok(Page::new(staff, &view))
+}
+
+#[post("/users/<id>/notes", data = "<sent>")]
+async fn add_note(
+    id: &str,
+    sent: Signed,
+    db: &Db,
+    settings: &State<config::Session>,
+    origin: ClientOrigin,
+) -> Result<Either<Redirect, Page>, Failure> {
+    let Signed { staff, form } = sent;
+    let user = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
+    let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default().to_owned());
+    let error = match text.chars().count() {
+        0 => Some("Write something."),
+        1..=MAX_NOTE => None,
+        _ => Some("Write at most 2000 characters."),
+    };
+    let is_link = |url: &str| Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
+    let is_sound = ticket.is_empty() || ticket.len() <= MAX_NOTE && is_link(&ticket);
+    let ticket_error =
+        (!is_sound).then_some("Give the whole address of the ticket, which begins with https://.");
+    if error.is_some() || ticket_error.is_some() {
+        let note = NoteForm { text, ticket, error, ticket_error };
+        let page = page(&staff, id, &Shown::default(), note, db, settings, &origin).await?;
+        return Ok(Either::Right(page.with(Status::BadRequest)));
+    }
+    let (ticket, known) = (form.get("ticket"), form.get("known").map(|_| KNOWN));
+    if !store::add_note(db.pool(), user, (&text, ticket), known, staff.by("", &origin.0)).await? {
+        return Err(Status::NotFound.into());
+    }
+    Ok(Either::Left(Redirect::to(format!("/admin/users/{user}?done=note"))))
+}
+
+/// Everything that is stored about a user, as a file.
+#[derive(Responder)]
+struct File {
+    json: RawJson<String>,
+    name: Header<'static>,
+    cache: Header<'static>,
+}
+
+#[get("/users/<id>/data.json")]
+async fn data(staff: Staff, id: &str, db: &Db, origin: ClientOrigin) -> Result<File, Failure> {
+    let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
+    let copy = DataCopy::of(db.pool(), id).await?.ok_or(Status::NotFound)?;
+    record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
+    let json = serde_json::to_string_pretty(&copy).map_err(|_| Status::InternalServerError)?;
+    let name = Header::new("Content-Disposition", format!("attachment; filename=\"{id}.json\""));
+    Ok(File { json: RawJson(json), name, cache: Header::new("Cache-Control", "no-store") })
 }

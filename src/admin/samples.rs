@@ -3,7 +3,6 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::person::Person;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::{LinkedIdentity, UserState};
 
@@ -11,24 +10,6 @@ use crate::domain::merging::{LinkedIdentity, UserState};
 pub(super) const NASTY: &str =
     "<script>alert(1)</script> \"'><img src=x onerror=1> <b>{{ 7*7 }} {% include \"x\" %} \u{202e}é🦀";
 pub(super) const TIME: &str = "2026-07-01T22:30:05Z";
-
-/// Returns a user with all fields.
-pub(super) fn person(disabled: bool) -> Person {
-    Person {
-        id: Uuid::max(),
-        email: Some("ada@example.com".into()),
-        email_verified: !disabled,
-        name: Some(NASTY.into()),
-        created_at: TIME.into(),
-        disabled_at: disabled.then(|| TIME.into()),
-        providers: vec!["google".into(), NASTY.into()],
-    }
-}
-
-/// Returns a user of whom only the id is known.
-pub(super) fn nobody() -> Person {
-    Person { email: None, email_verified: false, name: None, providers: Vec::new(), ..person(false) }
-}
 
 /// Returns a user with all fields and one identity.
 pub(super) fn user(disabled: bool) -> UserState {
@@ -70,6 +51,8 @@ pub(super) fn user_without_data() -> UserState {
         updated_at: OffsetDateTime::UNIX_EPOCH,
         disabled_at: None,
         claims: CustomClaims::default(),
+        last_seen_on: None,
+        notes: 0,
         identities: Vec::new(),
     }
 }

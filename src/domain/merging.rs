@@ -1,7 +1,7 @@
 //! Merges of users: what they are decided by, and what remains of two users.
 
 use serde::Serialize;
-use time::OffsetDateTime;
+use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use super::custom_claims::CustomClaims;
@@ -26,6 +26,12 @@ pub struct UserState {
     pub disabled_at: Option<OffsetDateTime>,
     /// The claims that the product's backend has set.
     pub claims: CustomClaims,
+    /// The day of the latest sign-in or refresh.
+    #[serde(skip)]
+    pub last_seen_on: Option<Date>,
+    /// The number of notes that staff have written.
+    #[serde(skip)]
+    pub notes: i64,
     /// The user's identities, the oldest first.
     pub identities: Vec<LinkedIdentity>,
 }
@@ -104,6 +110,8 @@ pub fn merged(from: &UserState, into: &UserState) -> UserState {
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         disabled_at: into.disabled_at.or(from.disabled_at),
         claims: into.claims.with_missing(&from.claims),
+        last_seen_on: into.last_seen_on.max(from.last_seen_on),
+        notes: into.notes + from.notes,
         identities: [&into.identities[..], &from.identities].concat(),
         ..*into
     }

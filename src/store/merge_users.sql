@@ -55,7 +55,8 @@ moved AS (
 ),
 -- Before the other takes the address, which must be free by then.
 gone AS (
-    DELETE FROM users u USING decision d WHERE u.id = d.from_id RETURNING u.id, u.email, u.seen_noted_on
+    DELETE FROM users u USING decision d WHERE u.id = d.from_id AND move_notes(d.from_id, d.into_id)
+    RETURNING u.id, u.email, u.seen_noted_on
 ),
 kept AS (
     UPDATE users u

@@ -27,6 +27,8 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 updated_at: row.updated_at,
                 disabled_at: row.disabled_at,
                 claims: custom(row.claims.as_deref())?,
+                last_seen_on: row.last_seen_on,
+                notes: row.notes,
                 identities: Vec::new(),
             });
         }

@@ -2,7 +2,10 @@
 --
 --   $1 users
 SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
-       u.claims::text AS claims,
+       u.claims::text AS claims, (SELECT count(*) FROM notes n WHERE n.user_id = u.id) AS "notes!",
+       greatest(u.seen_noted_on, (
+           SELECT max(s.rotated_at)::date FROM identities o JOIN sessions s ON s.identity_id = o.id WHERE o.user_id = u.id
+       )) AS last_seen_on,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
        coalesce(i.email_verified, false) AS "identity_email_verified!",
        i.suspended_at IS NOT NULL AS "suspended!", i.held_at IS NOT NULL AS "held!",

@@ -41,12 +41,12 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
         window.follow("ada.lovelace@example.com").await;
         window.arrive("ada.lovelace@example.com").await;
         assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
-        window.see("Ada’s phone (Android 16)").await;
+        window.see("Ada’s phone").await;
 
-        let why = "Reason for signing out";
-        window.act(why, "", "Sign this user out everywhere").await;
-        assert!(window.text().await.contains("Ada’s phone (Android 16)"), "the browser asks for a reason");
-        window.act(why, "Lost the phone", "Sign this user out everywhere").await;
+        window.follow("Sign out …").await;
+        window.act("Reason", "", "Sign out everywhere").await;
+        assert!(window.text().await.contains("What will happen"), "the browser asks for a reason");
+        window.act("Reason", "Lost the phone", "Sign out everywhere").await;
         window.see("up to 15 more minutes").await;
         window.see("Reason: Lost the phone").await;
 
@@ -64,6 +64,7 @@ async fn staff_merge_two_users_and_delete_a_third() {
     for scripts in BOTH {
         let Some((window, desk, people)) = begin(scripts).await else { return };
         window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.disabled)).await.unwrap();
+        window.unfold("More").await;
         window.follow("Merge with another user …").await;
         window.arrive("Merge two users").await;
         window.fill(SEARCH, "ada.lovelace@").await;
@@ -72,17 +73,20 @@ async fn staff_merge_two_users_and_delete_a_third() {
         window
             .see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.")
             .await;
-        window.act("Reason", "One person", "Merge").await;
+        window.act("Reason", "One person", "Merge, and delete mallory@example.com").await;
         window.see("The two users are merged.").await;
         assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
 
+        window.unfold("More").await;
         window.follow("Delete …").await;
         window.arrive("Delete a user").await;
         window.act("Reason", "Asked for it", "Delete permanently").await;
         window.see("A user was deleted").await;
         window.see("Asked for it").await;
         window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
-        window.arrive("Nothing here").await;
+        window.arrive("A deleted user").await;
+        window.follow("The receipt").await;
+        window.see("Asked for it").await;
         window.close().await;
     }
 }

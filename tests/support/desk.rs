@@ -137,6 +137,11 @@ impl Browser {
         self.client.request(method, url).header("Cookie", cookies.join("; "))
     }
 
+    /// The whole URL of a page.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     /// Sends it and keeps what cookies come back. The places where a word may break are not part of what one reads.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
         let mut answer = App::answer(request.send().await.unwrap()).await;

@@ -79,7 +79,8 @@ impl Address {
         let path = self.path.split('?').next().unwrap_or_default();
         let (path, route): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.split('/').collect());
         let covers = |(segment, part): (&&str, &&str)| segment == part || segment.starts_with('<');
-        path.len() == route.len() && route.iter().zip(&path).all(covers)
+        let rest = route.last().is_some_and(|last| last.ends_with("..>")) && path.len() >= route.len();
+        (path.len() == route.len() || rest) && route.iter().zip(&path).all(covers)
     }
 }
 
@@ -113,6 +114,11 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("icons", Anyone, "/admin/icons.svg").other(),
         Address::page("overview", Admin, "/admin"),
         Address::page("sign-in", Anyone, "/admin/sign-in"),
+        Address::page(
+            "signed-out",
+            Anyone,
+            "/admin/sign-in?undone=yes&next=/admin/users%3Freason%3Dchargeback,%2520ticket%25204711",
+        ),
         Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
         Address::page("nothing-here", Admin, "/admin/nothing").status(404),
         Address::page("users", Admin, "/admin/users"),
@@ -133,6 +139,10 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("users-not-found", Support, "/admin/users?q=nobody%40example.com"),
         Address::page("user", Admin, user(&people.ada)),
         Address::page("user-done", Support, format!("{}?done=end-sessions", user(&people.ada))),
+        Address::page("user-refused-only", Support, format!("{}?only=staff&sessions=all", user(&people.ada))),
+        Address::page("user-theft", Admin, user(&people.robbed)),
+        Address::page("user-suspended", Support, user(&people.suspended)),
+        Address::page("user-data", Support, format!("{}/data.json", user(&people.ada))).other(),
         Address::page("user-disabled", Admin, user(&people.disabled)),
         Address::page("user-nobody", Admin, user(&people.nobody)),
         Address::page("user-missing", Admin, missing).status(404),
@@ -181,6 +191,13 @@ fn changes(people: &People) -> Vec<Address> {
         page("unlink", format!("{identity}/unlink")),
         page("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
         page("delete", format!("{}/delete", user(long))),
+        page("disable", format!("{ada}/disable")),
+        page("enable", format!("{}/enable", user(&people.disabled))),
+        page("release", format!("{}/identities/{}/release", user(people.odd("markup")), people.held)),
+        page("end-sessions", format!("{ada}/end-sessions")),
+        page("end-session", format!("{ada}/sessions/{}/end", people.session)),
+        page("user-merged", user(&people.merged)).status(404),
+        page("user-deleted", user(&people.deleted)).status(404),
         page("deleted", format!("/admin/deletions/{}", people.deletion)),
         Address::page("not-allowed", Viewer::Support, format!("{ada}/delete")).status(403),
     ]

@@ -23,8 +23,19 @@ pub struct People {
     pub nobody: String,
     /// All that they sign in with.
     pub last_identity: String,
-    /// The number of a deletion.
+    /// The number of a deletion, and who was deleted.
     pub deletion: String,
+    pub deleted: String,
+    /// Was merged into Ada.
+    pub merged: String,
+    /// Somebody else may be in the account.
+    pub robbed: String,
+    /// Their only account is suspended by its provider.
+    pub suspended: String,
+    /// One of Ada's sessions.
+    pub session: String,
+    /// An identity that is held.
+    pub held: String,
     /// Those whose names try what a page can bear: markup, length, writing systems.
     pub odd: Vec<(&'static str, String)>,
 }
@@ -69,7 +80,20 @@ impl People {
         let deletion =
             desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
         desk.app.database.run(MARKUP).await;
+        for case in CASES {
+            desk.app.database.run(case).await;
+        }
+        let cases = async |sql: &'static str| desk.app.database.value(sql).await;
         let people = Self {
+            deleted: gone.user_id(),
+            merged: "00000000-0000-7000-8000-000000000997".into(),
+            robbed: cases("SELECT id::text FROM users WHERE email = 'emoji@example.com'").await,
+            suspended: cases("SELECT id::text FROM users WHERE email = 'chinese@example.com'").await,
+            session: String::new(),
+            held: cases(
+                "SELECT id::text FROM identities WHERE held_at IS NOT NULL AND email = 'markup@example.com'",
+            )
+            .await,
             ada: ada.user_id(),
             identity: ada.identity_id(),
             disabled: disabled.user_id(),
@@ -79,7 +103,9 @@ impl People {
             odd,
         };
         people.looked_after(desk).await;
-        people
+        let session = "SELECT s.id::text FROM sessions s JOIN identities i ON i.id = s.identity_id
+                       WHERE s.device_name LIKE 'Ada%' AND s.ended_at IS NULL";
+        Self { session: desk.app.database.value(session).await, ..people }
     }
 
     /// The id of that one of them.
@@ -123,6 +149,27 @@ const MARKUP: &str = "
                jsonb_build_object('from', gen_random_uuid(), 'reason', '{{ 7 * 7 }} <i>'), '<b>', '2001:db8::1' FROM one
     )
     UPDATE identities i SET held_at = now(), reported_at = now(), reported_reason = '<b>' FROM one WHERE i.user_id = one.id";
+
+/// Somebody who was merged, somebody whose tokens were stolen, and somebody whom the provider suspended; a note and claims.
+const CASES: [&str; 6] = [
+    "INSERT INTO events (kind, reason, user_id, email, actor, detail)
+    SELECT 'users_merged', 'to_another', '00000000-0000-7000-8000-000000000997', 'ada@example.org', 'staff@example.com',
+           jsonb_build_object('reason', 'One person, by phone', 'into', id)
+    FROM users WHERE email = 'ada.lovelace@example.com'",
+    "INSERT INTO events (kind, user_id, ip, user_agent)
+    SELECT 'refresh_token_replayed', id, '203.0.113.199', 'python-requests/2.32' FROM users WHERE email = 'emoji@example.com'",
+    "UPDATE identities SET reported_at = now() - interval '3 days', reported_reason = 'account_disabled'
+    WHERE email = 'chinese@example.com'",
+    "UPDATE users SET claims = '{\"plan\": \"pro\", \"seats\": 5, \"shop\": {\"tier\": \"gold\", \"regions\": [\"north\", \"<b>\"]}}'
+    WHERE email = 'ada.lovelace@example.com'",
+    "INSERT INTO events (kind, user_id, actor, detail)
+    SELECT 'claims_changed', u.id, 'key:shop', jsonb_build_object('claims', c.claims)
+    FROM users u, (VALUES ('{\"plan\": \"free\"}'::jsonb), ('{\"plan\": \"pro\", \"seats\": 5}')) AS c (claims)
+    WHERE email = 'ada.lovelace@example.com'",
+    "INSERT INTO notes (user_id, author, text, ticket)
+    SELECT id, 'staff@example.com', 'Tablet lost on the train: <b>only</b> that session. ' || repeat('long', 40), 'https://tickets.example/4711'
+    FROM users WHERE email = 'ada.lovelace@example.com'",
+];
 
 /// More people than a page holds, older than everyone else.
 async fn crowd(desk: &Desk) {

@@ -17,6 +17,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::tag::TagBuilder;
 use uuid::Uuid;
 
+pub(super) use self::users::DataCopy;
 use crate::admin::reason;
 use crate::domain::json::Object;
 use crate::domain::refusal::Reason;

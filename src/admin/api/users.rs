@@ -15,9 +15,10 @@ use super::examples;
 use super::guard::{Administrator, Reader};
 use super::new_user::{self, NewUserRequest};
 use super::parameters::{Parameters, wrong};
-use super::store::{self, Created, IdentityRow, UserRow};
+use super::store::{self, Created, EventRow, IdentityRow, UserRow};
 use super::{unknown_user, user};
 use crate::admin::dates::{begin_of, end_of};
+use crate::admin::person::store::{NoteRow, notes};
 use crate::admin::users::known;
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{Cursor, Days, Filters, Sort, Times, day, page};
@@ -186,6 +187,29 @@ impl From<SessionRow> for SessionRecord {
             device_name: row.device_name,
             device_platform: row.device_platform,
         }
+    }
+}
+
+/// The most events in a [`DataCopy`].
+const MAX_EVENTS: usize = 10_000;
+
+/// Everything that is stored about a user, for a request of theirs.
+#[derive(Serialize)]
+pub(in crate::admin) struct DataCopy {
+    user: UserRecord,
+    sessions: Vec<SessionRecord>,
+    notes: Vec<NoteRow>,
+    events: Vec<EventRow>,
+}
+
+impl DataCopy {
+    /// Returns the data, with the latest events, or `None` if there is no such user.
+    pub(in crate::admin) async fn of(pool: &PgPool, id: Uuid) -> Result<Option<Self>, Problem> {
+        let Some(user) = retrying!(store::users(pool, &[id]))?.pop() else { return Ok(None) };
+        let sessions = retrying!(sessions::of_user(pool, id))?.into_iter().map(Into::into).collect();
+        let notes = retrying!(notes(pool, id))?;
+        let events = retrying!(store::events_of(pool, id, Uuid::max(), MAX_EVENTS))?;
+        Ok(Some(Self { user: user.try_into()?, sessions, notes, events }))
     }
 }
 

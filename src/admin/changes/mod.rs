@@ -64,16 +64,17 @@ impl<User, Identity> Change<User, Identity> {
         }
     }
 
-    /// Returns true if staff confirm the change in a preview.
-    pub const fn is_previewed(&self) -> bool {
-        !matches!(
-            self,
-            Self::Release { .. }
-                | Self::Disable { .. }
-                | Self::Enable { .. }
-                | Self::EndSessions { .. }
-                | Self::EndSession { .. }
-        )
+    /// Returns true if the change is made only to users who are as its preview showed them.
+    pub const fn needs_preview(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::Merge { .. } | Self::Move { .. } | Self::Unlink { .. })
+    }
+
+    /// Returns the role that a member of staff needs for it.
+    pub const fn role(&self) -> Role {
+        match self {
+            Self::EndSessions { .. } | Self::EndSession { .. } => Role::Support,
+            _ => Role::Admin,
+        }
     }
 
     /// Returns the user whom the change is made to.
@@ -203,8 +204,8 @@ pub async fn make(
     if seen.is_some_and(|seen| seen != preview.fingerprint()) {
         return Ok(Outcome::Changed);
     }
-    let act = async |user: &UserState, session, event, role| {
-        let seen = seen.map(|_| user.updated_at);
+    let act = async |user: &UserState, session, event| {
+        let (seen, role) = (seen.map(|_| user.updated_at), preview.change.role());
         changing!(store::act(pool, (user.id, seen), session, event, role, by), Outcome::Changed)
     };
     match &preview.change {
@@ -235,11 +236,9 @@ pub async fn make(
         Change::Release { identity, user } => {
             changing!(store::release(pool, identity.id, user.id, by), Outcome::Changed)
         }
-        Change::Disable { user } => act(user, None, "user_disabled", Role::Admin).await,
-        Change::Enable { user } => act(user, None, "user_enabled", Role::Admin).await,
-        Change::EndSessions { user } => act(user, None, "sessions_ended", Role::Support).await,
-        Change::EndSession { session, user } => {
-            act(user, Some(*session), "session_ended", Role::Support).await
-        }
+        Change::Disable { user } => act(user, None, "user_disabled").await,
+        Change::Enable { user } => act(user, None, "user_enabled").await,
+        Change::EndSessions { user } => act(user, None, "sessions_ended").await,
+        Change::EndSession { session, user } => act(user, Some(*session), "session_ended").await,
     }
 }

@@ -1,10 +1,12 @@
 //! Single users, as staff see them.
 
+use serde::Serialize;
 use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::admin::users::store::{COLUMNS, ListedUser};
+use crate::domain::actor::By;
 use crate::store::Error;
 
 /// A user with what lists leave out.
@@ -77,4 +79,59 @@ pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>,
         limit,
     );
     Ok(rows.fetch_all(pool).await?)
+}
+
+/// A note of a member of staff.
+#[derive(Debug, Clone, Serialize)]
+pub struct NoteRow {
+    /// The e-mail address of the member of staff.
+    pub author: String,
+    pub text: String,
+    /// The URL of a ticket in another system.
+    pub ticket: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// Returns the notes on a user, newest first.
+pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
+    let rows = sqlx::query_as!(
+        NoteRow,
+        "SELECT author, text, ticket, created_at FROM notes WHERE user_id = $1 ORDER BY id DESC",
+        user,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}
+
+/// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it says that a use which
+/// looked like theft was the user's own. Returns false if there is no such user or the author is no longer staff.
+pub async fn add_note(
+    pool: &PgPool,
+    user: Uuid,
+    (text, ticket): (&str, Option<&str>),
+    reason: Option<&str>,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let added = sqlx::query_scalar!(
+        r#"WITH target AS (
+               SELECT id FROM users
+               WHERE id = $1 AND EXISTS (SELECT FROM current_staff WHERE email = $2)
+               FOR KEY SHARE
+           ), added AS (
+               INSERT INTO notes (user_id, author, text, ticket) SELECT id, $2, $3, $4 FROM target RETURNING user_id
+           ), recorded AS (
+               INSERT INTO events (kind, reason, user_id, actor, ip, user_agent, request_id)
+               SELECT 'note_added', $5, user_id, $2, $6::inet, $7, $8 FROM added
+           )
+           SELECT EXISTS (SELECT FROM added) AS "added!""#,
+        user,
+        by.actor.name(),
+        text,
+        ticket,
+        reason,
+        by.origin.ip as _,
+        by.origin.user_agent,
+        by.origin.request_id,
+    );
+    Ok(added.fetch_one(pool).await?)
 }

@@ -186,7 +186,8 @@ async fn whoever_exports_has_the_right_and_says_why() {
         let refused = file(&mut browser, path).await;
         let refused = browser.send(refused).await;
         assert_eq!(refused.status.as_u16(), 403, "{path}");
-        assert!(!refused.text.contains("@example.com"), "{path}: {}", refused.text);
+        let shown = refused.text.replace("staff@example.com", "");
+        assert!(!shown.contains("@example.com"), "{path}: {shown}");
         // The statement that records the export asks for itself.
         let pool = &desk.app.database.pool;
         let look = Look { kind: "users_exported", user: None, search: &[], reason: Some("x") };

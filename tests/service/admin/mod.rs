@@ -9,6 +9,7 @@ mod list;
 mod listing;
 mod overview;
 mod pages;
+mod person;
 mod roles;
 mod search;
 mod sign_in;

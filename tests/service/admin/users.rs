@@ -115,12 +115,15 @@ async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
     ] {
         let page = browser.get(&format!("/admin/users/{user}")).await.text;
         assert_eq!(page.contains("Possible duplicates"), !expected.is_empty(), "{user}");
-        assert_eq!(page.matches("Compare and merge</a>").count(), expected.len(), "{user}");
+        assert_eq!(page.matches("Compare and merge …</a>").count(), expected.len(), "{user}");
         let mut rest = &*page;
         for (other, called, why) in expected {
             let line = format!("<li><a href=\"/admin/users/{other}\">{called}</a> · {why} · created ");
             rest = rest.split_once(&line).unwrap_or_else(|| panic!("{line}: {page}")).1;
-            assert!(rest.contains(&format!("/admin/users/{other}/merge?into={user}\"")), "{line}");
+            assert!(
+                rest.contains(&format!("/admin/users/{other}/merge?into={user}&amp;back={user}\"")),
+                "{line}"
+            );
         }
     }
 }
@@ -171,8 +174,8 @@ async fn a_sign_in_from_a_new_device_is_marked_and_a_new_version_is_not() {
     let events: Vec<_> =
         page.split("<li class=\"event").skip(1).map(|event| event.split("</li>").next().unwrap()).collect();
     let marked = events.iter().map(|event| event.contains("new device")).collect::<Vec<_>>();
-    assert_eq!(marked, [true, false, false, false], "{page}");
-    assert!(page.contains("(4 sign-ins stored)"), "{page}");
+    assert_eq!(marked, [true, false, false], "{page}");
+    assert!(page.contains("<strong>Signed in</strong> × 2"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,7 +201,7 @@ async fn actions_need_a_reason_the_role_and_a_form_of_ours_and_are_recorded() {
                 browser.request(Method::POST, &path("end-sessions")).form(&sound).header(name, value);
             assert_eq!(browser.send(request).await.status.as_u16(), 403, "{name}: {value}");
         }
-        assert_eq!(browser.get(&path("end-sessions")).await.status.as_u16(), 404, "not by a link");
+        assert_eq!(browser.get(&path("end-sessions")).await.status.as_u16(), 200, "a link only asks");
         assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200, "nothing has happened");
 
         let answer = browser.post(&path("disable"), &sound).await;
@@ -230,7 +233,7 @@ async fn staff_end_one_session_and_no_other() {
     };
     let page = format!("/admin/users/{}", phone.user_id());
     let end = format!("{page}/sessions/{}/end", session(&phone));
-    assert!(browser.get(&page).await.text.contains(&format!("action=\"{end}\"")));
+    assert!(browser.get(&page).await.text.contains(&format!("href=\"{end}\"")));
     let csrf = browser.csrf().await;
     let sound = [("csrf", csrf.as_str()), ("reason", "lost the phone")];
     // The session of somebody else is not this user's.
@@ -248,7 +251,11 @@ async fn staff_end_one_session_and_no_other() {
         assert_eq!(desk.app.refresh(&answer.refresh_token()).await.status.as_u16(), status);
     }
     let again = browser.post(&end, &sound).await;
-    assert!(again.status.as_u16() == 409 && again.text.contains("reload it"), "{}", again.text);
+    assert!(
+        again.status.as_u16() == 409 && again.text.contains("has changed since you looked"),
+        "{}",
+        again.text
+    );
     let ended = "SELECT count(*) FROM events WHERE kind = 'session_ended'";
     assert_eq!(desk.app.database.count(ended).await, 1);
 }
@@ -281,7 +288,9 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
     let (own, others) = page.split_once("Refused attempts with this e-mail address").expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");
     assert!(!own.contains("E-mail in the token"), "{own}");
-    assert_eq!(others.matches("not checked): ada@example.com").count(), 20);
+    assert!(
+        others.contains("Token expired × 20") && others.matches("not checked): ada@example.com").count() == 1
+    );
     assert!(others.contains("/admin/audit?email=ada%40example%2Ecom"), "{others}");
 }
 

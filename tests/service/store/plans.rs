@@ -45,7 +45,7 @@ impl Watched {
     /// Notes down a statement that was just run if it read a table from end to end.
     async fn check(&mut self, what: String) {
         let scans: i64 = value!(&self.pool, "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
-             WHERE relname IN ('users', 'identities', 'sessions') OR relname LIKE 'events%' AND relname <> 'events_default'");
+             WHERE relname IN ('users', 'identities', 'sessions', 'notes') OR relname LIKE 'events%' AND relname <> 'events_default'");
         if scans > self.seen {
             self.wrong.push(what);
         }
@@ -149,6 +149,8 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     watched.check("sessions of a user".into()).await;
     directory::alike(&pool, user, 5).await.unwrap();
     watched.check("others like a user".into()).await;
+    directory::notes(&pool, user).await.unwrap();
+    watched.check("notes on a user".into()).await;
     sessions::why_over(&pool, Uuid::now_v7()).await.unwrap();
     watched.check("why the session of a user who is no more is over".into()).await;
     event_log::of_user(&pool, user, 100).await.unwrap();

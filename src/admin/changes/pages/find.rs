@@ -13,7 +13,9 @@ use crate::admin::person::store;
 use crate::admin::users::Listed;
 use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
+use crate::domain::staff::Role;
 use crate::domain::text::printable;
+use crate::provider::Providers;
 use crate::store::error::retrying;
 use crate::store::identities;
 
@@ -54,50 +56,29 @@ pub(in crate::admin) struct Find {
 
 impl View for Find {
     const TEMPLATE: &'static str = "admin/find";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        use crate::admin::samples::{self, NASTY};
-        let find = |query: &str, people: Vec<Person>, more| {
-            let link = || Link { href: "/admin/users".into(), text: NASTY.into() };
-            let matches = people.into_iter().map(Listed::sample);
-            let matches = matches.map(|listed| Match { listed, links: vec![link(), link()] });
-            Self {
-                title: words::MERGE,
-                lead: "Find them.".into(),
-                person: Uuid::max(),
-                name: NASTY.into(),
-                path: "/admin/users".into(),
-                query: query.into(),
-                matches: matches.collect(),
-                more,
-            }
-        };
-        vec![
-            find("", Vec::new(), false),
-            find(NASTY, Vec::new(), false),
-            find(NASTY, vec![samples::person(false), samples::nobody(), samples::person(true)], true),
-        ]
-    }
 }
 
 /// Shows the search for whom to merge with the user, or to whom to move their identity `moved`.
 pub(super) async fn find(
     visit: &Visit<'_>,
+    providers: &Providers,
     user: Uuid,
     moved: Option<Uuid>,
     q: Option<&str>,
 ) -> Result<Page, Failure> {
-    let (pool, member) = (visit.db.pool(), &visit.staff.0.member);
+    let (pool, member) = (visit.db.pool(), &visit.staff.member);
+    if member.access.role != Role::Admin {
+        return Err(Status::Forbidden.into());
+    }
     let person = Person::from(retrying!(store::user(pool, user))?.ok_or(Status::NotFound)?.user);
     let name = person.called();
     let (title, path, lead) = match moved {
-        None => (words::MERGE, path(user, None, "merge"), words::MERGE_LEAD.to_owned()),
+        None => (words::MERGE, path(user, None, None, "merge"), words::MERGE_LEAD.to_owned()),
         Some(moved) => {
             let identities = retrying!(identities::of_user(pool, user))?;
             let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
             let identity = words::called(&row.provider, &row.subject, row.email.as_deref());
-            (words::MOVE, path(user, Some(moved), "move"), words::move_lead(&identity, &name))
+            (words::MOVE, path(user, Some(moved), None, "move"), words::move_lead(&identity, &name))
         }
     };
     record(pool, member, &DataAccess::Person(user), &visit.origin.0).await?;
@@ -106,7 +87,7 @@ pub(super) async fn find(
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let filters = Filters::default();
-        let found = search(pool, &query, &visit.providers.names(), &filters, None, PAGE + 1).await?;
+        let found = search(pool, &query, &providers.names(), &filters, None, PAGE + 1).await?;
         record(pool, member, &DataAccess::Users { search: &[("q", &query)] }, &visit.origin.0).await?;
         users = found.users;
         users.retain(|other| other.id != user);
@@ -119,12 +100,15 @@ pub(super) async fn find(
         let links = match moved {
             None => vec![
                 link(format!("{path}?into={}", other.id), format!("Keep {}", other.called())),
-                link(format!("/admin/users/{}/merge?into={user}", other.id), format!("Keep {name}")),
+                link(
+                    format!("/admin/users/{}/merge?into={user}&back={user}", other.id),
+                    format!("Keep {name}"),
+                ),
             ],
             Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
         };
         Match { listed, links }
     });
     let matches = matches.collect();
-    Ok(Page::new(&visit.staff.0, &Find { title, lead, person: user, name, path, query, matches, more }))
+    Ok(Page::new(&visit.staff, &Find { title, lead, person: user, name, path, query, matches, more }))
 }

@@ -1,68 +1,83 @@
-//! The pages of changes to users: the search for the other user, the preview, and the forms. If a user has changed since
-//! the preview, nothing is done and the preview is shown again.
+//! The pages of changes to users: the search for the other user, the confirmation, and the form. If a user has changed since
+//! the confirmation was shown, or something was typed wrongly, nothing is done and it is shown again.
 
 pub(in crate::admin) mod find;
 pub(in crate::admin) mod receipt;
 mod words;
 
 use rocket::http::Status;
-use rocket::outcome::try_outcome;
-use rocket::request::{FromRequest, Outcome as Guarded, Request};
+use rocket::http::uri::Segments;
+use rocket::http::uri::fmt::Path;
 use rocket::response::Redirect;
-use rocket::{Either, Route, get, post, routes};
+use rocket::{Either, FromForm, Route, State, get, post, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::{done, refused};
 use crate::admin::access_log::{DataAccess, record};
-use crate::admin::changes::{Change, Outcome, Preview, apply, preview, store};
+use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
+use crate::admin::device;
 use crate::admin::failure::Failure;
-use crate::admin::guard::{AdminStaff, Staff, StaffForm};
+use crate::admin::guard::{Signed, Staff, StaffForm};
 use crate::admin::page::{Page, View};
-use crate::admin::person::Person;
+use crate::admin::person::{Person, isolated};
 use crate::config;
 use crate::domain::actor::{Actor, By};
-use crate::domain::merging::{LinkedIdentity, UserState};
+use crate::domain::custom_claims::CustomClaims;
+use crate::domain::merging::{LinkedIdentity, UserState, merged};
+use crate::domain::staff::Role;
 use crate::provider::Providers;
 use crate::store::error::retrying;
+use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
-    let confirmed =
-        routes![delete, merge, move_identity, unlink, release, disable, enable, end_sessions, end_session];
-    [routes![ask_delete, ask_merge, ask_move, ask_unlink, receipt::receipt], confirmed].concat()
+    routes![ask, confirm, receipt::receipt]
 }
 
-/// A user whom a change concerns.
+/// A user whom a change concerns, or the one who remains of two.
 #[derive(Serialize)]
 struct UserCard {
     /// The user's part in the change.
     part: &'static str,
     person: Person,
+    last_seen_on: Option<String>,
     identities: Vec<LinkedIdentity>,
     /// The number of live sessions.
     sessions: i64,
+    claims: CustomClaims,
+    notes: i64,
 }
 
-const KEPT: &str = "Will be kept";
-const DELETED: &str = "Will be deleted";
+const KEPT: &str = "stays";
+const DELETED: &str = "is deleted";
 
 impl UserCard {
     fn new(part: &'static str, user: &UserState) -> Self {
-        Self { part, person: user.into(), identities: user.identities.clone(), sessions: user.sessions() }
+        Self {
+            part,
+            person: user.into(),
+            last_seen_on: user.last_seen_on.map(|day| day.to_string()),
+            identities: user.identities.clone(),
+            sessions: user.sessions(),
+            claims: user.claims.clone(),
+            notes: user.notes,
+        }
     }
 }
 
 /// A change that staff are asked to confirm.
 #[derive(Serialize)]
-pub(in crate::admin) struct PreviewPage {
-    title: &'static str,
+pub(in crate::admin) struct Confirmation {
+    title: String,
     /// The user on whose page the change began.
-    person: Uuid,
+    back: Uuid,
     name: String,
     cards: Vec<UserCard>,
+    /// The one who remains of a merge.
+    after: Option<UserCard>,
     /// The single identity that the change is made to.
     identity: Option<Uuid>,
     changes: Vec<String>,
@@ -71,184 +86,173 @@ pub(in crate::admin) struct PreviewPage {
     refused: Option<&'static str>,
     /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
+    /// What is wrong with the reason.
+    error: Option<&'static str>,
     /// The URL of the same change in the other direction.
     reverse: Option<String>,
     /// The URL to which the form is sent.
     action: String,
     /// The other user: the form field's name and value.
     other: Option<(&'static str, Uuid)>,
-    fingerprint: String,
+    /// The fingerprint of the preview, if the change needs one.
+    seen: Option<String>,
     /// The reason that was typed before.
     reason: String,
     /// A hint about the reason.
-    hint: Option<&'static str>,
-    button: &'static str,
+    hint: &'static str,
+    button: String,
+    /// True if the change cannot be undone.
+    is_final: bool,
 }
 
-impl View for PreviewPage {
-    const TEMPLATE: &'static str = "admin/preview";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        use crate::admin::changes::decision::Refused;
-        use crate::admin::samples::{NASTY, user, user_without_data};
-        let page = |change, refused| Self::new(&Preview { change, refused }, 900).expect("it is previewed");
-        let identity = || user(false).identities.remove(0);
-        let changes = [
-            Change::Delete { user: user(true) },
-            Change::Merge { from: user(true), into: user(false) },
-            Change::Merge { from: user_without_data(), into: user(true) },
-            Change::Merge { from: user(false), into: user_without_data() },
-            Change::Move { identity: identity(), from: user(false), to: user_without_data() },
-            Change::Unlink { identity: identity(), user: user(false) },
-        ];
-        let refused = page(Change::Delete { user: user(false) }, Some(Refused::OwnAccount));
-        let stale = page(Change::Delete { user: user(false) }, None);
-        let stale = Self { stale: true, reason: NASTY.into(), ..stale };
-        changes.into_iter().map(|change| page(change, None)).chain([refused, stale]).collect()
-    }
+impl View for Confirmation {
+    const TEMPLATE: &'static str = "admin/confirm";
 }
 
-impl PreviewPage {
-    /// Creates the page of a preview, or `None` for a change that has none. Access tokens are valid for `ttl` seconds.
-    fn new(preview: &Preview, ttl: u32) -> Option<Self> {
+impl Confirmation {
+    /// Creates the page of a preview, which began on the page of `back` if that is one of the change's users. Access tokens are
+    /// valid for `ttl` seconds.
+    fn new(preview: &Preview, device: Option<&str>, back: Option<Uuid>, ttl: u32) -> Self {
         let change = &preview.change;
-        let user = change.user();
+        let (user, name) = (change.user(), words::name(change.user()));
         let identity = change.identity().map(|identity| identity.id);
         let card = UserCard::new;
-        let (title, cards, button) = match change {
-            Change::Delete { user } => ("Delete a user", vec![card(DELETED, user)], "Delete permanently"),
-            Change::Merge { from, into } => {
-                (words::MERGE, vec![card(KEPT, into), card(DELETED, from)], "Merge")
-            }
+        let cards = match change {
+            Change::Merge { from, into } => vec![card(KEPT, into), card(DELETED, from)],
             Change::Move { from, to, .. } => {
-                (words::MOVE, vec![card("Loses the identity", from), card("Gets the identity", to)], "Move")
+                vec![card("loses the identity", from), card("gets the identity", to)]
             }
-            Change::Unlink { user, .. } => {
-                ("Unlink an identity", vec![card("Loses the identity", user)], "Unlink")
+            Change::Delete { user } => vec![card(DELETED, user)],
+            Change::Unlink { user, .. } | Change::Release { user, .. } => {
+                vec![card("has the identity", user)]
             }
-            Change::Release { .. }
-            | Change::Disable { .. }
-            | Change::Enable { .. }
-            | Change::EndSessions { .. }
-            | Change::EndSession { .. } => return None,
+            _ => vec![],
         };
-        let (reverse, other) = match change {
+        let other = match change {
+            Change::Merge { into, .. } => Some(("into", into.id)),
+            Change::Move { to, .. } => Some(("to", to.id)),
+            _ => None,
+        };
+        let back = if back.is_some() && back == other.map(|(_, id)| id) { back } else { None };
+        let began = change.other().filter(|other| Some(other.id) == back).unwrap_or(user);
+        let after = match change {
+            Change::Merge { from, into } => Some(UserCard::new("", &merged(from, into))),
+            _ => None,
+        };
+        let reverse = match change {
             Change::Merge { from, into } => {
-                (Some(format!("/admin/users/{}/merge?into={}", into.id, from.id)), Some(("into", into.id)))
+                Some(format!("/admin/users/{}/merge?into={}&back={}", into.id, from.id, began.id))
             }
-            Change::Move { to, .. } => (None, Some(("to", to.id))),
-            _ => (None, None),
+            _ => None,
         };
-        let effects = words::effects(change, ttl);
-        Some(Self {
+        let (title, button) = words::title(change, &name);
+        let effects = words::effects(change, device, ttl);
+        let session = match change {
+            Change::EndSession { session, .. } => Some(*session),
+            _ => None,
+        };
+        Self {
             title,
-            person: user.id,
-            name: words::name(user),
+            back: began.id,
+            name: words::name(began),
             cards,
+            after,
             identity,
             changes: effects.changes,
             warnings: effects.warnings,
             refused: preview.refused.map(words::refused),
             stale: false,
+            error: None,
             reverse,
-            action: path(user.id, identity, change.name()),
+            action: path(user.id, identity, session, change.name()),
             other,
-            fingerprint: preview.fingerprint(),
+            seen: change.needs_preview().then(|| preview.fingerprint()),
             reason: String::new(),
-            hint: matches!(change, Change::Delete { .. }).then_some(words::NOTHING_PERSONAL),
+            hint: words::hint(change),
             button,
-        })
+            is_final: matches!(change, Change::Delete { .. } | Change::Merge { .. }),
+        }
     }
 }
 
-/// The answer to a confirmed change: the way to the changed user, or the preview again.
+/// The answer to a confirmed change: the way to the changed user, or the confirmation again.
 type Answer = Either<Redirect, Page>;
 
-/// The parts of a request that all handlers here need.
-///
-/// - **Succeeds** when the guard `G` of the sender does.
-/// - **Fails** as that guard does.
-/// - **Forwards** never.
-struct Visit<'r, G = AdminStaff> {
-    staff: G,
+/// A member of staff who asks for a change, or confirms it.
+struct Visit<'r> {
+    staff: Staff,
     db: &'r Db,
-    providers: &'r Providers,
-    origin: ClientOrigin,
     /// The lifetime of access tokens, in seconds.
     access_token_ttl: u32,
+    origin: ClientOrigin,
+    /// The user on whose page it began.
+    back: Option<Uuid>,
 }
 
-#[rocket::async_trait]
-impl<'r, G: FromRequest<'r, Error = ()>> FromRequest<'r> for Visit<'r, G> {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Guarded<Self, ()> {
-        let staff = try_outcome!(request.guard::<G>().await);
-        let state = request.rocket().state::<Db>().zip(request.rocket().state::<Providers>());
-        let settings = request.rocket().state::<config::Session>();
-        let Some(((db, providers), settings)) = state.zip(settings) else {
-            return Guarded::Error((Status::InternalServerError, ()));
-        };
-        let access_token_ttl = settings.access_token_ttl;
-        Guarded::Success(Self { staff, db, providers, origin: ClientOrigin::of(request), access_token_ttl })
-    }
-}
-
-impl<G: AsRef<Staff>> Visit<'_, G> {
-    /// Shows the preview of a change.
-    async fn ask(&self, change: Change) -> Result<Page, Failure> {
-        let preview = preview(self.db.pool(), change, &self.staff.as_ref().member.email).await?;
-        let page = preview
-            .as_ref()
-            .and_then(|preview| PreviewPage::new(preview, self.access_token_ttl))
-            .ok_or(Status::NotFound)?;
-        self.show(&page).await
+impl Visit<'_> {
+    /// Returns the preview of a change, for those who may make it.
+    async fn preview(&self, change: Change) -> Result<Preview, Failure> {
+        let member = &self.staff.member;
+        if change.role() == Role::Admin && member.access.role != Role::Admin {
+            return Err(Status::Forbidden.into());
+        }
+        Ok(preview(self.db.pool(), change, &member.email).await?.ok_or(Status::NotFound)?)
     }
 
-    /// Makes a change that its form confirms. If nothing was done, shows why, in the preview where there is one.
+    /// Shows the confirmation of a change, altered, after recording that its users were viewed.
+    async fn show(&self, preview: &Preview, alter: impl FnOnce(&mut Confirmation)) -> Result<Page, Failure> {
+        let pool = self.db.pool();
+        let mut device = None;
+        if let Change::EndSession { session, user } = &preview.change {
+            let sessions = retrying!(sessions::of_user(pool, user.id))?;
+            let row = sessions.into_iter().find(|row| row.id == *session);
+            device = row.map(|row| {
+                let own = [row.device_name, row.device_platform].into_iter().flatten().collect::<Vec<_>>();
+                let app = row.user_agent.as_deref().map(device::in_words);
+                let words = if own.is_empty() { app } else { Some(own.join(", ")) };
+                words.map_or_else(|| "an unknown device".into(), |words| isolated(&words))
+            });
+        }
+        let mut page = Confirmation::new(preview, device.as_deref(), self.back, self.access_token_ttl);
+        alter(&mut page);
+        for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
+            record(pool, &self.staff.member, &DataAccess::Person(id.id), &self.origin.0).await?;
+        }
+        Ok(Page::new(&self.staff, &page))
+    }
+
+    /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.
     async fn confirm(&self, change: Change, form: &StaffForm) -> Result<Answer, Failure> {
-        let reason = form.reason()?;
-        let actor = Actor::Staff(&self.staff.as_ref().member.email);
+        let (pool, preview) = (self.db.pool(), self.preview(change).await?);
+        let typed = form.get("reason").unwrap_or_default().to_owned();
+        let Ok(reason) = form.reason() else {
+            let error = Some(if typed.is_empty() { words::NO_REASON } else { words::LONG_REASON });
+            let page = self.show(&preview, |page| (page.error, page.reason) = (error, typed)).await?;
+            return Ok(Either::Right(page.with(Status::BadRequest)));
+        };
+        let actor = Actor::Staff(&self.staff.member.email);
         let by = By { actor, reason: Some(&reason), origin: &self.origin.0 };
-        let previewed = change.is_previewed();
-        let seen = previewed.then(|| form.get("seen").unwrap_or_default());
+        let seen = change.needs_preview().then(|| form.get("seen").unwrap_or_default());
         let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
-        match apply(self.db.pool(), change, seen, by).await? {
+        match make(pool, &preview, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                let number = retrying!(store::deletion_of(self.db.pool(), *user))?.ok_or(Status::NotFound)?;
+                let number = retrying!(store::deletion_of(pool, *user))?.ok_or(Status::NotFound)?;
                 Ok(Either::Left(Redirect::to(receipt::path(number))))
             }
             Outcome::Done => {
-                Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={}", change.name()))))
+                let nobody = change.name() == "end-sessions" && preview.change.user().sessions() == 0;
+                let done = if nobody { "nothing" } else { change.name() };
+                Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={done}"))))
             }
             Outcome::NotFound => Err(Status::NotFound.into()),
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
-            Outcome::Refused(why) if !previewed => Err(Failure::Conflict(words::refused(why))),
-            Outcome::Changed if !previewed => Err(Failure::Conflict(
-                "Something has changed since you opened the page. Go back, reload it and look again.",
-            )),
             Outcome::Changed | Outcome::Refused(_) => {
-                let preview = preview(self.db.pool(), change, actor.name()).await?;
-                let page = preview
-                    .as_ref()
-                    .and_then(|preview| PreviewPage::new(preview, self.access_token_ttl))
-                    .ok_or(Status::NotFound)?;
-                let (stale, reason) = (page.refused.is_none(), form.get("reason").unwrap_or_default().into());
-                let page = self.show(&PreviewPage { stale, reason, ..page }).await?;
+                let preview = self.preview(change).await?;
+                let stale = preview.refused.is_none();
+                let page = self.show(&preview, |page| (page.stale, page.reason) = (stale, typed)).await?;
                 Ok(Either::Right(page.with(Status::Conflict)))
             }
         }
-    }
-
-    /// Shows a preview, after recording that its users were viewed.
-    async fn show(&self, page: &PreviewPage) -> Result<Page, Failure> {
-        let staff = self.staff.as_ref();
-        for card in &page.cards {
-            record(self.db.pool(), &staff.member, &DataAccess::Person(card.person.id), &self.origin.0)
-                .await?;
-        }
-        Ok(Page::new(staff, page))
     }
 }
 
@@ -256,107 +260,94 @@ fn id(text: &str) -> Result<Uuid, Status> {
     Uuid::parse_str(text).map_err(|_| Status::NotFound)
 }
 
-/// Returns the id in the form's field of that name.
-fn other(form: &StaffForm, name: &str) -> Result<Uuid, Status> {
-    id(form.get(name).ok_or(Status::BadRequest)?)
-}
-
-fn path(user: Uuid, identity: Option<Uuid>, change: &str) -> String {
-    let identity = identity.map(|id| format!("/identities/{id}")).unwrap_or_default();
-    format!("/admin/users/{user}{identity}/{change}")
-}
-
-#[get("/users/<user>/delete")]
-async fn ask_delete(visit: Visit<'_>, user: &str) -> Result<Page, Failure> {
-    visit.ask(Change::Delete { user: id(user)? }).await
-}
-
-#[post("/users/<user>/delete", data = "<form>")]
-async fn delete(visit: Visit<'_>, user: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Delete { user: id(user)? }, &form).await
-}
-
-#[get("/users/<user>/merge?<into>&<q>")]
-async fn ask_merge(
-    visit: Visit<'_>,
-    user: &str,
-    into: Option<&str>,
-    q: Option<&str>,
-) -> Result<Page, Failure> {
-    let from = id(user)?;
-    match into {
-        Some(into) => visit.ask(Change::Merge { from, into: id(into)? }).await,
-        None => find(&visit, from, None, q).await,
+fn path(user: Uuid, identity: Option<Uuid>, session: Option<Uuid>, change: &str) -> String {
+    match (identity, session) {
+        (Some(identity), _) => format!("/admin/users/{user}/identities/{identity}/{change}"),
+        (None, Some(session)) => format!("/admin/users/{user}/sessions/{session}/end"),
+        (None, None) => format!("/admin/users/{user}/{change}"),
     }
 }
 
-#[post("/users/<user>/merge", data = "<form>")]
-async fn merge(visit: Visit<'_>, user: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Merge { from: id(user)?, into: other(&form, "into")? }, &form).await
+/// What a path below a user's asks for.
+enum Wanted {
+    Change(Change),
+    /// The other user of a merge, or of the move of that identity.
+    Other(Option<Uuid>),
 }
 
-#[get("/users/<user>/identities/<identity>/move?<to>&<q>")]
-async fn ask_move(
-    visit: Visit<'_>,
+/// Reads the path of a change below its user's. `other` is the second user.
+fn wanted(user: Uuid, below: Segments<'_, Path>, other: Option<&str>) -> Result<Wanted, Status> {
+    let (below, other) = (below.collect::<Vec<_>>(), other.map(id).transpose()?);
+    Ok(Wanted::Change(match (&below[..], other) {
+        (["delete"], _) => Change::Delete { user },
+        (["disable"], _) => Change::Disable { user },
+        (["enable"], _) => Change::Enable { user },
+        (["end-sessions"], _) => Change::EndSessions { user },
+        (["sessions", session, "end"], _) => Change::EndSession { session: id(session)?, user },
+        (["identities", identity, "unlink"], _) => Change::Unlink { identity: id(identity)?, user },
+        (["identities", identity, "release"], _) => Change::Release { identity: id(identity)?, user },
+        (["identities", identity, "move"], Some(to)) => {
+            Change::Move { identity: id(identity)?, from: user, to }
+        }
+        (["merge"], Some(into)) => Change::Merge { from: user, into },
+        (["identities", identity, "move"], None) => return Ok(Wanted::Other(Some(id(identity)?))),
+        (["merge"], None) => return Ok(Wanted::Other(None)),
+        _ => return Err(Status::NotFound),
+    }))
+}
+
+/// The parameters of a question.
+#[derive(FromForm)]
+struct Asked<'r> {
+    into: Option<&'r str>,
+    to: Option<&'r str>,
+    /// The search for the other user.
+    q: Option<&'r str>,
+    back: Option<&'r str>,
+    /// What was typed before the sign-in that came between.
+    reason: Option<&'r str>,
+}
+
+#[expect(clippy::too_many_arguments, reason = "they are the parts of the request")]
+#[get("/users/<user>/<below..>?<asked..>", rank = 2)]
+async fn ask(
+    staff: Staff,
     user: &str,
-    identity: &str,
-    to: Option<&str>,
-    q: Option<&str>,
+    below: Segments<'_, Path>,
+    asked: Asked<'_>,
+    db: &Db,
+    providers: &State<Providers>,
+    settings: &State<config::Session>,
+    origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (identity, from) = (id(identity)?, id(user)?);
-    match to {
-        Some(to) => visit.ask(Change::Move { identity, from, to: id(to)? }).await,
-        None => find(&visit, from, Some(identity), q).await,
+    let (user, back) = (id(user)?, asked.back.and_then(|back| Uuid::parse_str(back).ok()));
+    let visit = Visit { staff, db, access_token_ttl: settings.access_token_ttl, origin, back };
+    match wanted(user, below, asked.into.or(asked.to))? {
+        Wanted::Other(moved) => find(&visit, providers, user, moved, asked.q).await,
+        Wanted::Change(change) => {
+            let reason = asked.reason.unwrap_or_default().to_owned();
+            visit.show(&visit.preview(change).await?, |page| page.reason = reason).await
+        }
     }
 }
 
-#[post("/users/<user>/identities/<identity>/move", data = "<form>")]
-async fn move_identity(
-    visit: Visit<'_>,
+#[post("/users/<user>/<below..>", data = "<sent>", rank = 2)]
+async fn confirm(
     user: &str,
-    identity: &str,
-    form: StaffForm,
+    below: Segments<'_, Path>,
+    sent: Signed,
+    db: &Db,
+    settings: &State<config::Session>,
+    origin: ClientOrigin,
 ) -> Result<Answer, Failure> {
-    let change = Change::Move { identity: id(identity)?, from: id(user)?, to: other(&form, "to")? };
-    visit.confirm(change, &form).await
-}
-
-#[get("/users/<user>/identities/<identity>/unlink")]
-async fn ask_unlink(visit: Visit<'_>, user: &str, identity: &str) -> Result<Page, Failure> {
-    visit.ask(Change::Unlink { identity: id(identity)?, user: id(user)? }).await
-}
-
-#[post("/users/<user>/identities/<identity>/unlink", data = "<form>")]
-async fn unlink(visit: Visit<'_>, user: &str, identity: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Unlink { identity: id(identity)?, user: id(user)? }, &form).await
-}
-
-#[post("/users/<user>/identities/<identity>/release", data = "<form>")]
-async fn release(visit: Visit<'_>, user: &str, identity: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Release { identity: id(identity)?, user: id(user)? }, &form).await
-}
-
-#[post("/users/<id>/disable", data = "<form>")]
-async fn disable(visit: Visit<'_>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Disable { user: self::id(id)? }, &form).await
-}
-
-#[post("/users/<id>/enable", data = "<form>")]
-async fn enable(visit: Visit<'_>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::Enable { user: self::id(id)? }, &form).await
-}
-
-#[post("/users/<id>/end-sessions", data = "<form>")]
-async fn end_sessions(visit: Visit<'_, Staff>, id: &str, form: StaffForm) -> Result<Answer, Failure> {
-    visit.confirm(Change::EndSessions { user: self::id(id)? }, &form).await
-}
-
-#[post("/users/<id>/sessions/<session>/end", data = "<form>")]
-async fn end_session(
-    visit: Visit<'_, Staff>,
-    id: &str,
-    session: &str,
-    form: StaffForm,
-) -> Result<Answer, Failure> {
-    visit.confirm(Change::EndSession { session: self::id(session)?, user: self::id(id)? }, &form).await
+    let Signed { staff, form } = sent;
+    let back = form.get("back").and_then(|back| Uuid::parse_str(back).ok());
+    match wanted(id(user)?, below, form.get("into").or(form.get("to")))? {
+        Wanted::Other(_) if staff.member.access.role != Role::Admin => Err(Status::Forbidden.into()),
+        Wanted::Other(_) => Err(Status::BadRequest.into()),
+        Wanted::Change(change) => {
+            let visit = Visit { staff, db, access_token_ttl: settings.access_token_ttl, origin, back };
+            visit.confirm(change, &form).await
+        }
+    }
 }

@@ -62,24 +62,6 @@ fn until(at: OffsetDateTime, retention_days: u32) -> Option<Date> {
 
 impl View for Receipt {
     const TEMPLATE: &'static str = "admin/receipt";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        use crate::admin::samples::{NASTY, TIME};
-        let by = |text: Option<&str>, sessions, pending| Self {
-            number: Uuid::max(),
-            user: Uuid::max(),
-            at: TIME.into(),
-            actor: text.map(Into::into),
-            reason: text.map(Into::into),
-            identities: 1,
-            sessions,
-            pending,
-            retention_days: 400,
-            until: "2027-09-05".into(),
-        };
-        vec![by(None, 0, false), by(Some(NASTY), 2, true)]
-    }
 }
 
 #[get("/deletions/<number>")]

@@ -16,8 +16,8 @@ const LAST_IDENTITY: &str = "This is the user's last identity, and neither a bac
                              users, or delete this one.";
 const CLAIMS_TOO_LONG: &str = "The claims of both users are too long for one user. The product's backend has to set \
                                shorter ones first.";
-pub(super) const NOTHING_PERSONAL: &str =
-    "The reason is kept after the user is deleted. Write nothing personal into it.";
+pub(super) const NO_REASON: &str = "Write why: the audit keeps it with your name.";
+pub(super) const LONG_REASON: &str = "Write at most 500 characters.";
 
 pub(super) fn move_lead(identity: &str, name: &str) -> String {
     sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
@@ -32,6 +32,34 @@ pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
     }
 }
 
+/// Returns the title of a change to the user of that name, and the button that confirms it.
+pub(super) fn title(change: &Loaded, name: &str) -> (String, String) {
+    let (title, button) = match change {
+        Change::Merge { .. } => return (MERGE.into(), format!("Merge, and delete {name}")),
+        Change::Disable { .. } => return (format!("Disable {name}"), "Disable".into()),
+        Change::Enable { .. } => return (format!("Enable {name}"), "Enable".into()),
+        Change::EndSessions { .. } => {
+            return (format!("Sign {name} out everywhere"), "Sign out everywhere".into());
+        }
+        Change::EndSession { .. } => return (format!("End a session of {name}"), "End this session".into()),
+        Change::Delete { .. } => ("Delete a user", "Delete permanently"),
+        Change::Move { .. } => (MOVE, "Move"),
+        Change::Unlink { .. } => ("Unlink an identity", "Unlink"),
+        Change::Release { .. } => ("Release an identity", "Release"),
+    };
+    (title.into(), button.into())
+}
+
+/// Returns a hint about the reason for a change.
+pub(super) const fn hint(change: &Loaded) -> &'static str {
+    match change {
+        Change::Delete { .. } => {
+            "The reason is kept after the user is deleted. Write nothing personal into it."
+        }
+        _ => "The audit keeps it with your name.",
+    }
+}
+
 /// Returns the message after the change of that name. Access tokens are valid for `ttl` seconds.
 pub(in crate::admin) fn done(change: &str, ttl: u32) -> Option<String> {
     let lag = lag(ttl);
@@ -43,6 +71,8 @@ pub(in crate::admin) fn done(change: &str, ttl: u32) -> Option<String> {
         "disable" => format!("The user is disabled and signed out everywhere. {lag}"),
         "enable" => "The user can sign in again.".into(),
         "end-sessions" => format!("The user is signed out everywhere. {lag}"),
+        "nothing" => "The user had no session, so nothing was changed.".into(),
+        "note" => "The note is saved.".into(),
         "end-session" => format!("That session has ended. {lag}"),
         _ => return None,
     })
@@ -66,19 +96,37 @@ pub(super) struct Effects {
     ttl: u32,
 }
 
-/// Describes a change. Those without a preview are described on the user's page.
-pub(super) fn effects(change: &Loaded, ttl: u32) -> Effects {
+/// Describes a change. `device` is the one whose session ends.
+pub(super) fn effects(change: &Loaded, device: Option<&str>, ttl: u32) -> Effects {
     let mut effects = Effects { ttl, ..Effects::default() };
     match change {
         Change::Delete { user } => delete(&mut effects, user),
         Change::Merge { from, into } => merge(&mut effects, from, into),
         Change::Move { identity, from, to } => move_identity(&mut effects, identity, from, to),
         Change::Unlink { identity, user } => unlink(&mut effects, identity, user),
-        Change::Release { .. }
-        | Change::Disable { .. }
-        | Change::Enable { .. }
-        | Change::EndSessions { .. }
-        | Change::EndSession { .. } => {}
+        Change::Release { identity, user } => release(&mut effects, identity, user),
+        Change::Disable { user } => {
+            let who = name(user);
+            effects.change(format!("Nobody can sign in as {who} until an admin enables the user again."));
+            effects.change(effects.ending(user.sessions(), &format!("of {who}")));
+            effects.change("Nothing is deleted, and the e-mail address stays taken.");
+        }
+        Change::Enable { user } => effects.change(format!("{} can sign in again.", name(user))),
+        Change::EndSessions { user } => {
+            let who = name(user);
+            effects.change(effects.ending(user.sessions(), &format!("of {who}")));
+            effects.change(format!(
+                "{who} can sign in again at once. So can anybody else who has one of the accounts at the providers."
+            ));
+        }
+        Change::EndSession { user, .. } => match device {
+            Some(device) => {
+                let lag = lag(ttl);
+                effects.change(format!("The session of {} on {device} ends. {lag}", name(user)));
+                effects.change("Other sessions go on, and the same device can sign in again.");
+            }
+            None => effects.warn("This session has ended already."),
+        },
     }
     effects
 }
@@ -137,7 +185,7 @@ fn delete(effects: &mut Effects, user: &UserState) {
         "The audit log keeps what happened and when, but no e-mail addresses, IP addresses or devices of this user. It \
          keeps this deletion, with your e-mail address and your reason.",
     );
-    effects.warn("You cannot undo this.");
+    effects.warn("A deletion cannot be undone.");
     if user.is_hijacked() {
         effects.warn(
             "A provider has reported an account of this user hijacked or disabled, which is forgotten with the user: \
@@ -201,6 +249,10 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
          replace it with {}.",
         from.id, into.id
     ));
+    effects.warn(format!(
+        "A merge cannot be undone. Whoever can sign in as {goes} can sign in as {stays} from then on. The same name is no proof: \
+         ask for something that only the owner of both would know."
+    ));
     if into.disabled_at.is_some() {
         effects
             .warn(format!("{stays} is disabled and stays disabled. Nobody can sign in as {goes} any more."));
@@ -209,6 +261,11 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         effects.warn(effects.ending(into.sessions(), &format!("of {stays}")));
     }
     effects.warn_if_unproven(if into.email.is_some() { into } else { from });
+}
+
+fn release(effects: &mut Effects, held: &LinkedIdentity, user: &UserState) {
+    effects.change(format!("{} signs in as {} again.", identity(held), name(user)));
+    effects.warn("It was linked while a hijacker may have had another account of this user. Release it only if it is the user's.");
 }
 
 fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState, to: &UserState) {

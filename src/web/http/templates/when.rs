@@ -1,7 +1,8 @@
 //! The `when` filter: renders an RFC 3339 time as a `<time>` element in a time zone of the IANA database.
 //!
 //! `{{ person.created_at | when(zone=zone) }}` shows minutes; `precision` can also be `"second"` or `"day"`. With `"ago"` it
-//! shows how long ago the time was, and the time itself as the title; a day without a time counts in days of UTC.
+//! shows how long ago the time was, and the time itself as the title; a day without a time counts in days of UTC. With
+//! `"clock"` it shows hours and minutes, and the time as the title.
 
 use std::collections::HashMap;
 
@@ -30,7 +31,7 @@ impl Filter for When {
         let format = match precision {
             "day" => "%Y-%m-%d",
             "minute" | "ago" => "%Y-%m-%d %H:%M %Z",
-            "second" => "%Y-%m-%d %H:%M:%S %Z",
+            "second" | "clock" => "%Y-%m-%d %H:%M:%S %Z",
             other => return Err(tera::Error::msg(format!("`when` knows no precision `{other}`"))),
         };
         let zone = text("zone").and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
@@ -39,6 +40,10 @@ impl Filter for When {
             "ago" => {
                 let ago = ago(Timestamp::now().as_second() - time.as_second());
                 format!("<time datetime=\"{time}\" title=\"{shown}\">{ago}</time>")
+            }
+            "clock" => {
+                let clock = shown.get(11..16).unwrap_or_default();
+                format!("<time datetime=\"{time}\" title=\"{shown}\">{clock}</time>")
             }
             _ => format!("<time datetime=\"{time}\">{shown}</time>"),
         }))

@@ -1,0 +1,347 @@
+//! One person's page, and the way back to it when something comes between.
+
+use reqwest::Method;
+use serde_json::Value;
+use vestibule::domain::staff::Role;
+
+use super::{desk_with, person};
+use crate::support::app::Answer;
+use crate::support::desk::{Browser, Desk};
+
+/// Sends a form as a browser does from that page.
+async fn send(browser: &mut Browser, from: &str, path: &str, form: &[(&str, &str)]) -> Answer {
+    let page = browser.url(from);
+    let request = browser.request(Method::POST, path).header("Referer", page).form(form);
+    browser.send(request).await
+}
+
+/// What a field of a page holds.
+fn held<'a>(page: &'a str, field: &str) -> &'a str {
+    let (_, rest) =
+        page.split_once(&format!("name=\"{field}\"")).unwrap_or_else(|| panic!("{field}: {page}"));
+    let input = rest.split_once('>').unwrap().0;
+    input.split_once("value=\"").map_or("", |(_, value)| value.split_once('"').unwrap().0)
+}
+
+fn path(answer: &Answer) -> String {
+    format!("/admin/users/{}", answer.user_id())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_reason() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
+    let csrf = browser.csrf().await;
+    let merge = format!("{}/merge?into={}", path(&ada), grace.user_id());
+    for (page, fields) in [
+        (format!("{}/disable", path(&ada)), vec![("reason", "chargeback, ticket 4711")]),
+        (merge, vec![("reason", "chargeback, ticket 4711"), ("into", &grace.user_id())]),
+        (path(&ada), vec![("text", "chargeback, ticket 4711"), ("ticket", "https://tickets.example/1")]),
+    ] {
+        desk.app.database.run("DELETE FROM staff_sessions").await;
+        let action =
+            page.split('?').next().unwrap().to_owned() + if fields[0].0 == "text" { "/notes" } else { "" };
+        let form = [&fields[..], &[("csrf", &csrf), ("seen", "x")]].concat();
+        let sent = send(&mut browser, &page, &action, &form).await;
+        let to_sign_in = sent.header("location").unwrap().to_owned();
+        let asked = browser.get(&to_sign_in).await.text;
+        assert!(asked.contains("Nothing was done.") && asked.contains("chargeback, ticket 4711"), "{asked}");
+
+        let to_provider = asked.split("method=\"post\" action=\"").nth(1).unwrap().split('"').next().unwrap();
+        let begun = browser.post(&to_provider.replace("&#x2F;", "/").replace("&amp;", "&"), &[]).await;
+        let authorize = begun.header("location").unwrap().parse().unwrap();
+        let callback = browser.choose(&authorize, "staff@example.com").await;
+        let landed = browser.get(&callback).await;
+        let back = landed.header("location").unwrap();
+        let question = browser.get(back).await;
+        assert_eq!(question.status.as_u16(), 200, "{back}");
+        if fields[0].0 == "text" {
+            assert!(question.text.contains("chargeback, ticket 4711</textarea>"), "{}", question.text);
+            assert_eq!(held(&question.text, "ticket").replace("&#x2F;", "/"), "https://tickets.example/1");
+        } else {
+            assert_eq!(held(&question.text, "reason"), "chargeback, ticket 4711");
+        }
+    }
+    let left = "SELECT count(*) FROM users u WHERE disabled_at IS NULL AND NOT EXISTS (SELECT FROM notes)";
+    assert_eq!(desk.app.database.count(left).await, 2, "nothing was done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (csrf, disable) = (browser.csrf().await, format!("{}/disable", path(&ada)));
+    let role = "Your role does not allow this.";
+    let asked = browser.get(&disable).await;
+    assert!(asked.status.as_u16() == 403 && asked.text.contains(role), "{}", asked.text);
+    let sent = browser.post(&disable, &[("csrf", &csrf), ("reason", "x")]).await;
+    assert!(sent.status.as_u16() == 403 && sent.text.contains(role), "{}", sent.text);
+    let end = format!("{}/end-sessions", path(&ada));
+    let forged = send(&mut browser, &end, &end, &[("csrf", "x"), ("reason", "lost phone")]).await;
+    assert!(
+        forged.status.as_u16() == 403 && forged.text.contains("This form is out of date"),
+        "{}",
+        forged.text
+    );
+    let back = format!("href=\"{end}?reason=lost+phone\"");
+    assert!(forged.text.replace("&#x2F;", "/").contains(&back), "{}", forged.text);
+    for answer in [asked, sent, forged, browser.get("/admin/nothing").await] {
+        assert!(answer.text.contains("<nav aria-label=\"Pages\">"), "the header is there: {}", answer.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let csrf = browser.csrf().await;
+    let long = "x".repeat(501);
+    for (reason, error) in [("  ", "Write why"), (&*long, "at most 500 characters")] {
+        let form = [("csrf", csrf.as_str()), ("reason", reason)];
+        let page = browser.post(&format!("{}/disable", path(&ada)), &form).await;
+        assert!(page.status.as_u16() == 400 && page.text.contains(error), "{}", page.text);
+        assert!(page.text.contains("aria-invalid=\"true\"") && page.text.contains("id=\"reason-error\""));
+        assert_eq!(held(&page.text, "reason"), reason.trim());
+    }
+    let note = |text, ticket| [("csrf", csrf.as_str()), ("text", text), ("ticket", ticket)];
+    for (text, ticket, error) in [
+        (" ", "https://tickets.example/1", "Write something."),
+        ("Calls back", "javascript:alert(1)", "the whole address of the ticket"),
+        ("Calls back", "4711", "the whole address of the ticket"),
+    ] {
+        let page = browser.post(&format!("{}/notes", path(&ada)), &note(text, ticket)).await;
+        assert!(page.status.as_u16() == 400 && page.text.contains(error), "{}", page.text);
+        assert_eq!(held(&page.text, "ticket").replace("&#x2F;", "/"), ticket);
+        assert!(page.text.contains(&format!("\n{}</textarea>", text.trim())), "{}", page.text);
+    }
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
+}
+
+async fn write_note(browser: &mut Browser, user: &str, text: &str) {
+    let csrf = browser.csrf().await;
+    let form = [("csrf", csrf.as_str()), ("text", text), ("ticket", "https://tickets.example/4711")];
+    let written = browser.post(&format!("{user}/notes"), &form).await;
+    assert_eq!(written.status.as_u16(), 303, "{}", written.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_their_user() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    write_note(&mut browser, &path(&ada), "Tablet lost on the train").await;
+    desk.appoint("admin@example.com", Role::Admin).await;
+    let mut admin = desk.signed_in("admin@example.com").await;
+    let page = admin.get(&path(&ada)).await.text;
+    for expected in
+        ["Tablet lost on the train", "href=\"https:&#x2F;&#x2F;tickets.example&#x2F;4711\"", "Note written"]
+    {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let audit = admin.get("/admin/audit?what=staff").await.text;
+    assert!(audit.contains("Note written") && !audit.contains("Tablet"), "{audit}");
+
+    let copy = admin.get(&format!("{}/data.json", path(&ada))).await;
+    assert!(copy.header("content-disposition").unwrap().starts_with("attachment"));
+    let copy: Value = serde_json::from_str(&copy.text).unwrap();
+    assert_eq!(copy["notes"][0]["text"], "Tablet lost on the train");
+    assert_eq!(
+        (&copy["user"]["email"], copy["sessions"].as_array().unwrap().len()),
+        (&"ada@example.com".into(), 1)
+    );
+    assert!(copy["events"].as_array().unwrap().iter().any(|event| event["kind"] == "user_created"));
+    let missing = admin.get("/admin/users/00000000-0000-7000-8000-000000000000/data.json").await;
+    assert_eq!(missing.status.as_u16(), 404);
+
+    let delete = format!("{}/delete", path(&ada));
+    let page = admin.get(&delete).await.text;
+    let form = [("csrf", held(&page, "csrf")), ("seen", held(&page, "seen")), ("reason", "asked for it")];
+    assert_eq!(admin.post(&delete, &form).await.status.as_u16(), 303);
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
+    let csrf = browser.csrf().await;
+    let late = browser.post(&format!("{}/notes", path(&ada)), &[("csrf", &csrf), ("text", "too late")]).await;
+    assert_eq!(late.status.as_u16(), 404, "{}", late.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
+    write_note(&mut browser, &path(&ada), "of Ada").await;
+    write_note(&mut browser, &path(&grace), "of Grace").await;
+    let merge = format!("{}/merge", path(&ada));
+    let page = browser.get(&format!("{merge}?into={}&back={}", grace.user_id(), grace.user_id())).await.text;
+    assert!(page.contains("A merge cannot be undone."), "{page}");
+    assert!(
+        page.contains(&format!("<a href=\"{}\">Cancel</a>", path(&grace))),
+        "back to where it began: {page}"
+    );
+    assert!(page.contains("<th scope=\"row\">Last seen</th>"), "{page}");
+    let form = [
+        ("csrf", held(&page, "csrf").to_owned()),
+        ("seen", held(&page, "seen").to_owned()),
+        ("into", grace.user_id()),
+        ("reason", "one person".into()),
+    ];
+    // A note whose transaction commits while the merge waits for it.
+    let mut writing = desk.app.database.pool.begin().await.unwrap();
+    sqlx::query("INSERT INTO notes (user_id, author, text) VALUES ($1::text::uuid, 'staff@example.com', 'at the last moment')")
+        .bind(ada.user_id())
+        .execute(&mut *writing)
+        .await
+        .unwrap();
+    let merging = browser.request(Method::POST, &merge).form(&form).send();
+    let merging = tokio::spawn(merging);
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    crate::support::process::eventually("the merge waits", async || {
+        (desk.app.database.count(waits).await > 0).then_some(())
+    })
+    .await;
+    writing.commit().await.unwrap();
+    assert_eq!(merging.await.unwrap().unwrap().status().as_u16(), 303);
+    let page = browser.get(&path(&grace)).await.text;
+    for note in ["of Ada", "of Grace", "at the last moment"] {
+        assert!(page.contains(note), "{note}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2"), ("name", "Grace")]).await;
+    let merge = format!("{}/merge", path(&ada));
+    let page = browser.get(&format!("{merge}?into={}", grace.user_id())).await.text;
+    let into = grace.user_id();
+    let form = [
+        ("csrf", held(&page, "csrf")),
+        ("seen", held(&page, "seen")),
+        ("into", &into),
+        ("reason", "one person"),
+    ];
+    assert_eq!(browser.post(&merge, &form).await.status.as_u16(), 303);
+    let gone = browser.get(&path(&ada)).await;
+    assert_eq!(gone.status.as_u16(), 404);
+    for expected in
+        [&*format!("href=\"{}\"", path(&grace)), "staff@example.com", "one person", "ada@example.com"]
+    {
+        assert!(gone.text.contains(expected), "{expected}: {}", gone.text);
+    }
+    assert_eq!(desk.app.delete(&grace.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    let number: String =
+        value!(&desk.app.database.pool, "SELECT id::text FROM events WHERE kind = 'user_deleted'");
+    let gone = browser.get(&path(&grace)).await;
+    assert!(
+        gone.status.as_u16() == 404
+            && gone.text.replace("&#x2F;", "/").contains(&format!("/admin/deletions/{number}"))
+    );
+    let never = browser.get("/admin/users/00000000-0000-7000-8000-000000000000").await;
+    assert!(never.status.as_u16() == 404 && never.text.contains("Nothing here"), "{}", never.text);
+}
+
+/// The first sentence about the person.
+async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'static str) -> String {
+    desk.app.database.run(change).await;
+    let page = browser.get(user).await.text;
+    let strip = page.split("<div class=\"strip ").nth(1).unwrap();
+    strip.split_once("<strong>").unwrap().1.split_once("</strong>").unwrap().0.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let user = path(&ada);
+    for (change, expected) in [
+        ("SELECT 1", "Can sign in."),
+        (
+            "INSERT INTO events (kind, user_id) SELECT 'refresh_token_replayed', id FROM users",
+            "Can sign in, and somebody else may be in.",
+        ),
+        ("UPDATE identities SET held_at = now()", "Cannot sign in: idp is held"),
+        ("UPDATE identities SET reported_at = now(), held_at = NULL", "Cannot sign in: idp suspended"),
+        ("DELETE FROM identities", "Has no way to sign in yet."),
+        (
+            "WITH d AS (UPDATE users SET disabled_at = now() RETURNING id)
+             INSERT INTO events (kind, user_id, actor) SELECT 'user_disabled', id, 'key:shop' FROM d",
+            "Cannot sign in: disabled by key:shop",
+        ),
+    ] {
+        let said = verdict(&desk, &mut browser, &user, change).await;
+        assert!(said.starts_with(expected), "{expected}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says_it_was_theirs() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (user, csrf) = (path(&ada), browser.csrf().await);
+    let stolen = "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
+    let question = "Is somebody else in this account?";
+    let known = [("csrf", csrf.as_str()), ("text", "On the train"), ("known", "yes")];
+    let signed_out = [("csrf", csrf.as_str()), ("reason", "stolen")];
+    for (action, form) in [("notes", &known[..]), ("end-sessions", &signed_out)] {
+        desk.app.database.run(stolen).await;
+        write_note(&mut browser, &user, "A note alone closes nothing").await;
+        assert!(browser.get(&user).await.text.contains(question));
+        assert_eq!(browser.post(&format!("{user}/{action}"), form).await.status.as_u16(), 303);
+        assert!(!browser.get(&user).await.text.contains(question), "{action}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_sessions_are_shown_or_all_and_nobody_is_signed_out_of_none() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let mut ada = person(&desk, &[("email", "ada@example.com")]).await;
+    for _ in 0..6 {
+        ada = person(&desk, &[("email", "ada@example.com")]).await;
+    }
+    let user = path(&ada);
+    for (query, shown) in [("", 5), ("?sessions=all", 7)] {
+        let page = browser.get(&format!("{user}{query}")).await.text;
+        assert_eq!(page.matches("/sessions/").count(), shown, "{query}");
+        assert_eq!(page.contains("Show all 7"), shown == 5, "{query}");
+        let (actions, rest) = page.split_once("<h2 id=\"sessions\">").unwrap();
+        assert!(actions.contains(&format!("{user}/end-sessions")) && !rest.contains("<button"), "{page}");
+    }
+    let csrf = browser.csrf().await;
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        let form = [("csrf", csrf.as_str()), ("reason", "lost phone")];
+        let landed = browser.post(&format!("{user}/end-sessions"), &form).await;
+        done.push(browser.get(landed.header("location").unwrap()).await.text);
+    }
+    assert!(done[0].contains("The user is signed out everywhere."), "{}", done[0]);
+    assert!(done[1].contains("The user had no session"), "{}", done[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_are_a_tree_with_what_changed_and_the_history_is_filtered() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    desk.app
+        .database
+        .run(
+            "WITH u AS (UPDATE users SET claims = '{\"plan\": \"pro\", \"shop\": {\"tier\": \"gold\"}}' RETURNING id)
+             INSERT INTO events (id, kind, user_id, actor, detail)
+             SELECT c.id::uuid, 'claims_changed', u.id, 'key:shop', jsonb_build_object('claims', c.claims)
+             FROM u, (VALUES ('ffffffff-0000-7000-8000-000000000001', '{\"plan\": \"free\"}'::jsonb),
+                             ('ffffffff-0000-7000-8000-000000000002', '{\"plan\": \"pro\"}')) AS c (id, claims)",
+        )
+        .await;
+    let page = browser.get(&path(&ada)).await.text;
+    for expected in [
+        "<li><span class=\"quiet\">plan:</span> &quot;pro&quot;</li>",
+        "<li><span class=\"quiet\">shop</span><ul class=\"tree\"><li><span class=\"quiet\">tier:</span> &quot;gold&quot;</li>",
+        "<code>plan</code> was <del>&quot;free&quot;</del>, is <ins>&quot;pro&quot;</ins>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let rows = |page: &str| page.matches("<li class=\"event ").count();
+    assert_eq!((rows(&page), page.contains("Sign-ins <span class=\"n\">1</span>")), (3, true), "{page}");
+    for (only, expected) in [("staff", 2), ("sign-ins", 1), ("refused", 0), ("nonsense", 3)] {
+        assert_eq!(rows(&browser.get(&format!("{}?only={only}", path(&ada))).await.text), expected, "{only}");
+    }
+}
