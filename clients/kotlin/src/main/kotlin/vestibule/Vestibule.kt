@@ -47,7 +47,8 @@ import kotlin.time.Duration.Companion.seconds
  * @param baseUrl The service's public URL, such as `https://id.example.com`. Any other text is an
  *   [IllegalArgumentException].
  * @param storage The place of the refresh token and of the user.
- * @param lock The lock between clients on this storage, if there may be several.
+ * @param lock The lock between clients on this storage, if there may be several. With it, each call reads the storage
+ *   first, so that it follows a sign-out or a sign-in of another process.
  * @param http The app's OkHttp client, whose connections and settings are used, but not its dispatcher.
  * @param clock Returns this device's time in milliseconds. It may be wrong, and may jump.
  * @param timeout The longest wait for an answer.
@@ -163,9 +164,12 @@ public class Vestibule(
             throw e
         }
         val left = session
-        enter(next)
+        // A call that has read the storage meanwhile has entered it already.
+        if (left?.id != next.id) {
+            enter(next)
+            if (left != null) scope.launch { tell(left) }
+        }
         access = Access(credential.accessToken, Period(since, credential.expiresIn - MARGIN))
-        if (left != null) scope.launch { tell(left) }
         answer.copy(identity = answer.identity.copy(current = true))
     }
 
@@ -438,6 +442,13 @@ public class Vestibule(
         current.value = AuthState.SignedOut(SignedOutReason.of(stored.reason) ?: otherwise)
     }
 
+    /** Takes over what another process has stored. */
+    private suspend fun hear() {
+        val mine = generation
+        val stored = queued { load() }
+        if (mine == generation && stored.session?.id != session?.id) follow(stored)
+    }
+
     /** Returns true if the storage has told nothing so far. */
     private fun unread() =
         state.value == AuthState.Restoring || state.value == AuthState.SignedOut(SignedOutReason.STORAGE_FAILED)
@@ -595,6 +606,7 @@ public class Vestibule(
     /** Returns a token that is good for a while, and is not the one that was rejected. */
     private suspend fun accessToken(rejected: String?): String {
         restore()
+        if (lock != null) runCatching { hear() }
         if (session == null) throw signedOut()
         access?.let { if (it.token != rejected && lasts(it.good)) return it.token }
         pause?.let { if (lasts(it.period)) throw it.left() }

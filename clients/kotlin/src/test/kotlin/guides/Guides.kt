@@ -7,6 +7,7 @@ import okhttp3.OkHttpClient
 import okhttp3.Request
 import vestibule.AuthState
 import vestibule.Device
+import vestibule.EncryptedFile
 import vestibule.ErrorName.*
 import vestibule.Lock
 import vestibule.Reauthentication
@@ -14,62 +15,29 @@ import vestibule.TokenStorage
 import vestibule.Vestibule
 import vestibule.VestibuleException
 import java.io.File
-import java.io.FileNotFoundException
-import java.io.FileOutputStream
 import java.io.RandomAccessFile
-import java.security.GeneralSecurityException
 import java.security.KeyStore
 import java.security.SecureRandom
-import javax.crypto.Cipher
 import javax.crypto.KeyGenerator
 import javax.crypto.SecretKey
-import javax.crypto.spec.GCMParameterSpec
 
 class App : Application() {
     /** One client for the whole app. */
-    val vestibule by lazy { Vestibule("https://id.example.com", KeystoreStorage(this)) }
+    val vestibule by lazy {
+        Vestibule("https://id.example.com", EncryptedFile(File(noBackupFilesDir, "vestibule"), ::key))
+    }
 }
 
-/** A file that no backup has, encrypted with a key that does not leave the device. */
-class KeystoreStorage(context: Context) : TokenStorage {
-    private val file = File(context.noBackupFilesDir, "vestibule")
-
-    private fun key(): SecretKey {
-        val keys = KeyStore.getInstance("AndroidKeyStore").apply { load(null) }
-        (keys.getKey("vestibule", null) as SecretKey?)?.let { return it }
-        val purposes = KeyProperties.PURPOSE_ENCRYPT or KeyProperties.PURPOSE_DECRYPT
-        val spec = KeyGenParameterSpec.Builder("vestibule", purposes)
-            .setBlockModes(KeyProperties.BLOCK_MODE_GCM)
-            .setEncryptionPaddings(KeyProperties.ENCRYPTION_PADDING_NONE)
-            .build()
-        return KeyGenerator.getInstance("AES", "AndroidKeyStore").apply { init(spec) }.generateKey()
-    }
-
-    private fun cipher() = Cipher.getInstance("AES/GCM/NoPadding")
-
-    override suspend fun get(): String? = try {
-        val bytes = file.readBytes()
-        val cipher = cipher().apply { init(Cipher.DECRYPT_MODE, key(), GCMParameterSpec(128, bytes, 0, 12)) }
-        cipher.doFinal(bytes, 12, bytes.size - 12).decodeToString()
-    } catch (_: FileNotFoundException) {
-        null
-    } catch (_: GeneralSecurityException) {
-        null                                              // the key is gone: sign in again
-    }
-
-    override suspend fun set(text: String) {
-        val cipher = cipher().apply { init(Cipher.ENCRYPT_MODE, key()) }
-        val next = File("$file.next")
-        FileOutputStream(next).use {
-            it.write(cipher.iv + cipher.doFinal(text.encodeToByteArray()))
-            it.fd.sync()
-        }
-        check(next.renameTo(file))
-    }
-
-    override suspend fun remove() {
-        file.delete()
-    }
+/** A key that does not leave the device. */
+fun key(): SecretKey {
+    val keys = KeyStore.getInstance("AndroidKeyStore").apply { load(null) }
+    (keys.getKey("vestibule", null) as SecretKey?)?.let { return it }
+    val purposes = KeyProperties.PURPOSE_ENCRYPT or KeyProperties.PURPOSE_DECRYPT
+    val spec = KeyGenParameterSpec.Builder("vestibule", purposes)
+        .setBlockModes(KeyProperties.BLOCK_MODE_GCM)
+        .setEncryptionPaddings(KeyProperties.ENCRYPTION_PADDING_NONE)
+        .build()
+    return KeyGenerator.getInstance("AES", "AndroidKeyStore").apply { init(spec) }.generateKey()
 }
 
 suspend fun follow(vestibule: Vestibule) {

@@ -31,6 +31,7 @@ import java.net.InetSocketAddress
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.Executors
 import java.util.concurrent.atomic.AtomicInteger
+import javax.crypto.KeyGenerator
 import kotlin.time.Duration.Companion.days
 import kotlin.time.Duration.Companion.hours
 import kotlin.time.Duration.Companion.milliseconds
@@ -561,6 +562,43 @@ class PhoneTest {
         assertEquals(before, network.count(ME))
         storage.full = false
         assertEquals(user, mine.whoAmI())
+    }
+
+    @Test
+    fun `a client on a storage with a lock follows another at its next call`() = trying {
+        val storage = MemoryStorage()
+        val lock = Lock { _, work -> work() }
+        val one = Phone(storage, lock)
+        one.signIn()
+        val other = Phone(storage, lock)
+        other.whoAmI()
+        val grace = one.signIn()
+        refused(ErrorName.SUPERSEDED) { other.whoAmI() }
+        assertEquals(grace, other.whoAmI())
+        one.client.signOut()
+        refused(ErrorName.SIGNED_OUT) { other.whoAmI() }
+        assertEquals(AuthState.SignedOut(SignedOutReason.SIGNED_OUT), other.client.state.value)
+    }
+
+    @Test
+    fun `in an encrypted file, a session survives restarts, and one that the key does not open is none`() = trying {
+        val file = File(folder, "encrypted")
+        fun key() = KeyGenerator.getInstance("AES").apply { init(256) }.generateKey()
+        val mine = key()
+        val user = Phone(EncryptedFile(file) { mine }).signIn()
+        val token = Phone(EncryptedFile(file) { mine }).apply { assertEquals(user, whoAmI()) }.stored()!!.refreshToken
+        assertFalse(token in file.readText(Charsets.ISO_8859_1))
+
+        val other = key()
+        val restored = Phone(EncryptedFile(file) { other })
+        refused(ErrorName.SIGNED_OUT) { restored.whoAmI() }
+        val again = restored.signIn()
+        val next = Phone(EncryptedFile(file) { other })
+        assertEquals(again, next.whoAmI())
+        next.client.signOut()
+        next.storage.remove()
+        assertFalse(file.exists())
+        next.storage.remove()
     }
 
     @Test
