@@ -2,8 +2,8 @@ import type { components, paths } from "./schema.js";
 
 type Schemas = components["schemas"];
 
-/** A user. Other services store nothing of a user but the `id`. */
-export type User = Schemas["User"];
+/** A user, with the claims that the product's backend has set. Other services store nothing of a user but the `id`. */
+export type User = Schemas["UserWithClaims"];
 /** A user with identities. */
 export type Me = Schemas["Me"];
 /** An account at an identity provider with which the user signs in. */
@@ -17,7 +17,7 @@ export type SignedIn = Pick<Schemas["SignedIn"], "outcome" | "user" | "identity"
 /** The proof that it is the user who asks: a sign-in at one of their providers, just now. */
 export type Reauthentication = Schemas["ReauthenticationRequest"];
 /** The further members of a sign-in. `name` is what the app was told; Apple tells it once, and only to the app. */
-export type SignInOptions = Omit<Schemas["SignInRequest"], "id_token">;
+export type SignInOptions = Omit<Schemas["SignInRequest"], "id_token" | "session">;
 /** The further members of a request that links an identity. */
 export type LinkOptions = Omit<Schemas["LinkRequest"], "id_token">;
 /** What a merge changed, or would change. */

@@ -44,7 +44,7 @@ export type AuthState =
   | { readonly status: "restoring" }
   | {
       readonly status: "signed_in";
-      /** The user, as the service described them last. */
+      /** The user, as the service described them last: at the sign-in, or to `me()`, which reads new claims. */
       readonly user: User;
       /** True if the last attempt to refresh brought no answer. The session goes on; the next request tries again. */
       readonly offline: boolean;

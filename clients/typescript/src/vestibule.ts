@@ -314,6 +314,12 @@ export function createVestibule(options: Options): Vestibule {
     };
     const token = await accessToken();
     const response = await attempt(token);
+    if (cookie && ours && response.status === 403) {
+      // The cookie is of another session by now, which a refresh takes over.
+      const { error } = await problem(response.clone(), timeout);
+      if (error === "cookie_refused") await accessToken(token);
+      still(mine);
+    }
     if (response.status !== 401) return response;
     const streamed = init.body && typeof init.body === "object" && "getReader" in init.body;
     if (ours) {
@@ -414,7 +420,9 @@ export function createVestibule(options: Options): Vestibule {
 
     async signOut({ scope = "local" } = {}) {
       if (scope === "others") {
-        await json(await authorized("/api/v1/auth/logout?scope=others", { method: "POST" }), timeout);
+        // The cookie counts beside JSON alone.
+        const headers = { "Content-Type": "application/json" };
+        await json(await authorized("/api/v1/auth/logout?scope=others", { method: "POST", headers }), timeout);
         return;
       }
       attempts++;
@@ -454,7 +462,7 @@ export function createVestibule(options: Options): Vestibule {
 
     async merge(provider, idToken, more) {
       const merge = await call("post", "/api/v1/me/merge", "", { ...more, provider, id_token: idToken });
-      if (merge.applied) await learn(merge.user);
+      if (merge.applied) await learn({ ...merge.user, claims: merge.claims });
       return merge;
     },
 

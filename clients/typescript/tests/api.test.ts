@@ -124,7 +124,7 @@ test("two accounts are one after a merge, which a dry run shows, and the other's
   const done = await mine.client.merge("idp", await proof());
   assert.deepEqual(done, { ...shown, applied: true });
   const now = state(mine);
-  assert.deepEqual([now.status === "signed_in" && now.user, done.user.email], [done.user, email]);
+  assert.deepEqual([now.status === "signed_in" && now.user, done.user.email], [{ ...done.user, claims: done.claims }, email]);
   assert.equal((await mine.client.identities()).length, 2);
   assert.equal((await refused(other.client.me(), "signed_out")).reason, "user_merged");
   assert.equal(await signIn(other, email), user.id);

@@ -660,6 +660,13 @@ test("a new access token has the claims that the backend has set meanwhile", asy
   assert.equal(network.count(REFRESH), sent + 1);
   const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as { roles?: unknown };
   assert.deepEqual(claims.roles, ["editor"]);
+  const shown = () => {
+    const now = state(mine);
+    return now.status === "signed_in" ? now.user.claims : undefined;
+  };
+  assert.deepEqual(shown(), {});
+  assert.deepEqual((await mine.client.me()).claims, { roles: ["editor"] });
+  assert.deepEqual(shown(), { roles: ["editor"] });
 });
 
 test("a storage that cannot be read is told, and a sign-in or a sign-out replaces what is there", async () => {

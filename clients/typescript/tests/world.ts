@@ -20,11 +20,14 @@ import { Service } from "./service.js";
 import { Staff } from "./staff.js";
 
 const behind = await Proxy.start();
+/** The origin of the pages. */
+export const ORIGIN = "http://127.0.0.1:3000";
 const second = `client_id="vestibule-development",issuers=["{url}/dev/idp"],token_format="jwt"`;
 
 /** The service. */
 export const service = await Service.start({
   ROCKET_PROVIDERS: `{second={${second},tokeninfo_url="${behind.url}/dev/idp/tokeninfo"}}`,
+  ROCKET_WEB: `{origins=["${ORIGIN}"]}`,
 });
 behind.target = service.url;
 /** What lies between the phones and the service. */

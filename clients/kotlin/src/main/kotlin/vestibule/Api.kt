@@ -16,6 +16,7 @@ import kotlin.time.Instant
  * @property name The name to be shown: the user's own word, or the name at the provider.
  * @property picture The URL of a picture.
  * @property createdAt The time of the first sign-in.
+ * @property claims What the product's backend says of the user, as of the sign-in or the last [Vestibule.me].
  */
 @Serializable
 public data class User(
@@ -25,6 +26,7 @@ public data class User(
     val name: String? = null,
     val picture: String? = null,
     val createdAt: Instant? = null,
+    val claims: JsonObject = JsonObject(emptyMap()),
 )
 
 /** A user with [identities], the oldest first. */

@@ -306,7 +306,7 @@ public class Vestibule(
         val body = Body(idToken, nonce, reauthentication = reauthentication, provider = provider, dryRun = dryRun)
         val text = call("POST", url("me/merge"), body)
         val merge = read { json.decodeFromString<Merge>(text) }
-        if (merge.applied) learn(merge.user)
+        if (merge.applied) learn(merge.user.copy(claims = merge.claims))
         merge
     }
 
