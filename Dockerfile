@@ -17,6 +17,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && deploy/image/root target/release/vestibule /image
 
 FROM scratch
+LABEL org.opencontainers.image.title="Vestibule" org.opencontainers.image.licenses="MIT OR Apache-2.0" \
+    org.opencontainers.image.description="Sign in with an identity provider's token"
 COPY --from=build /image /
 # Inside a container, 127.0.0.1 is reached from nowhere else.
 ENV ROCKET_ADDRESS=0.0.0.0
