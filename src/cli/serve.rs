@@ -45,6 +45,7 @@ fn serve(figment: Figment) -> Result {
         ignore_hangup()?;
         let (rocket, start) = app::build(config).await?;
         app::open_files::limit();
+        tokio::spawn(app::open_files::watch());
         #[cfg(all(feature = "dev", debug_assertions))]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
         let prepared = async {

@@ -1,7 +1,7 @@
 //! The metrics for Prometheus: requests, problems, sign-ins, refreshes and rate limits, and readings of the
 //! providers, the signing keys and the connection pool. No label identifies a user or an IP address.
 
-mod readings;
+pub mod readings;
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use rocket::Request;
 use sqlx::PgPool;
 use strum::VariantArray;
 
-use self::readings::{Calls, Keys, Pools, Unrecorded};
+use self::readings::{Calls, Keys, Pools, Process, Unrecorded};
 use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
 use crate::clock;
@@ -106,6 +106,7 @@ impl Metrics {
         let started: Gauge = Gauge::default();
         started.set(clock::now());
         whole.register_with_unit("process_start_time", "Start time of the process", Unit::Seconds, started);
+        whole.register_collector(Box::new(Process));
         let registry = whole.sub_registry_with_prefix("vestibule");
         let in_flight = Gauge::default();
         let (requests, problems) = (Family::default(), Family::default());

@@ -1,14 +1,15 @@
 //! Metrics that are read at each scrape instead of being counted.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use std::{fmt, fs, io};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
+use rustix::process::{Resource, getrlimit};
 use sqlx::PgPool;
 
 use crate::keys::KeyRing;
@@ -61,6 +62,44 @@ fn gauges(
         encoder.encode_gauge(&i64::try_from(*number).unwrap_or(i64::MAX))?;
     }
     Ok(())
+}
+
+/// The files that this process has open, connections included, and its memory, under the names that Prometheus' own client
+/// libraries use. Other systems than Linux have no `/proc`, and no such metrics.
+#[derive(Debug)]
+pub(super) struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        if let Ok(open) = open_files() {
+            gauge(&mut encoder, "process_open_fds", "Open files, connections included", open)?;
+        }
+        if let Some(limit) = getrlimit(Resource::Nofile).current {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            gauge(&mut encoder, "process_max_fds", "Limit of open files", limit)?;
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix(" kB"));
+        if let Some(kilobytes) = resident.and_then(|text| text.trim().parse::<i64>().ok()) {
+            encoder
+                .encode_descriptor(
+                    "process_resident_memory",
+                    "Memory in use",
+                    Some(&Unit::Bytes),
+                    MetricType::Gauge,
+                )?
+                .encode_gauge(&kilobytes.saturating_mul(1024))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of open files.
+///
+/// # Errors
+/// There is no `/proc`, or the limit is reached, so that it cannot be opened.
+pub fn open_files() -> io::Result<i64> {
+    Ok(i64::try_from(fs::read_dir("/proc/self/fd")?.count()).unwrap_or(i64::MAX))
 }
 
 /// The keys that sign access tokens.
