@@ -7,6 +7,7 @@ pub(crate) mod progress;
 #[cfg(feature = "otlp")]
 pub mod traces;
 
+use std::env;
 use std::io::{self, IsTerminal};
 use std::panic;
 
@@ -17,6 +18,16 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use self::lines::Pending;
 use crate::config::{LogFormat, LogLevel};
+
+/// Returns `true` if the variables of OpenTelemetry name a collector and do not disable it.
+pub fn wants_traces() -> bool {
+    let disabled = env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
+    (is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) && !disabled
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var(variable).is_ok_and(|value| !value.trim().is_empty())
+}
 
 /// Starts logging for a command, which waits for the reader of its lines. A second call changes nothing.
 pub fn start(format: LogFormat, level: LogLevel) {

@@ -33,6 +33,11 @@ pub(super) fn run() -> ExitCode {
 }
 
 fn serve(figment: Figment) -> Result {
+    if cfg!(not(feature = "otlp")) && telemetry::wants_traces() {
+        return Err("configuration: OTEL_EXPORTER_OTLP_… names a collector, but this build sends no traces; remove the variable, \
+                    or build with --features otlp"
+            .into());
+    }
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, mut development) = crate::dev::prepare(figment)?;
     let config = Config::read(figment)?;

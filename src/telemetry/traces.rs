@@ -1,8 +1,6 @@
 //! Traces for an OpenTelemetry collector, by OTLP over HTTP. The environment variables of OpenTelemetry's specification
 //! configure them; they are off if these name no collector.
 
-use std::env;
-
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
 use opentelemetry_sdk::Resource;
@@ -18,16 +16,13 @@ impl Traces {
     /// # Errors
     /// The environment names a collector in an invalid form.
     pub fn open() -> Result<Option<Self>, ExporterBuildError> {
-        let is_set = |name| env::var(name).is_ok_and(|value| !value.trim().is_empty());
-        let wanted = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let refused = env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
-        if !wanted || refused {
+        if !super::wants_traces() {
             return Ok(None);
         }
         let exporter = SpanExporter::builder().with_http().build()?;
         let mut resource =
             Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
-        if !is_set("OTEL_SERVICE_NAME") {
+        if !super::is_set("OTEL_SERVICE_NAME") {
             resource = resource.with_service_name(env!("CARGO_PKG_NAME"));
         }
         let provider = SdkTracerProvider::builder().with_resource(resource.build());
