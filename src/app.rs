@@ -63,7 +63,7 @@ const DATABASE: &str = "databases.vestibule";
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
-const LIMITS_REMEDY: &str = "set them for the role: ALTER ROLE … SET lock_timeout = '2s', statement_timeout = '10s' and idle_in_transaction_session_timeout = '10s'";
+const LIMITS_REMEDY: &str = "set them for the role: ALTER ROLE … SET lock_timeout = '2s'; ALTER ROLE … SET statement_timeout = '10s'; ALTER ROLE … SET idle_in_transaction_session_timeout = '10s'";
 
 /// The reason why the service does not start, in one line with the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -73,10 +73,7 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Settings(#[from] pool::Error),
-    #[error(
-        "the connection to the database failed: {cause}; check DATABASE_URL, which names the database {place} (characters such \
-         as / # @ in a password are percent-encoded), and that PostgreSQL is running and accepts the connection"
-    )]
+    #[error("the connection to the database failed: {}; {}", pool::reason(cause), place.remedy(cause))]
     Database {
         /// The database as the settings name it.
         place: Place,

@@ -18,7 +18,7 @@ use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
 use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::migrations::{self, Difference};
-use crate::store::pool::{Certificate, Place, Settings};
+use crate::store::pool::{Certificate, Place, Settings, reason};
 use crate::store::{disk, pooler, server};
 
 /// The timeout of the connection to the database.
@@ -79,8 +79,8 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
         }
-        Ok(Err(error)) => say("database", unreachable(&options, &error.to_string())),
-        Err(_) => say("database", unreachable(&options, "no response within five seconds")),
+        Ok(Err(error)) => say("database", unreachable(&options, &error)),
+        Err(_) => say("database", unreachable(&options, &sqlx::Error::PoolTimedOut)),
     }
     let providers = Providers::new(config.providers.clone())?;
     for provider in providers.all() {
@@ -147,15 +147,12 @@ fn proxies(config: &Config) -> Option<State> {
     })
 }
 
-fn unreachable(options: &PgConnectOptions, why: &str) -> State {
-    State::fail(
-        format!("the connection failed: {why}"),
-        format!(
-            "check DATABASE_URL, which names the database {} (characters such as / # @ in a password are percent-encoded), and \
-             that PostgreSQL is running and accepts the connection",
-            Place::of(options)
-        ),
-    )
+fn unreachable(options: &PgConnectOptions, error: &sqlx::Error) -> State {
+    let why = match error {
+        sqlx::Error::PoolTimedOut => "no response within five seconds".into(),
+        error => reason(error),
+    };
+    State::fail(format!("the connection failed: {why}"), Place::of(options).remedy(error))
 }
 
 /// Describes a connection by what its encryption verifies, if it is encrypted.

@@ -46,7 +46,7 @@ pub fn figment_of(environment: &Environment) -> Figment {
     let figment = rocket.into_iter().fold(figment, |figment, (key, value)| {
         let Ok(value) = value.parse::<Value>();
         figment.merge(Variables {
-            place: "`ROCKET_` environment variable(s)".into(),
+            place: format!("environment variable ROCKET_{}", key.to_ascii_uppercase()),
             read: Ok(nest(&key, value)),
         })
     });

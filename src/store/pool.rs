@@ -48,6 +48,26 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Returns what an operator can do about a connection that failed.
+    pub fn remedy(&self, cause: &sqlx::Error) -> String {
+        if cause.to_string().contains("UnknownIssuer") {
+            return "set sslrootcert in DATABASE_URL, or PGSSLROOTCERT, to the file with the certificate authority that signed \
+                    the server's certificate"
+                .into();
+        }
+        format!(
+            "check DATABASE_URL, which names the database {self} (characters such as / # @ in a password are percent-encoded), \
+             and that PostgreSQL is running and accepts the connection"
+        )
+    }
+}
+
+/// Returns the words of an error. PostgreSQL's are its message alone: sqlx adds a line of the server's source code.
+pub fn reason(error: &sqlx::Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` at `{}`, port {}", self.database, self.host, self.port)
@@ -177,7 +197,10 @@ impl Settings {
                 })
             })
             .after_release(|connection, _| {
-                Box::pin(async move { Ok(!doubt::is_abandoned() || doubt::is_sound(connection).await?) })
+                // An error would only be a line of sqlx's in the log, and the connection is closed in either case.
+                Box::pin(async move {
+                    Ok(!doubt::is_abandoned() || doubt::is_sound(connection).await.unwrap_or(false))
+                })
             })
     }
 }

@@ -203,7 +203,8 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
     let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
     assert_eq!(certificate.handshakes(), 1);
-    for words in ["the connection to the database failed", "UnknownIssuer", "check DATABASE_URL"] {
+    for words in ["the connection to the database failed", "UnknownIssuer", "set sslrootcert in DATABASE_URL"]
+    {
         assert!(service.log().contains(words), "{words}: {}", service.log());
     }
 }
