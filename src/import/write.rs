@@ -151,6 +151,14 @@ fn new_id(created: Option<OffsetDateTime>) -> Uuid {
 
 async fn analyze(pool: &PgPool) -> Result<(), Error> {
     let mut connection = pool.acquire().await?;
+    // Without the privilege, ANALYZE only sends a warning and does nothing.
+    let own = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'users'::regclass";
+    if !sqlx::query_scalar(own).fetch_one(&mut *connection).await? {
+        tracing::warn!(
+            "this role may not update the planner's statistics; run ANALYZE users, identities as their owner"
+        );
+        return Ok(());
+    }
     let mut transaction = connection.begin().await?;
     transaction.execute("SET LOCAL statement_timeout = 0; ANALYZE users, identities").await?;
     Ok(transaction.commit().await?)
