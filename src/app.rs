@@ -110,11 +110,12 @@ pub enum Error {
     Rocket(#[from] Box<rocket::Error>),
 }
 
-/// Brings the database's schema up to date. Instances that start together take turns.
+/// Brings the database's schema up to date, and returns the migrations that were applied. Instances that start together
+/// take turns.
 ///
 /// # Errors
 /// The database cannot be used, or its schema is not one that this program knows.
-pub async fn migrate(figment: &Figment) -> Result<(), Error> {
+pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
     settings.warn_of_plain_text()?;
     let options = settings.connect_options()?;
@@ -131,7 +132,7 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
         tracing::warn!("the connection pooler drops the service's timeouts; {LIMITS_REMEDY}");
     }
     let held = migrations::take_turn(&mut turn).await?;
-    migrations::apply(&mut connection).await?;
+    let applied = migrations::apply(&mut connection).await?;
     held.rollback().await.map_err(&failed)?;
     match partitions::keep(&mut turn, None).await {
         // New events are in the default partition until the service prunes.
@@ -141,7 +142,17 @@ pub async fn migrate(figment: &Figment) -> Result<(), Error> {
         kept => kept?,
     }
     turn.close().await.map_err(&failed)?;
-    connection.close().await.map_err(&failed)
+    connection.close().await.map_err(&failed)?;
+    Ok(applied)
+}
+
+/// Returns the migrations that [`migrate`] would apply.
+pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
+    let options = connect_options(figment)?;
+    let mut connection = options.connect().await.map_err(failed(&options))?;
+    let missing = migrations::difference(&mut connection).await?.missing;
+    connection.close().await.map_err(failed(&options))?;
+    Ok(missing)
 }
 
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
@@ -171,12 +182,8 @@ fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
-pub async fn prune(settings: &Maintenance) -> Result<Pruned, Error> {
-    let pool = database(&settings.figment).await?;
-    let limits = limits(settings.events, &settings.session);
-    let pruned = service::prune::prune(&pool, limits).await?;
-    pool.close().await;
-    Ok(pruned)
+pub async fn prune(pool: &PgPool, settings: &Maintenance) -> Result<Pruned, Error> {
+    Ok(service::prune::prune(pool, limits(settings.events, &settings.session)).await?)
 }
 
 const fn limits(events: config::Events, session: &config::Session) -> Limits {

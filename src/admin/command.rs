@@ -144,6 +144,7 @@ impl Audit {
     }
 }
 
+/// Prints the users that a text finds. None is an error, so that scripts notice.
 async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
     if text.is_empty() {
@@ -154,6 +155,9 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     let found = search(pool, &text, &providers, &Filters::default(), None, limit.max(1)).await?;
     if let Some(into) = found.remains {
         say!("merged into {into}");
+    }
+    if found.remains.is_none() && found.users.is_empty() {
+        return Err("there is no such user".into());
     }
     for ListedUser { id, email, email_verified, name, disabled_at, last_seen_on, providers, .. } in
         found.users

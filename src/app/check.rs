@@ -193,7 +193,7 @@ async fn stored(
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
     let difference = migrations::difference(connection).await?;
     let whole = difference.missing.is_empty();
-    say("schema", schema(&difference));
+    say("schema", schema(&difference, migrations::may_create(connection).await?));
     if whole {
         let pool = database(&config.figment).await?;
         say("its disk", space(&pool).await);
@@ -207,13 +207,21 @@ async fn stored(
     Ok(())
 }
 
-fn schema(difference: &Difference) -> State {
+fn schema(difference: &Difference, may_create: bool) -> State {
     let Difference { known, missing, altered, .. } = difference;
     match (missing.first(), difference.outgrown(), altered.first()) {
-        (Some(first), ..) => State::fail(
-            format!("{} of {known} migrations are not applied, starting with {first}", missing.len()),
-            "run `vestibule migrate`, or start the service, which applies them",
-        ),
+        (Some(first), ..) => {
+            let problem =
+                format!("{} of {known} migrations are not applied, starting with {first}", missing.len());
+            if may_create {
+                State::warn(problem, "the service applies them when it starts, or `vestibule migrate` now")
+            } else {
+                State::fail(
+                    problem,
+                    "run `vestibule migrate` as the role that owns the schema; this role may not create tables",
+                )
+            }
+        }
         (_, Some((first, oldest)), _) => State::fail(
             format!(
                 "migration {first} belongs to a newer release, and the schema serves version {oldest} and newer"

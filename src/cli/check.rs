@@ -17,16 +17,7 @@ Example:
 pub(super) fn run() -> Result {
     let figment = config::figment();
     #[cfg(all(feature = "dev", debug_assertions))]
-    {
-        let missing = crate::dev::stands_in_for(&figment).join(", ");
-        if !missing.is_empty() {
-            return Err(format!(
-                "this development build has no {missing}, which `vestibule serve` provides while it runs; set it, or use \
-                 ROCKET_PROFILE=release"
-            )
-            .into());
-        }
-    }
+    let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let config = Config::read(figment)?;
     print(&Line { subject: "settings".into(), state: State::Ok("are valid".into()) });
     super::block_on(1, async move {

@@ -61,7 +61,11 @@ enum Command {
     #[command(
         after_help = after_help!("Example:\n  DATABASE_URL=postgres://vestibule@db/vestibule vestibule migrate")
     )]
-    Migrate,
+    Migrate {
+        /// List the missing migrations, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Check the setup: database, schema, keys and providers
     #[command(after_help = check::HELP)]
     Check,
@@ -111,7 +115,7 @@ pub fn run() -> ExitCode {
     }
     let done = match command {
         Command::Serve => return serve::run(),
-        Command::Migrate => migrate(),
+        Command::Migrate { dry_run } => migrate(dry_run),
         Command::Check => check::run(),
         Command::Health => health::run(),
         Command::Import(arguments) => return ended(import(arguments)),
@@ -139,22 +143,47 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     })
 }
 
-fn migrate() -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    block_on(1, async move { Ok(app::migrate(&settings.figment).await?) })
+/// Runs a command with the settings, in development with the database of the running server or its own.
+fn with_settings<T>(command: impl FnOnce(Maintenance) -> Result<T>) -> Result<T> {
+    let figment = config::figment();
+    // Keys of development are not for a database that the settings name.
+    #[cfg(all(feature = "dev", debug_assertions))]
+    let (figment, _development) = if figment.contains("databases.vestibule.url") {
+        (figment, crate::dev::Development::default())
+    } else {
+        crate::dev::prepare_if_development(figment)?
+    };
+    command(Maintenance::read(figment)?)
+}
+
+fn migrate(dry_run: bool) -> Result {
+    with_settings(|settings| {
+        block_on(1, async move {
+            let figment = &settings.figment;
+            let (done, migrations) = if dry_run {
+                ("is missing", app::missing_migrations(figment).await?)
+            } else {
+                ("is applied", app::migrate(figment).await?)
+            };
+            for migration in &migrations {
+                say!("migration {migration} {done}");
+            }
+            if migrations.is_empty() {
+                say!("no migration is missing");
+            }
+            Ok(())
+        })
+    })
 }
 
 fn import(arguments: import::command::Import) -> Result<ExitCode> {
     let import = arguments.open()?;
-    let figment = config::figment();
-    // In development, this is the database of the running server, if there is one.
-    #[cfg(all(feature = "dev", debug_assertions))]
-    let (figment, _development) = crate::dev::prepare_if_development(figment)?;
-    let settings = Maintenance::read(figment)?;
-    block_on(1, async move {
-        app::migrate(&settings.figment).await?;
-        let writer = Writer::new(app::database(&settings.figment).await?);
-        import.run(writer, settings.providers).await
+    with_settings(|settings| {
+        block_on(1, async move {
+            app::migrate(&settings.figment).await?;
+            let writer = Writer::new(app::database(&settings.figment).await?);
+            import.run(writer, settings.providers).await
+        })
     })
 }
 
@@ -166,15 +195,17 @@ fn keys(command: keys::command::Command) -> Result {
 }
 
 fn webhooks(command: webhooks::command::Command) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    let configured = settings.webhooks()?;
-    block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
+    with_settings(|settings| {
+        let configured = settings.webhooks()?;
+        block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
+    })
 }
 
 /// Runs a command that needs the database of the settings.
 fn on_database(command: impl AsyncFnOnce(PgPool, Maintenance) -> Result) -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    block_on(1, async move { command(app::database(&settings.figment).await?, settings).await })
+    with_settings(|settings| {
+        block_on(1, async move { command(app::database(&settings.figment).await?, settings).await })
+    })
 }
 
 /// Returns the parser of an argument that is one of the names of `T`.

@@ -2,12 +2,10 @@
 
 use super::Result;
 use crate::app;
-use crate::config::{self, Maintenance};
 
 pub(super) fn run() -> Result {
-    let settings = Maintenance::read(config::figment())?;
-    super::block_on(1, async move {
-        let pruned = app::prune(&settings).await?;
+    super::on_database(async |pool, settings| {
+        let pruned = app::prune(&pool, &settings).await?;
         say!(
             "{} expired sessions, {} staff sessions and {} old events deleted",
             pruned.sessions,

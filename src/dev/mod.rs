@@ -152,21 +152,6 @@ pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> R
     Ok(added)
 }
 
-/// Returns the variables that [`prepare`] would fill in while the service runs.
-pub fn stands_in_for(figment: &Figment) -> Vec<&'static str> {
-    if figment.profile() == rocket::Config::RELEASE_PROFILE {
-        return Vec::new();
-    }
-    let filled_in = [
-        ("DATABASE_URL", &["databases.vestibule.url"][..]),
-        ("ROCKET_SECRET_KEY", &["secret_key"]),
-        ("ROCKET_PUBLIC_URL", &["public_url"]),
-        ("IDP_CLIENT_ID", &PROVIDER),
-    ];
-    let missing = filled_in.into_iter().filter(|(_, keys)| keys.iter().all(|key| !figment.contains(key)));
-    missing.map(|(variable, _)| variable).collect()
-}
-
 impl Development {
     /// Makes `STAFF` an admin, if both the database and the provider are those of development.
     pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {

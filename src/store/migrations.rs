@@ -81,13 +81,13 @@ pub enum Failure {
 }
 
 /// Applies the missing migrations, each in its own transaction. See [`take_turn`]. Does nothing if none is missing, so that
-/// a role without the privilege to create tables can serve.
+/// a role without the privilege to create tables can serve. Returns those that were missing.
 ///
 /// Migrations of a newer program stay if the schema still serves this one.
 ///
 /// # Errors
 /// The schema no longer serves this program, or a migration fails.
-pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
+pub async fn apply(connection: &mut PgConnection) -> Result<Vec<i64>, Failure> {
     let difference = difference(connection).await?;
     if let Some((migration, oldest)) = difference.outgrown() {
         return Err(Failure::Outgrown { migration, oldest });
@@ -97,7 +97,7 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
     }
     let Difference { known, missing, altered, .. } = difference;
     if missing.is_empty() && altered.is_empty() {
-        return Ok(());
+        return Ok(missing);
     }
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
     run(connection, &mut migrator).await.map_err(|cause| match missing.first() {
@@ -105,7 +105,8 @@ pub async fn apply(connection: &mut PgConnection) -> Result<(), Failure> {
             Failure::NotPermitted { missing: missing.len(), known, first, cause }
         }
         _ => Failure::Failed(cause),
-    })
+    })?;
+    Ok(missing)
 }
 
 /// Applies the migrations that the database lacks. One that does not get its locks in time gives way to the requests that
@@ -210,6 +211,12 @@ fn release(version: &str) -> Option<[u64; 3]> {
     let numbers: Option<Vec<u64>> =
         version.split(['-', '+']).next()?.split('.').map(|number| number.parse().ok()).collect();
     numbers?.try_into().ok()
+}
+
+/// Returns `true` if the role may create tables.
+pub async fn may_create(connection: &mut PgConnection) -> Result<bool, Error> {
+    let may = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
+    Ok(sqlx::query_scalar(may).fetch_one(connection).await?)
 }
 
 /// Compares the applied migrations with the known ones. Changes nothing.

@@ -113,7 +113,25 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
     assert_eq!(number(&mut schema, tables).await, 0);
 
-    run(&owner, "migrate").await;
+    let tokeninfo = provider.tokeninfo_url();
+    let settings = process::complete_settings(&service, &tokeninfo);
+    let checked = process::run(&settings, &["check"]).await;
+    let checked = String::from_utf8(checked.stdout).unwrap();
+    assert!(
+        checked.contains("wrong  schema") && checked.contains("as the role that owns the schema"),
+        "{checked}"
+    );
+
+    let dry =
+        process::run(&[("ROCKET_PROFILE", "release"), ("DATABASE_URL", &owner)], &["migrate", "--dry-run"])
+            .await;
+    let missing = String::from_utf8(dry.stdout).unwrap();
+    assert!(missing.contains("migration 20261122043900 is missing"), "{missing}");
+    assert_eq!(number(&mut schema, tables).await, 0, "it changes nothing");
+    let applied = String::from_utf8(run(&owner, "migrate").await.stdout).unwrap();
+    assert_eq!(applied, missing.replace("is missing", "is applied"));
+    let again = String::from_utf8(run(&owner, "migrate").await.stdout).unwrap();
+    assert_eq!(again, "no migration is missing\n");
     let running = start();
     running.answers("/readyz", 200).await;
     use_it(&running, &provider, "ada").await;
