@@ -38,6 +38,7 @@ CREATE TABLE identities (
 );
 -- For the warning to staff.
 CREATE INDEX identities_held_idx ON identities (user_id) WHERE held_at IS NOT NULL;
+CREATE INDEX identities_suspended_idx ON identities (user_id) WHERE suspended_at IS NOT NULL;
 CREATE INDEX identities_user_id_idx ON identities (user_id);
 -- For the list of a provider's users by age. Without it, finding the users of a provider that was disabled years ago
 -- means reading all newer users.

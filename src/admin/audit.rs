@@ -2,7 +2,9 @@
 
 pub mod store;
 
-use rocket::{FromForm, Route, get, post, routes};
+use std::net::IpAddr;
+
+use rocket::{FromForm, Route, State, get, post, routes};
 use serde::Serialize;
 use sqlx::PgPool;
 use strum::VariantArray;
@@ -22,6 +24,7 @@ use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::actor::Actor;
 use crate::domain::api_key::KeyName;
 use crate::domain::email::Email;
+use crate::provider::Providers;
 use crate::store::Error;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
@@ -63,6 +66,8 @@ struct Query<'r> {
     actor: Option<&'r str>,
     reason: Option<&'r str>,
     request: Option<&'r str>,
+    provider: Option<&'r str>,
+    ip: Option<&'r str>,
     from: Option<&'r str>,
     to: Option<&'r str>,
     before: Option<&'r str>,
@@ -77,6 +82,8 @@ struct Asked {
     actor: String,
     reason: String,
     request: String,
+    provider: String,
+    ip: String,
     from: String,
     to: String,
 }
@@ -90,10 +97,20 @@ impl Query<'_> {
             actor: tidy(self.actor),
             reason: tidy(self.reason),
             request: tidy(self.request),
+            provider: tidy(self.provider),
+            ip: tidy(self.ip),
             from: tidy(self.from),
             to: tidy(self.to),
         }
     }
+}
+
+/// Returns an IP address or a network in CIDR notation as PostgreSQL reads it.
+pub(super) fn network(text: &str) -> Option<String> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let longest = if address.parse::<IpAddr>().ok()?.is_ipv4() { 32 } else { 128 };
+    let sound = bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= longest));
+    sound.then(|| text.to_owned())
 }
 
 /// Returns the category of that name, or everything.
@@ -103,11 +120,11 @@ fn category(name: &str) -> EventCategory {
 
 const fn label(what: EventCategory) -> &'static str {
     match what {
-        EventCategory::Everything => "All except views",
-        EventCategory::Refused => "Refused sign-ins and links",
+        EventCategory::Everything => "All",
+        EventCategory::Refused => "Refused",
         EventCategory::SignIns => "Actions of users",
         EventCategory::Security => "Possible attacks",
-        EventCategory::Staff => "Actions of staff and API keys",
+        EventCategory::Staff => "Staff and API keys",
         EventCategory::Looks => "Views by staff",
     }
 }
@@ -125,6 +142,8 @@ impl Asked {
             })?,
             reason: read(&self.reason, |text| Some(text.to_owned()))?,
             request: read(&self.request, |text| Some(text.to_owned()))?,
+            provider: read(&self.provider, |text| Some(text.to_owned()))?,
+            ip: read(&self.ip, network)?,
             from: read(&self.from, |day| begin_of(day, zone))?,
             to: read(&self.to, |day| end_of(day, zone))?,
         })
@@ -139,6 +158,8 @@ impl Asked {
             ("actor", &self.actor),
             ("reason", &self.reason),
             ("request", &self.request),
+            ("provider", &self.provider),
+            ("ip", &self.ip),
             ("from", &self.from),
             ("to", &self.to),
         ];
@@ -157,15 +178,17 @@ impl Asked {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
     }
 
-    /// Returns the filters in use, in the words of the form. The e-mail address stands in its own field.
+    /// Returns the filters in use beside the category, in the words of the form.
     fn chips(&self) -> Vec<Chip> {
         let chip = |(name, value): (&str, &str)| {
             let label = match name {
-                "what" => format!("Events: {}", label(category(value))),
+                "email" => format!("E-mail: {value}"),
                 "user" => format!("User: {value}"),
                 "actor" => format!("By: {value}"),
                 "reason" => format!("Reason: {}", Advice::about(value).map_or(value, |advice| advice.title)),
                 "request" => format!("Request ID or receipt number: {value}"),
+                "provider" => format!("Provider: {value}"),
+                "ip" => format!("From the address: {value}"),
                 "from" => format!("From: {value}"),
                 _ => format!("To: {value}"),
             };
@@ -173,7 +196,7 @@ impl Asked {
             let href = if query.is_empty() { "/admin/audit".into() } else { format!("/admin/audit?{query}") };
             Chip { label, href }
         };
-        self.fields().into_iter().filter(|(name, _)| *name != "email").map(chip).collect()
+        self.fields().into_iter().filter(|(name, _)| *name != "what").map(chip).collect()
     }
 }
 
@@ -184,21 +207,46 @@ pub(super) struct Audit {
     whats: Vec<Choice>,
     reasons: Vec<Choice>,
     events: Vec<EventView>,
-    /// The id of the last event, if more follow.
+    /// The id before which more may follow.
     next: Option<Uuid>,
+    providers: Vec<String>,
     /// The filter as a URL's query.
     query: String,
+    /// The ends of the URLs of the same filter in each category.
+    links: Vec<String>,
+    /// The fields beside the end of the time, for the jump to a day.
+    kept: Vec<(&'static str, String)>,
 }
 
 impl Audit {
-    fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>) -> Self {
+    fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>, providers: Vec<String>) -> Self {
         let whats =
             EventCategory::VARIANTS.iter().map(|&what| Choice { value: what.into(), label: label(what) });
         let reasons =
             Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
         let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
         let (query, chips) = (asked.query(), asked.chips());
-        Self { asked, chips, whats: whats.collect(), reasons: reasons.collect(), events, next, query }
+        let links = EventCategory::VARIANTS.iter().map(|&what| {
+            let rest = asked.query_without(Some("what"));
+            let what = (what != EventCategory::default()).then(|| format!("what={}", <&str>::from(what)));
+            let parts: Vec<_> = what.into_iter().chain((!rest.is_empty()).then_some(rest)).collect();
+            if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
+        });
+        let links = links.collect();
+        let kept = asked.fields().into_iter().filter(|(name, _)| *name != "to");
+        let kept = kept.map(|(name, value)| (name, value.to_owned())).collect();
+        Self {
+            asked,
+            chips,
+            whats: whats.collect(),
+            reasons: reasons.collect(),
+            events,
+            next,
+            providers,
+            query,
+            links,
+            kept,
+        }
     }
 }
 
@@ -207,21 +255,23 @@ impl View for Audit {
 }
 
 #[get("/audit?<query..>")]
-async fn audit(staff: Staff, query: Query<'_>, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
+async fn audit(
+    staff: Staff,
+    query: Query<'_>,
+    providers: &State<Providers>,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Page, Failure> {
     let asked = query.tidy();
     // An invalid cursor starts from the beginning.
     let before = query.before.and_then(|id| Uuid::parse_str(id).ok());
-    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-    let mut events = match asked.filter(staff.member.time_zone.as_deref()) {
-        Ok(filter) => page(db.pool(), &filter, before, limit).await?,
-        Err(NothingMatches) => Vec::new(),
+    let (events, next) = match asked.filter(staff.member.time_zone.as_deref()) {
+        Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
+        Err(NothingMatches) => (Vec::new(), None),
     };
     record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.fields() }, &origin.0).await?;
-    let more = events.len() > PAGE;
-    events.truncate(PAGE);
-    let next = events.last().filter(|_| more).map(|event| event.id);
     let events = events.into_iter().map(EventView::from).collect();
-    Ok(Page::new(&staff, &Audit::new(asked, events, next)))
+    Ok(Page::new(&staff, &Audit::new(asked, events, next, providers.names())))
 }
 
 #[post("/audit.csv?<query..>", data = "<form>")]
@@ -253,14 +303,16 @@ impl Rows for Events {
     const COLUMNS: &'static [&'static str] = &HEADING;
 
     async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
-        let Some(filter) = &self.filter else { return Ok(Vec::new()) };
-        let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
-        let events = page(&self.pool, filter, self.before, limit).await?;
-        self.before = events.last().map(|event| event.id);
-        if events.len() < BATCH {
-            self.filter = None;
+        let mut found = Vec::new();
+        // A walk may find nothing for a while.
+        while let Some(filter) = self.filter.as_ref().filter(|_| found.is_empty()) {
+            let (events, next) = page(&self.pool, filter, self.before, BATCH).await?;
+            (found, self.before) = (events, next);
+            if next.is_none() {
+                self.filter = None;
+            }
         }
-        Ok(rows(events))
+        Ok(rows(found))
     }
 }
 

@@ -1,17 +1,11 @@
-//! Bar charts: the geometry of an SVG that a template draws.
+//! Bar charts: the geometry of an SVG that a template draws, and the table of its numbers.
 
 use serde::Serialize;
 
-/// The size of the drawing and the room for labels, in its own units.
-const WIDTH: u64 = 380;
-const HEIGHT: u64 = 200;
-const LEFT: u64 = 44;
-const TOP: u64 = 10;
-const BOTTOM: u64 = 24;
-/// The room for a label below the bars; a label with less is left out.
-const LABEL: u64 = 64;
-/// The gap between two bars, if there is room.
-const GAP: u64 = 2;
+/// The height of the drawing. A column is one unit wide.
+const HEIGHT: f64 = 100.0;
+/// The least height of a part, so that it is seen.
+const LEAST: f64 = 0.6;
 
 /// One bar: its name, and the heights of its parts.
 #[derive(Debug, Clone, Serialize)]
@@ -19,6 +13,8 @@ pub(super) struct Column {
     pub name: String,
     /// The label below the bar; most bars have none.
     pub label: Option<String>,
+    /// The path of the events that it counts.
+    pub href: String,
     /// One value for each series.
     pub values: Vec<u64>,
 }
@@ -28,38 +24,28 @@ pub(super) struct Column {
 pub(super) struct Chart {
     id: &'static str,
     title: &'static str,
+    /// The length of a column's time and the time zone, in words.
+    unit: String,
     /// The names of the series, from the bottom.
     series: Vec<&'static str>,
     columns: Vec<Column>,
-    parts: Vec<Part>,
-    ticks: Vec<Tick>,
-    labels: Vec<Label>,
-    width: u64,
-    height: u64,
-    left: u64,
+    bars: Vec<Bar>,
+    /// The values at the top, in the middle and at the axis.
+    ticks: [String; 3],
     total: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Part {
-    x: u64,
-    y: u64,
-    width: u64,
-    height: u64,
-    series: usize,
+struct Bar {
     title: String,
+    parts: Vec<Part>,
 }
 
 #[derive(Debug, Serialize)]
-struct Tick {
-    y: u64,
-    text: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Label {
-    x: u64,
-    text: String,
+struct Part {
+    series: usize,
+    y: f64,
+    height: f64,
 }
 
 /// Returns the least of 1, 2, 5, 10, 20, … that is not below the value.
@@ -89,55 +75,40 @@ fn short(value: u64) -> String {
     }
 }
 
-/// Returns the vertical position of a value, from the top.
-fn level(value: u64, top: u64) -> u64 {
-    let plot = HEIGHT - TOP - BOTTOM;
-    let above = u128::from(plot) * u128::from(value) / u128::from(top.max(1));
-    HEIGHT - BOTTOM - u64::try_from(above).unwrap_or(plot).min(plot)
+/// Returns the height of a value, rounded to hundredths.
+#[expect(clippy::cast_precision_loss, reason = "a pixel is coarser")]
+pub(super) fn height(value: u64, top: u64) -> f64 {
+    (value as f64 * HEIGHT * 100.0 / top.max(1) as f64).round() / 100.0
+}
+
+impl Bar {
+    fn new(column: &Column, series: &[&'static str], top: u64) -> Self {
+        let (mut bottom, mut parts, mut told) = (HEIGHT, Vec::new(), Vec::new());
+        for (number, &value) in column.values.iter().enumerate().filter(|(_, value)| **value > 0) {
+            let height = height(value, top).max(LEAST).min(bottom);
+            bottom -= height;
+            parts.push(Part { series: number, y: (bottom * 100.0).round() / 100.0, height });
+            told.push(format!("{value} {}", series[number]));
+        }
+        let told = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+        Self { title: format!("{}: {told}", column.name), parts }
+    }
 }
 
 impl Chart {
     pub(super) fn new(
         id: &'static str,
         title: &'static str,
+        unit: String,
         series: &[&'static str],
         columns: Vec<Column>,
     ) -> Self {
         let sum = |column: &Column| column.values.iter().sum::<u64>();
-        let top = round_up(columns.iter().map(sum).max().unwrap_or(0));
-        let slot = ((WIDTH - LEFT) / u64::try_from(columns.len().max(1)).unwrap_or(1)).max(1);
-        let (mut parts, mut labels, mut x) = (Vec::new(), Vec::new(), LEFT);
-        for column in &columns {
-            let mut below = 0;
-            for (number, &value) in column.values.iter().enumerate().filter(|(_, value)| **value > 0) {
-                // The parts share their edges, so that rounding leaves no gap between them.
-                let (from, to) = (level(below, top), level(below + value, top));
-                below += value;
-                let title = format!("{}: {value} {}", column.name, series[number]);
-                let width = slot.saturating_sub(GAP).max(1);
-                parts.push(Part { x, y: to, width, height: (from - to).max(1), series: number, title });
-            }
-            let fits = x + LABEL <= WIDTH;
-            labels.extend(column.label.clone().filter(|_| fits).map(|text| Label { x, text }));
-            x += slot;
-        }
-        let ticks =
-            [0, top / 2, top].into_iter().enumerate().filter(|(number, value)| *number == 0 || *value > 0);
-        let ticks = ticks.map(|(_, value)| Tick { y: level(value, top), text: short(value) }).collect();
+        let top = round_up(columns.iter().map(sum).max().unwrap_or(0)).max(2);
+        let bars = columns.iter().map(|column| Bar::new(column, series, top)).collect();
+        let ticks = [top, top / 2, 0].map(short);
         let total = columns.iter().map(sum).sum();
-        Self {
-            id,
-            title,
-            series: series.into(),
-            columns,
-            parts,
-            ticks,
-            labels,
-            width: WIDTH,
-            height: HEIGHT,
-            left: LEFT,
-            total,
-        }
+        Self { id, title, unit, series: series.into(), columns, bars, ticks, total }
     }
 }
 
@@ -145,27 +116,41 @@ impl Chart {
 mod tests {
     use super::*;
 
-    fn column(values: &[u64]) -> Column {
-        Column { name: "today".into(), label: None, values: values.into() }
+    fn chart(columns: &[&[u64]]) -> Chart {
+        let column = |values: &&[u64]| Column {
+            name: "today".into(),
+            label: None,
+            href: String::new(),
+            values: values.to_vec(),
+        };
+        Chart::new("id", "title", String::new(), &["a", "b"], columns.iter().map(column).collect())
     }
 
     #[test]
-    fn the_parts_of_a_bar_stand_on_each_other_and_the_highest_fits() {
-        let chart = Chart::new("id", "title", &["a", "b"], vec![column(&[30, 70]), column(&[0, 1])]);
-        let [first, second, third] = &chart.parts[..] else { panic!("{:?}", chart.parts) };
-        assert_eq!(second.y + second.height, first.y);
-        assert_eq!((first.y + first.height, second.y), (HEIGHT - BOTTOM, TOP));
-        assert_eq!((third.series, third.title.as_str()), (1, "today: 1 b"));
-        assert!(third.height >= 1 && third.x > first.x && third.x + third.width <= WIDTH);
-        assert_eq!((chart.total, chart.ticks.last().map(|tick| tick.text.as_str())), (101, Some("100")));
+    fn the_parts_of_a_bar_stand_on_each_other_within_the_drawing() {
+        let columns: [&[u64]; 5] = [&[30, 70], &[0, 1], &[1, 1_000_000], &[1_000_000, 1], &[u64::MAX / 4]];
+        for columns in [&columns[..2], &columns[..4], &columns[..]] {
+            for bar in &chart(columns).bars {
+                let mut bottom = HEIGHT;
+                for part in &bar.parts {
+                    assert!((part.y + part.height - bottom).abs() < 0.02, "{bar:?}");
+                    assert!(part.y >= 0.0 && part.height > 0.0, "{bar:?}");
+                    bottom = part.y;
+                }
+            }
+        }
+        let chart = chart(&columns[..2]);
+        assert_eq!(
+            (chart.bars[0].title.as_str(), chart.bars[1].title.as_str()),
+            ("today: 30 a, 70 b", "today: 1 b")
+        );
+        assert_eq!((chart.total, &chart.ticks), (101, &["100", "50", "0"].map(str::to_owned)));
     }
 
     #[test]
-    fn an_empty_chart_is_no_division_by_zero_and_a_huge_one_no_overflow() {
-        assert!(Chart::new("id", "title", &["a"], Vec::new()).parts.is_empty());
-        assert_eq!(Chart::new("id", "title", &["a"], vec![column(&[0])]).ticks.len(), 2);
-        let huge = Chart::new("id", "title", &["a"], vec![column(&[u64::MAX / 4])]);
-        assert!(huge.parts[0].y >= TOP && huge.parts[0].height > 0);
+    fn an_empty_chart_is_no_division_by_zero() {
+        assert!(chart(&[]).bars.is_empty());
+        assert_eq!(chart(&[&[0]]).bars[0].title, "today: none");
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl Audit {
             fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
         record_operator(pool, &DataAccess::Audit { search: &search }).await?;
         let filter = Filter { email, user, actor, reason, request, ..Filter::default() };
-        print(page(pool, &filter, None, limit.into()).await?);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        print(page(pool, &filter, None, limit).await?.0);
         Ok(())
     }
 }

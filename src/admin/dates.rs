@@ -1,18 +1,24 @@
-//! Days as staff type them, in their time zone.
+//! Days as staff type them, in their time zone, and instants as links have them.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use time::OffsetDateTime;
 
-/// Returns the start of the day `YYYY-MM-DD` in the zone; `None` if it is not a day of the years 1 to 9999.
+/// Returns the start of the day `YYYY-MM-DD` in the zone, or the instant (RFC 3339) itself; `None` if it is neither a day
+/// of the years 1 to 9999 nor an instant since 1970.
 pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
-    start(read(day)?, zone)
+    instant(day).or_else(|| start(read(day)?, zone))
 }
 
-/// Returns the end of the day; `None` if it is not a day.
+/// Returns the end of the day, or the instant; `None` if it is neither.
 pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
-    start(read(day)?.tomorrow().ok()?, zone)
+    instant(day).or_else(|| start(read(day)?.tomorrow().ok()?, zone))
+}
+
+fn instant(text: &str) -> Option<OffsetDateTime> {
+    let at = text.parse::<Timestamp>().ok().filter(|at| at.as_second() >= 0)?;
+    OffsetDateTime::from_unix_timestamp(at.as_second()).ok()
 }
 
 /// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no
@@ -73,6 +79,11 @@ mod tests {
         // Clocks go back on that day, so it has 25 hours.
         assert_eq!(seconds(begin_of("2026-10-25", Some("Europe/Berlin"))), Some(utc - 2 * 3600));
         assert_eq!(seconds(end_of("2026-10-25", Some("Europe/Berlin"))), Some(utc + 23 * 3600));
+        let hour = "2026-10-25T01:00:00Z";
+        assert_eq!(
+            [begin_of(hour, Some("Europe/Berlin")), end_of(hour, None)].map(seconds),
+            [Some(utc + 3600); 2]
+        );
         for text in [
             "",
             "2026-02-30",

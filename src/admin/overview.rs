@@ -7,11 +7,13 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use rocket::{Route, State, get, routes};
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
+use url::form_urlencoded;
 
 use super::advice::Advice;
-use super::chart::{Chart, Column};
+use super::chart::{Chart, Column, height};
 use super::failure::Failure;
 use super::page::{Page, View};
+use super::webhooks::Receiver;
 use crate::admin::guard::Staff;
 use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
@@ -22,6 +24,7 @@ use crate::store::event_counts::{CountRow, since};
 use crate::store::identities::held;
 use crate::web::database::Db;
 use crate::webhooks::Webhooks;
+use crate::webhooks::store::summaries;
 
 /// The outcomes of a sign-in, in the order of the charts' series.
 const OUTCOMES: [&str; 5] = ["signed in", "created", "linked", "refused", "no answer"];
@@ -97,19 +100,57 @@ impl Now {
 
 #[derive(Serialize)]
 pub(super) struct Overview {
+    now: String,
+    /// The beginning of this hour, and of the days that the lists cover.
+    hour: String,
+    since: String,
+    figures: Vec<Figure>,
     hours: Chart,
     days: Chart,
     refusals: Vec<Refusals>,
     providers: Vec<ProviderHealth>,
     lately: i64,
-    webhooks: bool,
+    /// The providers that fail.
+    alerts: Vec<Failing>,
+    attack: Option<Attack>,
     /// The number of users with an identity that is held.
     held: i64,
-    /// The webhooks with parked messages.
-    parked: Vec<String>,
+    /// The webhooks that need a person.
+    behind: Vec<Receiver>,
     /// The providers that have not revoked a token for more than a day.
     unrevoked: Vec<Unrevoked>,
 }
+
+/// A number of today, its line over the last hours, and what is usual.
+#[derive(Serialize)]
+struct Figure {
+    label: &'static str,
+    value: String,
+    /// True if it needs a person.
+    bad: bool,
+    line: String,
+    usual: String,
+}
+
+/// A provider that fails, with the sign-ins that failed in this hour.
+#[derive(Serialize)]
+struct Failing {
+    name: String,
+    failed: u64,
+    href: String,
+}
+
+/// Refusals far above the usual of this hour.
+#[derive(Serialize)]
+struct Attack {
+    now: u64,
+    usual: u64,
+    href: String,
+}
+
+/// The least number of refusals in an hour that may be an attack, and how many times the usual they have to be.
+const MANY: u64 = 30;
+const TIMES: u64 = 4;
 
 /// Tokens of a provider that have waited for more than a day to be revoked.
 #[derive(Debug, Serialize)]
@@ -155,10 +196,11 @@ impl View for Overview {
             (super::samples::NASTY, (stats(Breaker::HalfOpen), true)),
         ]);
         let page = |rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC));
-        let parked = vec![super::samples::NASTY.into(), "shop".into()];
+        let behind = vec![Receiver::sample(super::samples::NASTY, 5, 2), Receiver::sample("shop", 0, 1)];
         let unrevoked = |failure| Unrevoked { provider: super::samples::NASTY.into(), count: 2, failure };
         let unrevoked = vec![unrevoked(Some(super::samples::NASTY.into())), unrevoked(None)];
-        vec![Self { webhooks: true, held: 2, parked, unrevoked, ..page(&rows[..]) }, page(&[])]
+        let attack = Some(Attack { now: 148, usual: 16, href: "/admin/audit".into() });
+        vec![Self { held: 2, behind, unrevoked, attack, ..page(&rows[..]) }, page(&[])]
     }
 }
 
@@ -174,16 +216,63 @@ fn outcome(row: &CountRow) -> Option<usize> {
     }
 }
 
+/// Returns the path of the audit of the refusals or of everything, from a time on.
+fn audit(what: &str, from: &str, further: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("what", what).append_pair("from", from).extend_pairs(further);
+    format!("/admin/audit?{}", query.finish())
+}
+
+/// Returns the points of a line through these values, 100 wide and 32 high.
+fn line(values: &[u64]) -> String {
+    let top = values.iter().copied().max().unwrap_or(0);
+    let step = 100.0 / f64::from(u32::try_from(values.len()).unwrap_or(1).saturating_sub(1).max(1));
+    let (mut x, mut points) = (0.0, Vec::new());
+    for value in values {
+        points.push(format!("{x:.1},{:.1}", 30.0 - 0.28 * height(*value, top)));
+        x += step;
+    }
+    points.join(" ")
+}
+
+/// Returns how a number differs from the usual one, in words.
+fn against(number: u64, usual: u64, when: &str) -> String {
+    match (number.abs_diff(usual) * 100).checked_div(usual) {
+        None => format!("none {when}"),
+        Some(0..5) => format!("about as many as {when}"),
+        Some(percent) => {
+            format!("{percent}\u{a0}% {} than {when}", if number < usual { "fewer" } else { "more" })
+        }
+    }
+}
+
+type Outcomes = [u64; OUTCOMES.len()];
+
+fn add(mut sum: Outcomes, more: &Outcomes) -> Outcomes {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    sum
+}
+
 impl Overview {
     fn new(rows: &[CountRow], providers: &BTreeMap<&str, (CallStats, bool)>, now: &Zoned) -> Self {
-        let lately = now.timestamp().as_second() - LATELY * 86_400;
-        let (mut by_hour, mut by_day) = (BTreeMap::<_, [u64; 5]>::new(), BTreeMap::<_, [u64; 5]>::new());
+        let zone = now.time_zone();
+        let second = now.timestamp().as_second();
+        let this_hour = second - second.rem_euclid(3600);
+        let since = this_hour - LATELY * 86_400;
+        let written = |second| Timestamp::from_second(second).map(|at| at.to_string()).unwrap_or_default();
+        let (mut by_hour, mut by_day) = (BTreeMap::<i64, Outcomes>::new(), BTreeMap::<_, Outcomes>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
+        let mut failing = BTreeMap::new();
         for (name, (stats, enabled)) in providers {
-            let now = Some(Now::new(stats, *enabled));
-            health
-                .insert(name, ProviderHealth { name: (*name).to_owned(), now, ..ProviderHealth::default() });
+            let now = Now::new(stats, *enabled);
+            if now.state == "failing" {
+                failing.insert(*name, 0);
+            }
+            health.insert(
+                name,
+                ProviderHealth { name: (*name).to_owned(), now: Some(now), ..ProviderHealth::default() },
+            );
         }
         for row in rows {
             let begin = row.hour.unix_timestamp();
@@ -192,8 +281,14 @@ impl Overview {
             };
             let count = u64::try_from(row.count).unwrap_or(0);
             by_hour.entry(begin).or_default()[outcome] += count;
-            by_day.entry(at.to_zoned(now.time_zone().clone()).date()).or_default()[outcome] += count;
-            if begin < lately {
+            by_day.entry(at.to_zoned(zone.clone()).date()).or_default()[outcome] += count;
+            if let Some(failed) =
+                failing.get_mut(&*row.provider).filter(|_| begin == this_hour && outcome == 4)
+            {
+                *failed += count;
+            }
+            // The API creates users without a provider.
+            if begin < since || row.provider.is_empty() {
                 continue;
             }
             let provider = health.entry(&row.provider).or_default();
@@ -207,13 +302,14 @@ impl Overview {
                 _ => provider.succeeded += row.count,
             }
         }
-        let this_hour = now.timestamp().as_second().div_euclid(3600) * 3600;
+        let unit = |unit: &str| format!("by the {unit}, in {}", zone.iana_name().unwrap_or("UTC"));
         let hours = (0..HOURS).rev().filter_map(|back| {
             let begin = this_hour - back * 3600;
-            let at = Timestamp::from_second(begin).ok()?.to_zoned(now.time_zone().clone());
+            let at = Timestamp::from_second(begin).ok()?.to_zoned(zone.clone());
             Some(Column {
                 name: at.strftime("%a %d %b %H:%M").to_string(),
                 label: (at.hour() % 12 == 0).then(|| at.strftime("%a %H:%M").to_string()),
+                href: audit("everything", &written(begin), &[("to", &written(begin + 3600))]),
                 values: by_hour.get(&begin).copied().unwrap_or_default().into(),
             })
         });
@@ -222,30 +318,92 @@ impl Overview {
             Some(Column {
                 name: day.strftime("%a %d %b").to_string(),
                 label: (back % 7 == 0).then(|| day.strftime("%d %b").to_string()),
+                href: audit("everything", &day.to_string(), &[("to", &day.to_string())]),
                 values: by_day.get(&day).copied().unwrap_or_default().into(),
             })
         });
-        let all: i64 = reasons.values().sum();
-        let mut refusals: Vec<_> = reasons
-            .into_iter()
-            .map(|(error, count)| {
-                let title = Advice::about(error).map_or(error, |advice| advice.title).to_owned();
-                Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
-            })
-            .collect();
-        refusals.sort_by_key(|refusals| -refusals.count);
+        let refused_at = |second: i64| by_hour.get(&second).map_or(0, |outcomes| outcomes[3]);
+        let (refused, usual) = (
+            refused_at(this_hour),
+            (1..=LATELY).map(|day| refused_at(this_hour - day * 86_400)).sum::<u64>() / 7,
+        );
+        let alert = |(name, failed): (&str, u64)| Failing {
+            href: audit("refused", &written(this_hour), &[("provider", name), ("reason", UNAVAILABLE)]),
+            name: name.to_owned(),
+            failed,
+        };
         Self {
-            hours: Chart::new("hours", "Sign-ins in the last 48 hours", &OUTCOMES, hours.collect()),
-            days: Chart::new("days", "Sign-ins in the last 30 days", &OUTCOMES, days.collect()),
-            refusals,
+            now: written(second),
+            hour: written(this_hour),
+            since: written(since),
+            figures: figures(&by_hour, now),
+            hours: Chart::new("hours", "Sign-ins in 48 hours", unit("hour"), &OUTCOMES, hours.collect()),
+            days: Chart::new("days", "Sign-ins in 30 days", unit("day"), &OUTCOMES, days.collect()),
+            refusals: refusals(reasons),
             providers: health.into_values().collect(),
             lately: LATELY,
-            webhooks: false,
+            alerts: failing.into_iter().map(alert).collect(),
+            attack: (refused >= MANY && refused >= TIMES * usual).then(|| Attack {
+                now: refused,
+                usual,
+                href: audit("refused", &written(this_hour), &[]),
+            }),
             held: 0,
-            parked: Vec::new(),
+            behind: Vec::new(),
             unrevoked: Vec::new(),
         }
     }
+}
+
+/// Returns the refusals for each reason, the most frequent first.
+fn refusals(reasons: BTreeMap<&str, i64>) -> Vec<Refusals> {
+    let all: i64 = reasons.values().sum();
+    let mut refusals: Vec<_> = reasons
+        .into_iter()
+        .map(|(error, count)| {
+            let title = Advice::about(error).map_or(error, |advice| advice.title).to_owned();
+            Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
+        })
+        .collect();
+    refusals.sort_by_key(|refusals| -refusals.count);
+    refusals
+}
+
+/// Returns the figures of today, beside those of the same day a week ago up to the same hour.
+fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
+    let second = now.timestamp().as_second();
+    let midnight = now.start_of_day().map_or(second, |start| start.timestamp().as_second());
+    let week = LATELY * 86_400;
+    let between = |from, to| by_hour.range(from..=to).map(|(_, outcomes)| outcomes).fold([0; 5], add);
+    let (today, before) = (between(midnight, second), between(midnight - week, second - week));
+    let when = format!("last {} by now", now.strftime("%A"));
+    let hours = second - second.rem_euclid(3600);
+    let of = |choose: fn(&Outcomes) -> u64| {
+        let hours = (0..12).rev().map(|back| by_hour.get(&(hours - back * 3600)).map_or(0, choose));
+        line(&hours.collect::<Vec<_>>())
+    };
+    let signed_in: fn(&Outcomes) -> u64 = |outcomes| outcomes[..3].iter().sum();
+    let share =
+        |outcomes: &Outcomes| (outcomes[3] * 100).checked_div(signed_in(outcomes) + outcomes[3]).unwrap_or(0);
+    let (refused, usual) = (share(&today), share(&before));
+    let figure = |label, number: u64, usual, line| Figure {
+        label,
+        value: number.to_string(),
+        bad: false,
+        line,
+        usual: against(number, usual, &when),
+    };
+    vec![
+        figure("Sign-ins today", signed_in(&today), signed_in(&before), of(signed_in)),
+        Figure {
+            label: "Refused today",
+            value: format!("{refused}\u{a0}%"),
+            bad: today[3] >= MANY && refused >= 2 * usual.max(1),
+            line: of(|outcomes| outcomes[3]),
+            usual: format!("{} of {}, {usual}\u{a0}% {when}", today[3], signed_in(&today) + today[3]),
+        },
+        figure("New users today", today[1], before[1], of(|outcomes| outcomes[1])),
+    ]
 }
 
 #[get("/")]
@@ -264,13 +422,15 @@ async fn overview(
     let enabled: BTreeSet<_> = providers.enabled().map(|provider| provider.settings.name.as_str()).collect();
     let stats = providers.call_stats().into_iter();
     let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
-    let queues = webhooks.queues();
-    let parked = queues.iter().filter(|queue| queue.parked > 0).map(|queue| queue.name.clone()).collect();
+    // What this instance last read may be from before a change.
+    let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
     let unrevoked = tokens.waiting().into_iter().filter_map(|summary| Unrevoked::of(summary, clock::now()));
     let page = Overview {
-        webhooks: !queues.is_empty(),
         held: retrying!(held(db.pool()))?,
-        parked,
+        behind: queues
+            .map(|queue| Receiver::new(queue, webhooks))
+            .filter(|queue| queue.state == "behind")
+            .collect(),
         unrevoked: unrevoked.collect(),
         ..Overview::new(&rows, &stats, &now)
     };

@@ -4,17 +4,22 @@ mod export;
 mod query;
 pub mod store;
 
-use rocket::{Route, State, get, post, routes};
+use rocket::response::Redirect;
+use rocket::{Responder, Route, State as Managed, get, post, routes};
 use serde::Serialize;
 use strum::VariantArray;
+use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::query::{ListQuery, Parameters};
-use self::store::search::{Found, Position, search};
+use self::store::search::{Found, Position, search, suggest};
 use self::store::{Cursor, ListedUser, Sort, Status, count};
+use super::audit::network;
+use super::audit::store::{Filter, page};
 use super::csv::Csv;
+use super::event_view::EventView;
 use super::failure::Failure;
-use super::fields::{Chip, Choice, NothingMatches};
+use super::fields::{Chip, NothingMatches};
 use super::page::{Page, View};
 use super::person::Person;
 use crate::admin::access_log::{DataAccess, record};
@@ -27,6 +32,8 @@ use crate::web::guard::ClientOrigin;
 
 /// The number of users on a page.
 const PAGE: usize = 50;
+/// The number of events of a request that a search shows.
+const EVENTS: usize = 10;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![list, file]
@@ -36,12 +43,13 @@ pub(super) fn routes() -> Vec<Route> {
 pub(super) struct Listed {
     pub person: Person,
     last_seen_on: Option<String>,
+    is_locked_out: bool,
 }
 
 impl From<ListedUser> for Listed {
     fn from(user: ListedUser) -> Self {
         let last_seen_on = user.last_seen_on.map(|day| day.to_string());
-        Self { person: user.into(), last_seen_on }
+        Self { last_seen_on, is_locked_out: user.locked_out, person: user.into() }
     }
 }
 
@@ -59,12 +67,15 @@ pub(super) struct Users {
     asked: ListQuery,
     chips: Vec<Chip>,
     providers: Vec<String>,
-    statuses: Vec<Choice>,
-    sorts: Vec<Choice>,
+    statuses: Vec<State>,
+    /// The fields beside the end of the creation, for the jump to a day.
+    kept: Vec<(&'static str, String)>,
     columns: Vec<Column>,
     people: Vec<Listed>,
     /// The number of users, in words.
     count: String,
+    /// The positions of the first and the last user on the page, if the order has them.
+    range: Option<(usize, usize)>,
     /// The ends of the URLs of the first, the previous and the next page, if they exist.
     first: Option<String>,
     before: Option<String>,
@@ -75,26 +86,46 @@ pub(super) struct Users {
     claimed: Option<String>,
     /// The user who remains, if the text is the id of one who was merged.
     remains: Option<Uuid>,
+    /// The text without its mistakes of typing, if no user matches it as it is.
+    suggestion: Option<String>,
+    /// The events of the request or of the receipt whose number the text is.
+    events: Vec<EventView>,
+}
+
+/// A filter by state, with the end of the list's URL.
+#[derive(Serialize)]
+struct State {
+    value: &'static str,
+    label: &'static str,
+    link: String,
 }
 
 impl Users {
     fn new(asked: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
-        let status = |status: &Status| Choice { value: status.into(), label: status_label(*status) };
-        let sort = |sort: &Sort| Choice { value: sort.into(), label: sort_label(*sort) };
+        let all = State { value: "", label: "All", link: asked.without("status") };
+        let states = Status::VARIANTS.iter().map(|status| State {
+            value: status.into(),
+            label: status_label(*status),
+            link: asked.with_status(status.into()),
+        });
+        let kept = asked.kept().map(|(name, value)| (name, value.to_owned())).collect();
         Self {
             chips: chips(&asked),
             providers,
-            statuses: Status::VARIANTS.iter().map(status).collect(),
-            sorts: Sort::VARIANTS.iter().map(sort).collect(),
+            statuses: std::iter::once(all).chain(states).collect(),
+            kept,
             columns: columns(&asked),
             people: people.into_iter().map(Listed::from).collect(),
             count,
+            range: None,
             first: None,
             before: None,
             after: None,
             file: asked.suffix(asked.sort(), None),
             claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
             remains: None,
+            suggestion: None,
+            events: Vec::new(),
             asked,
         }
     }
@@ -113,12 +144,6 @@ fn chips(asked: &ListQuery) -> Vec<Chip> {
     let chip = |(name, value): (&str, &str)| {
         let label = match name {
             "provider" => format!("Signs in with: {value}"),
-            "status" => {
-                format!(
-                    "Status: {}",
-                    value.parse().map_or_else(|_| value.to_owned(), |status| status_label(status).to_owned())
-                )
-            }
             "created_from" => format!("Created from: {value}"),
             "created_to" => format!("Created to: {value}"),
             "seen_from" => format!("Last seen from: {value}"),
@@ -126,25 +151,16 @@ fn chips(asked: &ListQuery) -> Vec<Chip> {
         };
         Chip { label, href: format!("/admin/users{}", asked.without(name)) }
     };
-    asked.filled().map(chip).collect()
+    asked.filled().filter(|(name, _)| *name != "status").map(chip).collect()
 }
 
 const fn status_label(status: Status) -> &'static str {
     match status {
         Status::Active => "active",
         Status::Disabled => "disabled",
+        Status::Suspended => "cannot sign in",
         Status::Unverified => "e-mail not verified",
         Status::Held => "identity held",
-    }
-}
-
-const fn sort_label(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Newest => "newest first",
-        Sort::Oldest => "oldest first",
-        Sort::LastSeen => "last seen first",
-        Sort::Email => "by e-mail",
-        Sort::Name => "by name",
     }
 }
 
@@ -162,12 +178,12 @@ fn columns(asked: &ListQuery) -> Vec<Column> {
         }
     };
     vec![
-        column("E-mail", &[(Sort::Email, "ascending")]),
-        column("Name", &[(Sort::Name, "ascending")]),
-        column("Providers", &[]),
+        column("Name", &[(Sort::Name, "ascending"), (Sort::NameBackwards, "descending")]),
+        column("E-mail", &[(Sort::Email, "ascending"), (Sort::EmailBackwards, "descending")]),
+        column("Signs in with", &[]),
         column("Created", &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")]),
         column("Last seen", &[(Sort::LastSeen, "descending")]),
-        column("Status", &[]),
+        column("State", &[]),
     ]
 }
 
@@ -197,11 +213,15 @@ impl View for Users {
 async fn list(
     staff: Staff,
     query: Parameters<'_>,
-    providers: &State<Providers>,
+    providers: &Managed<Providers>,
     db: &Db,
     origin: ClientOrigin,
-) -> Result<Page, Failure> {
+) -> Result<Answer, Failure> {
     let (asked, pool) = (query.tidy(), db.pool());
+    if network(&asked.q).is_some() {
+        let query: String = form_urlencoded::byte_serialize(asked.q.as_bytes()).collect();
+        return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/audit?ip={query}"))));
+    }
     let providers = known(providers, db).await?;
     let filters = asked.filters(staff.member.time_zone.as_deref());
     let view = match (&filters, asked.q.as_str()) {
@@ -218,23 +238,54 @@ async fn list(
             };
             let view = Users::new(asked, providers, page.users, count);
             let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
-            view.with_links(first, before, after)
+            let shown = view.people.len();
+            let number = if first { Some(1) } else { query.number };
+            let place = |at: String, number: usize| format!("{at}&number={number}");
+            let mut view = view.with_links(first, before, after);
+            if let Some(number) = number {
+                view.range = Some((number, number + shown.saturating_sub(1)));
+                view.after = view.after.map(|at| place(at, number + shown));
+                view.before = view.before.map(|at| place(at, number.saturating_sub(PAGE).max(1)));
+            }
+            view
         }
         (Ok(filters), text) => {
             let start = query.at.and_then(Position::decode);
             let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
-            let Found { users, after, remains } = found;
+            let Found { users, after, remains, certain } = found;
+            if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
+                let look = DataAccess::Users { search: &asked.searched() };
+                record(pool, &staff.member, &look, &origin.0).await?;
+                return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/users/{}", user.id))));
+            }
+            let nobody = users.is_empty() && start.is_none();
+            let suggestion = if nobody { retrying!(suggest(pool, text))? } else { None };
+            let (users, after) = match &suggestion {
+                Some(text) => (search(pool, text, &providers, filters, None, PAGE).await?.users, None),
+                None => (users, after),
+            };
+            let request = Filter { request: Some(text.to_owned()), ..Filter::default() };
+            let events = if nobody { page(pool, &request, None, EVENTS).await?.0 } else { Vec::new() };
             let count = match (&start, &after) {
                 (None, None) => counted(true, users.len() as u64),
                 (None, Some(_)) => format!("more than {PAGE} users"),
                 (Some(_), _) => "further users".into(),
             };
-            let view = Users { remains, ..Users::new(asked, providers, users, count) };
+            let events = events.into_iter().map(EventView::from).collect();
+            let view = Users { remains, suggestion, events, ..Users::new(asked, providers, users, count) };
             view.with_links(start.is_none(), None, after.as_ref().map(Position::encode))
         }
     };
     record(pool, &staff.member, &DataAccess::Users { search: &view.asked.searched() }, &origin.0).await?;
-    Ok(Page::new(&staff, &view))
+    Ok(Answer::Page(Page::new(&staff, &view)))
+}
+
+/// The list, or another page where the text leads to one: that of the only user whom it names, or the audit of an IP address.
+#[derive(Responder)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
+enum Answer {
+    Page(Page),
+    Elsewhere(Redirect),
 }
 
 #[post("/users.csv?<query..>", data = "<form>")]
@@ -242,7 +293,7 @@ async fn file(
     staff: ExportingStaff,
     query: Parameters<'_>,
     form: StaffForm,
-    providers: &State<Providers>,
+    providers: &Managed<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
@@ -255,7 +306,7 @@ async fn file(
 }
 
 /// Returns the names of all configured and former providers.
-pub(super) async fn known(configured: &State<Providers>, db: &Db) -> Result<Vec<String>, Error> {
+pub(super) async fn known(configured: &Managed<Providers>, db: &Db) -> Result<Vec<String>, Error> {
     let mut names = configured.names();
     names.extend(retrying!(store::providers(db.pool()))?);
     names.sort_unstable();

@@ -30,14 +30,49 @@ pub(super) fn is_behind(queue: &Summary) -> bool {
 }
 
 #[derive(Serialize)]
-struct Receiver {
-    name: String,
+pub(super) struct Receiver {
+    pub name: String,
     /// The host, if this instance sends to it.
     host: Option<String>,
+    /// `healthy`, `trying again`, or `behind` if it needs a person.
+    pub state: &'static str,
     waiting: i64,
     oldest_at: Option<String>,
     parked: i64,
     failure: Option<String>,
+}
+
+impl Receiver {
+    pub fn new(queue: Summary, webhooks: &Webhooks) -> Self {
+        let state = match &queue {
+            queue if is_behind(queue) => "behind",
+            Summary { failure: Some(_), .. } => "trying again",
+            _ => "healthy",
+        };
+        let mut configured = webhooks.configured();
+        Self {
+            host: configured.find(|webhook| webhook.name == queue.name).map(Webhook::host),
+            name: queue.name,
+            state,
+            waiting: queue.waiting,
+            oldest_at: queue.oldest_at.map(rfc3339),
+            parked: queue.parked,
+            failure: queue.failure,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn sample(name: &str, waiting: i64, parked: i64) -> Self {
+        Self {
+            name: name.into(),
+            host: (waiting > 0).then(|| super::samples::NASTY.into()),
+            state: if parked > 0 { "behind" } else { "healthy" },
+            waiting,
+            oldest_at: (waiting > 0).then(|| super::samples::TIME.into()),
+            parked,
+            failure: (parked > 0).then(|| super::samples::NASTY.into()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -48,16 +83,7 @@ pub(super) struct WebhooksPage {
 
 impl WebhooksPage {
     fn new(summaries: Vec<Summary>, webhooks: &Webhooks, done: bool) -> Self {
-        let host = |name: &str| webhooks.configured().find(|one| one.name == name).map(Webhook::host);
-        let receiver = |summary: Summary| Receiver {
-            host: host(&summary.name),
-            name: summary.name,
-            waiting: summary.waiting,
-            oldest_at: summary.oldest_at.map(rfc3339),
-            parked: summary.parked,
-            failure: summary.failure,
-        };
-        Self { receivers: summaries.into_iter().map(receiver).collect(), done }
+        Self { receivers: summaries.into_iter().map(|queue| Receiver::new(queue, webhooks)).collect(), done }
     }
 }
 
@@ -66,15 +92,8 @@ impl View for WebhooksPage {
 
     #[cfg(test)]
     fn samples() -> Vec<Self> {
-        let receiver = |name: &str, waiting, parked| Receiver {
-            name: name.into(),
-            host: (waiting > 0).then(|| super::samples::NASTY.into()),
-            waiting,
-            oldest_at: (waiting > 0).then(|| super::samples::TIME.into()),
-            parked,
-            failure: (parked > 0).then(|| super::samples::NASTY.into()),
-        };
-        let receivers = vec![receiver("shop", 0, 0), receiver(super::samples::NASTY, 5, 100_000)];
+        let receivers =
+            vec![Receiver::sample("shop", 0, 0), Receiver::sample(super::samples::NASTY, 5, 100_000)];
         vec![Self { receivers, done: true }, Self { receivers: Vec::new(), done: false }]
     }
 }

@@ -56,7 +56,7 @@ impl Window {
 
     /// Searches with the field in the header.
     pub async fn search(&self, text: &str) {
-        self.fill("Find a user", text).await;
+        self.fill("Find a user, a request or a receipt", text).await;
         self.element("//button[@aria-label='Search']").await.click().await.unwrap();
     }
 

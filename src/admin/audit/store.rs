@@ -138,14 +138,22 @@ pub struct Filter {
     pub actor: Option<String>,
     /// Reason of a refusal.
     pub reason: Option<String>,
-    /// Id of the request, or of the event itself. A successful sign-in is found by it only with a start: no index has
-    /// the requests of sign-ins, which would make each of them slower.
+    /// Id of the request, or of the event itself. A successful sign-in is found by it with a start, or if it is one of the
+    /// latest [`WALKED`] events: no index has the requests of sign-ins, which would make each of them slower.
     pub request: Option<String>,
+    /// The provider. Without a filter that an index serves, [`WALKED`] events are looked at.
+    pub provider: Option<String>,
+    /// IP address or network (`inet`). Without a filter that an index serves, [`WALKED`] events are looked at.
+    pub ip: Option<String>,
     /// Start, inclusive.
     pub from: Option<OffsetDateTime>,
     /// End, exclusive.
     pub to: Option<OffsetDateTime>,
 }
+
+/// The number of events that one statement looks at where no index serves the filter: some ten milliseconds. An index for it
+/// would make each sign-in slower.
+pub const WALKED: i64 = 50_000;
 
 /// A set of events that an index returns in order of time.
 enum Source<'a> {
@@ -161,13 +169,27 @@ enum Source<'a> {
     Reason(&'a str),
     ByStaff,
     All,
+    /// The next [`WALKED`] events.
+    Walk,
 }
 
 impl Filter {
+    /// Returns true if no index serves the filter.
+    fn walks(&self) -> bool {
+        let indexed = self.request.is_some()
+            || self.email.is_some()
+            || self.user.is_some()
+            || self.actor.is_some()
+            || self.reason.is_some();
+        !indexed && (self.provider.is_some() || self.ip.is_some())
+    }
+
     fn sources(&self) -> Vec<Source<'_>> {
-        if let Some(request) = &self.request {
+        if self.walks() {
+            vec![Source::Walk]
+        } else if let Some(request) = &self.request {
             let event = Uuid::parse_str(request).ok().map(Source::Event);
-            let daily = self.from.map(|_| Source::Daily);
+            let daily = Some(if self.from.is_some() { Source::Daily } else { Source::Walk });
             [Source::Request(request)].into_iter().chain(event).chain(daily).collect()
         } else if let Some(email) = &self.email {
             vec![Source::Claimed(email), Source::OfAddress(email)]
@@ -203,11 +225,15 @@ impl Filter {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" FROM (");
         for (number, source) in sources.into_iter().enumerate() {
-            query.push(if number == 0 {
-                "(SELECT * FROM events WHERE "
+            let before = before.unwrap_or(Uuid::max());
+            query.push(if number == 0 { "(SELECT * FROM " } else { " UNION (SELECT * FROM " });
+            if matches!(source, Source::Walk) {
+                query.push("(SELECT * FROM events WHERE id < ").push_bind(before);
+                self.restrict_time(&mut query);
+                query.push(" ORDER BY id DESC LIMIT ").push_bind(WALKED).push(") AS walked WHERE ");
             } else {
-                " UNION (SELECT * FROM events WHERE "
-            });
+                query.push("events WHERE ");
+            }
             match source {
                 Source::Claimed(email) => query.push("email = ").push_bind(email.to_owned()),
                 Source::OfAddress(email) => query
@@ -230,10 +256,9 @@ impl Filter {
                 Source::Actor(actor) => query.push("actor = ").push_bind(actor.to_owned()),
                 Source::Reason(reason) => query.push("reason = ").push_bind(reason.to_owned()),
                 Source::ByStaff => query.push("actor IS NOT NULL"),
-                Source::All => query.push("true"),
+                Source::All | Source::Walk => query.push("true"),
             };
             self.restrict(&mut query);
-            let before = before.unwrap_or(Uuid::max());
             query
                 .push(" AND id < ")
                 .push_bind(before)
@@ -275,6 +300,16 @@ impl Filter {
         if let Some(reason) = &self.reason {
             query.push(" AND reason = ").push_bind(reason.clone());
         }
+        if let Some(provider) = &self.provider {
+            query.push(" AND provider = ").push_bind(provider.clone());
+        }
+        if let Some(ip) = &self.ip {
+            query.push(" AND ip <<= ").push_bind(ip.clone()).push("::inet");
+        }
+        self.restrict_time(query);
+    }
+
+    fn restrict_time(&self, query: &mut QueryBuilder<Postgres>) {
         // Ids grow with time (RFC 9562 §5.7), so a day is a range of ids.
         if let Some(from) = self.from {
             query.push(" AND id >= ").push_bind(first_id(from));
@@ -305,14 +340,36 @@ async fn fetch(
     })
 }
 
-/// Returns the events that pass the filter, before the event `before`, newest first.
+/// Returns up to `size` events that pass the filter, before the event `before`, newest first, and the id before which more
+/// may follow.
 pub async fn page(
     pool: &PgPool,
     filter: &Filter,
     before: Option<Uuid>,
-    limit: i64,
-) -> Result<Vec<EventRow>, Error> {
-    fetch(pool, || filter.statement(before, limit)).await
+    size: usize,
+) -> Result<(Vec<EventRow>, Option<Uuid>), Error> {
+    // An extra row shows that there are more.
+    let limit = i64::try_from(size + 1).unwrap_or(i64::MAX);
+    let mut events = fetch(pool, || filter.statement(before, limit)).await?;
+    if events.len() > size {
+        events.truncate(size);
+        let next = events.last().map(|event| event.id);
+        return Ok((events, next));
+    }
+    let next = if filter.walks() { end_of_walk(pool, filter, before).await? } else { None };
+    Ok((events, next))
+}
+
+/// Returns the last event that a walk looks at, if it leaves some.
+async fn end_of_walk(pool: &PgPool, filter: &Filter, before: Option<Uuid>) -> Result<Option<Uuid>, Error> {
+    retrying!(async {
+        let mut query = QueryBuilder::new("SELECT id FROM events WHERE id < ");
+        query.push_bind(before.unwrap_or(Uuid::max()));
+        filter.restrict_time(&mut query);
+        query.push(" ORDER BY id DESC OFFSET ").push_bind(WALKED - 1).push(" LIMIT 1");
+        let query = query.build_query_scalar::<Uuid>();
+        Ok::<_, Error>(query.persistent(false).fetch_optional(&mut *unprepared(pool).await?).await?)
+    })
 }
 
 /// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user

@@ -21,6 +21,8 @@ pub(super) struct Parameters<'r> {
     sort: Option<&'r str>,
     /// The cursor at which the page begins.
     pub at: Option<&'r str>,
+    /// The position of its first user, as the link to the page says.
+    pub number: Option<usize>,
 }
 
 /// The filters after clean-up, as the form shows them again.
@@ -83,6 +85,20 @@ impl ListQuery {
     /// Returns the end of the list's URL without one of these filters.
     pub fn without(&self, field: &str) -> String {
         suffix(self.fields_in(self.sort(), Some(field)))
+    }
+
+    /// Returns the end of the list's URL with this state.
+    pub fn with_status(&self, status: &str) -> String {
+        let mut query = self.fields_in(self.sort(), Some("status"));
+        query.append_pair("status", status);
+        suffix(query)
+    }
+
+    /// Returns the fields beside the end of the creation that are filled in.
+    pub fn kept(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.fields()
+            .into_iter()
+            .filter(|(name, value)| !value.is_empty() && !["created_to", "sort"].contains(name))
     }
 
     /// Returns the fields that are filled in, for the record of the access.

@@ -1,4 +1,4 @@
-//! Lists of users for staff: filtered, in one of five sort orders, page by page.
+//! Lists of users for staff: filtered, in one of seven sort orders, page by page.
 //!
 //! A page begins at a position in the order, not after a number of rows, so the last page costs as much as the first.
 //! The variable parts of the SQL come from closed lists; every value is bound. The statements are not kept prepared:
@@ -48,13 +48,16 @@ pub struct ListedUser {
     /// The day of the latest sign-in or refresh.
     pub last_seen_on: Option<Date>,
     pub providers: Vec<String>,
+    /// True if all of their identities are suspended.
+    pub locked_out: bool,
 }
 
 pub(in crate::admin) const COLUMNS: &str = concat!(
     "u.id, u.email, u.email_verified, u.name, u.created_at, u.disabled_at, ",
     last_seen_on!(),
     " AS last_seen_on,
-    ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers"
+    ARRAY(SELECT i.provider FROM identities i WHERE i.user_id = u.id ORDER BY i.id) AS providers,
+    coalesce((SELECT bool_and(i.suspended_at IS NOT NULL) FROM identities i WHERE i.user_id = u.id), false) AS locked_out"
 );
 
 /// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by id.
@@ -84,8 +87,10 @@ pub enum Sort {
     LastSeen,
     /// By e-mail address, then users without one.
     Email,
+    EmailBackwards,
     /// By name without regard to case and accents, then users without one.
     Name,
+    NameBackwards,
 }
 
 impl Sort {
@@ -94,20 +99,25 @@ impl Sort {
         match self {
             Self::Newest | Self::Oldest => None,
             Self::LastSeen => Some("u.seen_noted_on"),
-            Self::Email => Some("u.email"),
-            Self::Name => Some("u.folded_name"),
+            Self::Email | Self::EmailBackwards => Some("u.email"),
+            Self::Name | Self::NameBackwards => Some("u.folded_name"),
         }
     }
 
     const fn descends(self) -> bool {
-        matches!(self, Self::Newest | Self::LastSeen)
+        matches!(self, Self::Newest | Self::LastSeen | Self::EmailBackwards | Self::NameBackwards)
+    }
+
+    /// Returns true if the index has the opposite order.
+    const fn reverses(self) -> bool {
+        matches!(self, Self::EmailBackwards | Self::NameBackwards)
     }
 
     /// Returns the parts of the order: users with a key precede those without.
     const fn parts(self) -> &'static [Part] {
         match self {
             Self::Newest | Self::Oldest => &[Part::All],
-            Self::LastSeen | Self::Email | Self::Name => &[Part::Present, Part::Absent],
+            _ => &[Part::Present, Part::Absent],
         }
     }
 }
@@ -224,7 +234,7 @@ async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error>
             return Ok(if users <= everybody / 10 { Way::Ahead } else { Way::Provider });
         }
     }
-    if filters.last_seen != Days::default() && sort != Sort::LastSeen {
+    if filters.last_seen != Days::default() && sort.key() != Sort::LastSeen.key() {
         let seen = Filters { last_seen: filters.last_seen, ..Filters::default() };
         let few = if sort.key().is_none() { FEW_IDS } else { FEW };
         if count::estimate(pool, &seen).await? <= few {
@@ -298,7 +308,7 @@ impl Reading<'_> {
         }
         sql.push(" FROM users u WHERE true");
         self.push_filters(sql);
-        let in_index = self.sort != Sort::Email && self.filters.status.is_none();
+        let in_index = self.sort.key() != Sort::Email.key() && self.filters.status.is_none();
         self.push_order(sql, "u.id", if in_index { AHEAD_IN_INDEX } else { AHEAD });
         sql.push(") AS u WHERE (true");
         self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
@@ -360,7 +370,7 @@ impl Reading<'_> {
 
     /// Returns the placement of NULLs in the index, so that its order is this one.
     const fn nulls(&self) -> &'static str {
-        if self.backwards { " NULLS FIRST" } else { " NULLS LAST" }
+        if self.backwards == self.sort.reverses() { " NULLS LAST" } else { " NULLS FIRST" }
     }
 }
 

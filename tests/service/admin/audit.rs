@@ -1,6 +1,7 @@
 //! What happened, found again.
 
 use reqwest::Method;
+use vestibule::admin::audit::store::WALKED;
 use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
@@ -69,6 +70,17 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
         (&[("what", "refused"), ("from", "2020-01-01"), ("to", "2999-01-01")], &[REFUSED]),
         (&[("what", "no such choice"), ("email", "grace@example.com")], &[FIRST]),
         (&[("reason", "' OR true --")], none),
+        (&[("provider", "idp")], &[REFUSED, FIRST, FIRST, signed_in]),
+        (&[("provider", "idp"), ("what", "refused")], &[REFUSED]),
+        (&[("provider", "idp"), ("user", &id)], &[REFUSED, FIRST]),
+        (&[("provider", "another")], none),
+        (&[("ip", "127.0.0.1"), ("what", "sign-ins")], &[FIRST, FIRST]),
+        (&[("ip", "127.0.0.0/8"), ("reason", "link_required")], &[REFUSED]),
+        (&[("ip", "192.0.2.1")], none),
+        (&[("ip", "127.0.0.1/33")], none),
+        (&[("ip", "' OR true --")], none),
+        (&[("from", "2020-01-01T00:00:00Z"), ("to", "2020-01-01T01:00:00Z")], none),
+        (&[("from", "2020-01-01T00:00:00Z"), ("what", "refused")], &[REFUSED]),
     ] {
         assert_eq!(found(&mut browser, query).await, expected, "{query:?}");
     }
@@ -237,10 +249,34 @@ async fn a_request_id_finds_the_events_of_its_request() {
     assert_eq!(found(&mut browser, &[("request", &refusal)]).await, [REFUSED]);
     assert_eq!(found(&mut browser, &[("request", &refusal), ("what", "staff")]).await, [""; 0]);
     assert_eq!(found(&mut browser, &[("request", "0")]).await, [""; 0]);
-    // No index holds the sign-ins, so they are looked for from a day on.
-    assert_eq!(found(&mut browser, &[("request", &success)]).await, [""; 0]);
+    // No index holds the sign-ins: they are looked for among the latest events, or from a day on.
+    assert_eq!(found(&mut browser, &[("request", &success)]).await, [FIRST]);
     assert_eq!(found(&mut browser, &[("request", &success), ("from", "2020-01-01")]).await, [FIRST]);
     let event: String =
         desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_created'").await;
     assert_eq!(found(&mut browser, &[("request", &event)]).await, [FIRST], "an event is found by its own id");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_index_serves_is_looked_for_step_by_step_and_exported_in_full() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let walked = i32::try_from(WALKED).unwrap();
+    // The oldest and the newest are of the provider.
+    run!(
+        &desk.app.database.pool,
+        "INSERT INTO events (id, kind, provider, ip)
+         SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in',
+                CASE WHEN n IN (1, $1 + 1) THEN 'rare' ELSE 'idp' END, '192.0.2.1'
+         FROM generate_series(1, $1 + 1) AS n",
+        walked
+    );
+    run!(&desk.app.database.pool, "DELETE FROM events WHERE kind LIKE 'staff%'");
+    let page = browser.get("/admin/audit?provider=rare").await.text;
+    assert_eq!(events(&page).len(), 1, "{page}");
+    let next =
+        page.split("href=\"").find(|rest| rest.contains("before=")).unwrap().split('"').next().unwrap();
+    let page = browser.get(&next.replace("&#x2F;", "/").replace("&amp;", "&")).await.text;
+    assert_eq!((events(&page).len(), page.contains("before=")), (1, false), "{page}");
+    let request = file(&mut browser, "/admin/audit.csv?provider=rare").await;
+    assert_eq!(browser.send(request).await.text.lines().count(), 3);
 }

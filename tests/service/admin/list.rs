@@ -180,14 +180,14 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
             "/admin/users?q=ada&provider=idp&status=active&seen_to=2026-03-02",
             &[
                 ("Signs in with: idp", "/admin/users?q=ada&status=active&seen_to=2026-03-02"),
-                ("Status: active", "/admin/users?q=ada&provider=idp&seen_to=2026-03-02"),
                 ("Last seen to: 2026-03-02", "/admin/users?q=ada&provider=idp&status=active"),
             ],
         ),
-        ("/admin/audit?what=looks", &[("Events: Views by staff", "/admin/audit")]),
+        ("/admin/audit?what=looks", &[]),
         (
             "/admin/audit?email=ada%40example.com&reason=link_required&request=1%262",
             &[
+                ("E-mail: ada@example.com", "/admin/audit?reason=link_required&request=1%262"),
                 (
                     "Reason: E-mail of a user, not proven",
                     "/admin/audit?email=ada%40example.com&request=1%262",
@@ -242,12 +242,12 @@ async fn the_list_says_how_many_there_are_and_when_it_only_estimates() {
     let pool = &desk.app.database.pool;
     assert!(ask(&mut browser, &[]).await.contains("There are no users yet"));
     fill(pool, 1).await;
-    assert!(ask(&mut browser, &[]).await.contains(">1 user</h2>"));
+    assert!(ask(&mut browser, &[]).await.contains(">1 user</p>"));
     sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
     fill(pool, 2_000).await;
     sqlx::query("VACUUM ANALYZE users").execute(pool).await.unwrap();
     let page = ask(&mut browser, &[]).await;
-    assert!(page.contains(">about 2,000 users (an estimate)</h2>"), "{page}");
+    assert!(page.contains("about 2,000 users (an estimate)</p>"), "{page}");
     assert!(ask(&mut browser, &[("seen_from", "2000-01-01")]).await.contains("(an estimate)"));
     let page = ask(&mut browser, &[("q", "user-19")]).await;
     assert!(page.contains(">more than 50 users, the best match first"), "{page}");
@@ -283,7 +283,7 @@ async fn providers_that_are_not_configured_any_more_can_be_chosen_and_searched()
         assert!(page.contains(option), "{option}");
     }
     assert!(page.contains(">retired</span>"));
-    for query in [("provider", "retired"), ("q", "subject-user-1@example.com")] {
-        assert_eq!(listed(&ask(&mut browser, &[query]).await), [1], "{query:?}");
-    }
+    assert_eq!(listed(&ask(&mut browser, &[("provider", "retired")]).await), [1]);
+    let found = browser.get("/admin/users?q=subject-user-1%40example.com").await;
+    assert!(found.header("location").unwrap().starts_with("/admin/users/"), "{}", found.text);
 }

@@ -107,6 +107,7 @@ impl Person {
             && filters.status.is_none_or(|status| match status {
                 Status::Active => !self.disabled,
                 Status::Disabled => self.disabled,
+                Status::Suspended => !self.disabled && self.held && !self.providers.is_empty(),
                 Status::Unverified => self.email.is_some() && !self.verified,
                 Status::Held => self.held && !self.providers.is_empty(),
             })
@@ -136,6 +137,11 @@ fn expected(people: &[Person], filters: &Filters, sort: Sort, many: Option<usize
                 page.sort_by_key(|person| Reverse(person.seen));
             }
         }
+        Sort::EmailBackwards => {
+            people.sort_by_key(|person| (person.email.is_none(), Reverse((person.email.clone(), person.id))));
+        }
+        Sort::NameBackwards => people
+            .sort_by_key(|person| (person.name.is_none(), Reverse((person.name.map(folded), person.id)))),
         Sort::Email => people.sort_by_key(|person| (person.email.is_none(), person.email.clone())),
         Sort::Name => {
             people.sort_by_key(|person| (person.name.is_none(), person.name.map(folded)));

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use uuid::Uuid;
-use vestibule::admin::users::store::search::{Position, search};
+use vestibule::admin::users::store::search::{Position, search, suggest};
 use vestibule::admin::users::store::{Filters, Sort, Status, page, providers};
 use vestibule::store::migrations;
 
@@ -331,4 +331,42 @@ async fn a_database_of_another_encoding_is_refused() {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let error = migrations::apply(&mut connection).await.unwrap_err();
     assert!(format!("{error:?}").contains("the encoding of the database is LATIN1"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_in_any_order_and_with_commas_find_the_same_users_in_the_same_order() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    for (number, name) in
+        ["Grace Hopper", "Hopper, Grace", "Grace Hopkins", "Anna Grace Hope"].iter().enumerate()
+    {
+        let user = add(pool, None, Some(name), &number.to_string()).await;
+        describe(pool, user, None, Some(name)).await;
+    }
+    let found = find(pool, "Grace Hop").await;
+    assert_eq!(found.len(), 4);
+    for text in ["Hop Grace", "hop, grace", "GRACE, HOP", "hop,grace"] {
+        assert_eq!(find(pool, text).await, found, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistyped_word_is_corrected_by_the_names_of_users() {
+    let Some(database) = with_trigrams(false).await else { return };
+    let pool = &database.pool;
+    for (number, name) in
+        ["Grace Hopper", "Ada Lovelace", "Grace Hooper-Smith", "Mary Jackson"].iter().enumerate()
+    {
+        add(pool, None, Some(name), &number.to_string()).await;
+    }
+    for (text, expected) in [
+        ("lovlace", Some("lovelace")),
+        ("Ada Lovlace", Some("ada lovelace")),
+        ("jakcson, mary", Some("jackson mary")),
+        ("ada lovelace", None),
+        ("zzzzzz", None),
+        ("%", None),
+    ] {
+        assert_eq!(suggest(pool, text).await.unwrap().as_deref(), expected, "{text}");
+    }
 }

@@ -10,6 +10,16 @@ use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
+/// The page that a search leads to.
+async fn searched(browser: &mut Browser, text: &str) -> Answer {
+    let request = browser.request(Method::GET, "/admin/users").query(&[("q", text)]);
+    let answer = browser.send(request).await;
+    match answer.header("location") {
+        Some(path) => browser.get(path).await,
+        None => answer,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_found_by_any_of_what_staff_are_told() {
     let (desk, mut browser) = desk_with(Role::Support).await;
@@ -32,8 +42,7 @@ async fn a_person_is_found_by_any_of_what_staff_are_told() {
         "lovelace",
         "LOVELACE   ada",
     ] {
-        let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
-        let page = browser.send(request).await.text;
+        let page = searched(&mut browser, query).await.text;
         assert!(page.contains("ada.lovelace@example.com") && !page.contains("grace@example.com"), "{query}");
     }
     let long = "x".repeat(10_000);
@@ -330,11 +339,11 @@ async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
         let remains = format!("{} <a href=\"/admin/users/{third}\">", line(id));
         assert!(page.contains(&remains) && page.contains("mary@example.com"), "{page}");
     }
-    let page = browser.get(&format!("/admin/users?q={third}")).await.text;
-    assert!(page.contains("mary@example.com") && !page.contains("was merged into"));
+    let page = searched(&mut browser, third).await.text;
+    assert!(page.contains("mary@example.com") && !page.contains(&line(third)));
     // Whoever went is found by what they signed in with, too.
     for text in ["ada@example.com", "grace"] {
-        let page = browser.get(&format!("/admin/users?q={text}")).await.text;
+        let page = searched(&mut browser, text).await.text;
         assert!(page.contains("mary@example.com"), "{text}");
     }
 }
@@ -356,4 +365,41 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
     for text in ["2024-02-29", "2025-12-24", &format!(">{}</code>", other.user_id())] {
         assert!(page.contains(text), "{text}: {page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_leads_to_the_only_user_whom_it_names_to_a_request_and_to_an_address() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace"), ("sub", "1")]).await;
+    let user = format!("/admin/users/{}", ada.user_id());
+    for text in ["ada@example.com", "ADA@example.com", &ada.user_id()] {
+        let found = browser.get(&format!("/admin/users?q={}", text.replace('@', "%40"))).await;
+        assert_eq!(found.header("location"), Some(&*user), "{text}");
+    }
+    // A name may be another's, and a filter has to be seen.
+    for query in ["q=ada", "q=ada%40example.com&status=active"] {
+        let listed = browser.get(&format!("/admin/users?{query}")).await;
+        assert!(listed.status == 200 && listed.text.contains("ada@example.com"), "{query}");
+    }
+    let request = ada.header("x-request-id").unwrap().to_owned();
+    let page = searched(&mut browser, &request).await.text;
+    assert!(page.contains("Request or receipt") && page.contains("Signed in for the first time"), "{page}");
+    let page = searched(&mut browser, "127.0.0.1").await.text;
+    assert!(page.contains("Signed in for the first time") && page.contains("Audit log"), "{page}");
+    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    let receipt: String =
+        desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
+    let page = searched(&mut browser, &receipt).await.text;
+    assert!(page.replace("&#x2F;", "/").contains(&format!("/admin/deletions/{receipt}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_domain_of_the_same_address_is_suggested() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    person(&desk, &[("email", "grace@example.com"), ("sub", "1")]).await;
+    person(&desk, &[("email", "grace@another.org"), ("sub", "2")]).await;
+    let page = searched(&mut browser, "grace@exmaple.com").await.text;
+    assert!(page.contains("Did you mean") && page.contains("<b>grace@example.com</b>"), "{page}");
+    assert!(!page.contains("grace@another.org"), "{page}");
+    assert!(!searched(&mut browser, "mary@exmaple.com").await.text.contains("Did you mean"));
 }

@@ -141,7 +141,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
     let told = r#"{"users": 4, "identities": 5}"#;
     assert_eq!(events, [("users_imported".into(), "the command line".into(), told.into())]);
     let filter = Filter { what: EventCategory::Staff, ..Filter::default() };
-    let audit = event_log::page(&database.pool, &filter, None, 10).await.unwrap();
+    let audit = event_log::page(&database.pool, &filter, None, 10).await.unwrap().0;
     assert_eq!(audit[0].about.as_deref(), Some("4 users, 5 identities"));
     let ids = "SELECT count(*) FROM users WHERE email = 'grace@example.com' AND id < '017e1400-0000-7000-8000-000000000000'";
     assert_eq!(database.count(ids).await, 1, "a new id tells the time of the sign-up");

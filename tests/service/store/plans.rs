@@ -158,7 +158,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     event_log::claiming(&pool, user, 20).await.unwrap();
     watched.check("events of a user".into()).await;
     for filter in audits(user, &email) {
-        let events = event_log::page(&pool, &filter, None, 100).await.unwrap();
+        let events = event_log::page(&pool, &filter, None, 100).await.unwrap().0;
         watched.check(format!("audit of {filter:?}")).await;
         if let Some(last) = events.last() {
             event_log::page(&pool, &filter, Some(last.id), 100).await.unwrap();

@@ -203,7 +203,7 @@ async fn the_overview_tells_of_parked_messages() {
     change(&desk.app.database.pool, "user_disabled", Uuid::now_v7()).await;
     let mut admin = desk.signed_in(ADMIN).await;
     eventually("the overview says so", async || {
-        admin.get("/admin").await.text.contains("were not accepted for three days").then_some(())
+        admin.get("/admin").await.text.contains("1 is parked").then_some(())
     })
     .await;
 }

@@ -39,8 +39,8 @@ impl Cursor {
         let sound = match (cursor.0, &cursor.3) {
             (Sort::Newest | Sort::Oldest, key) => key.is_none(),
             (Sort::LastSeen, Some(key)) => day(key).is_some(),
-            (Sort::Email | Sort::Name, Some(key)) => is_text(key),
-            (Sort::LastSeen | Sort::Email | Sort::Name, None) => true,
+            (_, Some(key)) => is_text(key),
+            (_, None) => true,
         };
         sound.then_some(cursor)
     }

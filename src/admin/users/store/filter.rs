@@ -12,6 +12,8 @@ use crate::store::partitions::first_id;
 pub enum Status {
     Active,
     Disabled,
+    /// Active, but all of their identities are suspended.
+    Suspended,
     /// With an e-mail address that no provider vouches for.
     Unverified,
     /// With an identity that is held, because a hijacker may have linked it.
@@ -24,6 +26,10 @@ impl Status {
         match self {
             Self::Active => "u.disabled_at IS NULL",
             Self::Disabled => "u.disabled_at IS NOT NULL",
+            Self::Suspended => {
+                "u.disabled_at IS NULL AND u.id IN (SELECT user_id FROM identities WHERE suspended_at IS NOT NULL)
+                 AND NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.suspended_at IS NULL)"
+            }
             Self::Unverified => "NOT u.email_verified AND u.email IS NOT NULL",
             Self::Held => "u.id IN (SELECT user_id FROM identities WHERE held_at IS NOT NULL)",
         }
@@ -77,7 +83,7 @@ impl Filters {
 
     /// Returns `true` if the other filters may be so rare that a scan of a provider's users would find matches late.
     pub(super) fn are_rare_beside_provider(&self) -> bool {
-        matches!(self.status, Some(Status::Disabled | Status::Unverified))
+        matches!(self.status, Some(Status::Disabled | Status::Suspended | Status::Unverified))
             || self.last_seen != Days::default()
     }
 

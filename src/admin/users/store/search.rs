@@ -18,6 +18,9 @@ const LONG: usize = 16;
 /// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
 const BEGINNING: usize = 3;
 
+/// The users among whom a mistake of typing is looked for.
+const CANDIDATES: i64 = 500;
+
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The users, the best match first.
@@ -26,6 +29,8 @@ pub struct Found {
     pub after: Option<Position>,
     /// The user who remains, if the text is the id of one who was merged.
     pub remains: Option<Uuid>,
+    /// True if the text is the id, the e-mail address or the subject of exactly one user.
+    pub certain: bool,
 }
 
 /// A position in the results: the way in which the last user was found, their sort key, and their id.
@@ -63,6 +68,7 @@ enum Way {
 }
 
 /// A text as it is compared with what the database holds.
+#[derive(Default)]
 struct Text {
     email: String,
     name: String,
@@ -70,6 +76,7 @@ struct Text {
     words: Option<String>,
     /// The patterns of the words, if indexes serve a search for them.
     parts: Option<Vec<String>>,
+    has_trigrams: bool,
     named: Vec<Uuid>,
     remains: Option<Uuid>,
 }
@@ -113,8 +120,64 @@ pub async fn search(
             after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
             users: found.into_iter().map(|(_, row)| row.user).collect(),
             remains: text.remains,
+            certain: text.named.len() == 1 && text.remains.is_none(),
         })
     })
+}
+
+/// Returns the text with its mistakes of typing corrected, if users match that: another domain of the same address, or each
+/// word that no user has by the most similar one of a name. Needs the optional indexes of trigrams for names.
+pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error> {
+    let text = Text::read(pool, text, &[], 1).await?;
+    if let Some((mailbox, _)) = text.email.split_once('@') {
+        let mut sql = QueryBuilder::new("SELECT u.email FROM users u WHERE ");
+        push_beginning(&mut sql, "u.email", &format!("{mailbox}@"));
+        let addresses = texts(pool, sql).await?;
+        return Ok(nearest(&text.email, addresses.iter().map(String::as_str)).map(str::to_owned));
+    }
+    let (mut corrected, mut changed) = (Vec::new(), false);
+    for word in split(&text.name) {
+        let word = match text.known(pool, word).await? {
+            true => word.to_owned(),
+            false if !text.has_trigrams || word.chars().count() <= TRIGRAM => return Ok(None),
+            false => {
+                // One half has no mistake if there is one.
+                let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
+                for half in halves(word) {
+                    sql.push(" OR u.folded_name LIKE ").push_bind(containing(&half));
+                }
+                let names = texts(pool, sql).await?;
+                let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else {
+                    return Ok(None);
+                };
+                changed = true;
+                near.to_owned()
+            }
+        };
+        corrected.push(word);
+    }
+    Ok(changed.then(|| corrected.join(" ")))
+}
+
+/// Returns the texts that a statement selects, up to some hundreds.
+async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<String>, Error> {
+    sql.push(" LIMIT ").push_bind(CANDIDATES);
+    let query = sql.build_query_scalar();
+    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+}
+
+/// Returns the beginning and the end of a word, each long enough for the index.
+fn halves(word: &str) -> [String; 2] {
+    let length = word.chars().count();
+    let half = (length / 2).max(TRIGRAM);
+    [word.chars().take(half).collect(), word.chars().skip(length - half).collect()]
+}
+
+/// Returns the candidate with the fewest mistakes, if it has one in four letters at most.
+fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mistakes = |candidate: &'a str| (strsim::damerau_levenshtein(text, candidate), candidate);
+    let (mistakes, nearest) = candidates.map(mistakes).min()?;
+    (mistakes * 4 <= text.chars().count().max(4)).then_some(nearest)
 }
 
 impl Text {
@@ -131,6 +194,7 @@ impl Text {
             words: words(&row.folded),
             parts: (row.has_trigrams && has_trigram && (row.named.is_empty() || text.len() < LONG))
                 .then(|| row.folded.split_whitespace().map(containing).collect()),
+            has_trigrams: row.has_trigrams,
             email,
             name: row.folded,
             named: row.named,
@@ -138,13 +202,23 @@ impl Text {
         })
     }
 
+    /// Returns `true` if a user has a word that begins with this one.
+    async fn known(&self, pool: &PgPool, word: &str) -> Result<bool, Error> {
+        let alone = Self { words: words(word), ..Self::default() };
+        let mut sql = QueryBuilder::new("SELECT EXISTS (");
+        alone.push_having_words(&mut sql);
+        sql.push(")");
+        let query = sql.build_query_scalar();
+        Ok(query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?)
+    }
+
     /// Returns `true` if users may be found in that way from the position on.
     fn serves(&self, way: Way, start: Option<&Position>) -> bool {
         match way {
             Way::Whole => start.is_none() && !self.named.is_empty(),
             Way::Email => true,
-            // The upper bound of an empty name is above all names.
-            Way::Name => !self.name.is_empty(),
+            // Several words match in any order, so their order must not make a difference.
+            Way::Name => split(&self.name).count() == 1,
             Way::Words => self.words.is_some(),
             Way::Parts => self.parts.is_some(),
         }
@@ -278,10 +352,14 @@ fn push_beginning(sql: &mut QueryBuilder<Postgres>, column: &'static str, text: 
     sql.push(column).push(" < ").push_bind(format!("{text}{}", char::MAX));
 }
 
+fn split(folded: &str) -> impl Iterator<Item = &str> {
+    folded.split([' ', ',', '.', '-', '_', '+']).filter(|word| !word.is_empty())
+}
+
 /// Returns the query for all words of a folded text, if it has any. Each may be the beginning of another word, unless all
 /// are so short that too many begin with them.
 fn words(folded: &str) -> Option<String> {
-    let words: Vec<_> = folded.split([' ', '.', '-', '_', '+']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = split(folded).collect();
     let beginnings = words.iter().any(|word| word.len() >= BEGINNING);
     let quoted = words.iter().map(|word| {
         let word = word.replace('\\', "\\\\").replace('\'', "''");

@@ -56,7 +56,7 @@ async fn whoever_goes_signs_in_as_whoever_stays_and_only_their_sessions_end() {
 /// What the audit finds by an address: the kinds, and what they are about.
 async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<String>)> {
     let filter = Filter { email: Some(email.to_owned()), ..Filter::default() };
-    let events = event_log::page(&app.database.pool, &filter, None, 100).await.unwrap();
+    let events = event_log::page(&app.database.pool, &filter, None, 100).await.unwrap().0;
     events.into_iter().map(|event| (event.kind, event.about, event.email)).collect()
 }
 
