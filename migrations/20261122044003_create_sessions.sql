@@ -8,6 +8,7 @@
 -- successor, because the response with the first was lost, `parent_hash` is the parent's hash. `rotated_from` tells who
 -- exchanged it: 16 bits of a hash of the IP address, and 16 of one of the user agent, which are enough to tell two clients
 -- apart and too few to find an address. It is 0 before the first exchange, and once a repeat by another client is recorded.
+-- `jkt` is the thumbprint of the key that the session is bound to (RFC 9449), if any.
 -- A refresh changes no indexed column and no length, so that it can be a heap-only update.
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
@@ -20,6 +21,7 @@ CREATE TABLE sessions (
     family_hash     bytea       NOT NULL CONSTRAINT sessions_family_hash_length CHECK (octet_length(family_hash) = 16),
     token_hash      bytea       NOT NULL CONSTRAINT sessions_token_hash_length CHECK (octet_length(token_hash) = 16),
     parent_hash     bytea       CONSTRAINT sessions_parent_hash_length CHECK (octet_length(parent_hash) = 16),
+    jkt             bytea       CONSTRAINT sessions_jkt_length CHECK (octet_length(jkt) = 32),
     client_id       text        NOT NULL,
     device_name     text,
     device_platform text

@@ -33,7 +33,7 @@ use crate::service;
 use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{Limits, Pruned};
 use crate::service::refusals::Refusals;
-use crate::service::{Issuer, SharedStatements};
+use crate::service::{Issuer, ProofNonces, SharedStatements};
 use crate::store::pool::{self, Place};
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
@@ -43,6 +43,7 @@ use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
 use crate::web::http::cors::Cors;
 use crate::web::http::drain::Drain;
+use crate::web::http::proof_nonce::ProofNonceField;
 use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::rate_limit_fields::RateLimitFields;
 use crate::web::http::reject_empty_segments::ExactPath;
@@ -277,6 +278,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(KnownKeys::default())
         .manage(keys)
         .manage(issuer)
+        .manage(ProofNonces::new(&config.secret_key))
         .manage(metadata)
         .manage(openapi::Document::new(description))
         .manage(refusals)
@@ -292,6 +294,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .attach(RequestLog::default())
         .attach(ExactPath)
         .attach(RateLimitFields)
+        .attach(ProofNonceField)
         .attach(templates::fairing())
         .mount("/", deadline::routes(ops::RESOURCE.routes()))
         .mount("/api/v1", deadline::routes(starting::routes(api::routes())))

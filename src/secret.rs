@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use serde::Deserialize;
 
 /// A secret. Its only accessor is [`Secret::expose`], which is easy to search for.
@@ -18,6 +19,20 @@ impl<T> Secret<T> {
     /// Returns the secret, for the one place that has to use it.
     pub const fn expose(&self) -> &T {
         &self.0
+    }
+}
+
+impl Secret<String> {
+    /// Derives a key for one purpose (HKDF, RFC 5869); keys for different purposes are independent.
+    ///
+    /// # Panics
+    /// Never: HKDF can give a key of this length.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(self.0.as_bytes());
+        let (purpose, mut key) = ([purpose.as_bytes()], [0; 32]);
+        let expanded = extracted.expand(&purpose, HKDF_SHA256);
+        expanded.and_then(|expanded| expanded.fill(&mut key)).expect("HKDF gives 32 bytes");
+        key
     }
 }
 

@@ -1,16 +1,19 @@
 //! Advice to staff about refused sign-ins and what looks like theft: what happened, what to say to the user, and what to pass
 //! on to whom. The catalogue of problems speaks to developers instead.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use strum::VariantArray;
 
+use crate::domain::dpop::Refused;
 use crate::domain::refusal::Reason;
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Advice {
     /// The reason in a few words.
     pub title: &'static str,
-    pub cause: &'static str,
+    pub cause: Cow<'static, str>,
     /// A sentence for the user.
     pub tell: &'static str,
     /// The people to inform, and the facts that they need.
@@ -29,13 +32,16 @@ type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'
 const OTHERS: [&str; 3] = ["provider_unavailable", "identity_already_linked", "another_client"];
 
 impl Advice {
-    /// Returns the names of all reasons that there is advice about.
+    /// Returns the names of all reasons that there is advice about, but for those of proofs.
     pub fn reasons() -> impl Iterator<Item = &'static str> {
         Reason::VARIANTS.iter().map(|reason| (*reason).into()).chain(OTHERS)
     }
 
     /// Returns the advice about a reason, by its name in events.
     pub fn about(reason: &str) -> Option<Self> {
+        if let Some(cause) = reason.strip_prefix("proof_").and_then(|cause| cause.parse().ok()) {
+            return Some(Self::unproven(cause));
+        }
         let (title, cause, tell, pass_on) = match reason {
             "provider_unavailable" => (
                 "Provider gave no answer",
@@ -64,7 +70,21 @@ impl Advice {
             ),
             reason => reason.parse().map(Self::refused).ok()?,
         };
-        Some(Self { title, cause, tell, pass_on })
+        Some(Self { title, cause: cause.into(), tell, pass_on })
+    }
+
+    fn unproven(cause: Refused) -> Self {
+        let cause = cause.sentence().replace('\'', "’");
+        let cause = format!(
+            "The session is bound to a key that only its device has, and {cause}. Nothing was read or changed. Somebody may \
+             have a copy of the session’s tokens, which is of no use without the key, or the app is faulty."
+        );
+        Self {
+            title: "Key of the device not proven",
+            cause: cause.into(),
+            tell: "Your account is safe. If the app does not work, sign out and sign in again.",
+            pass_on: Some((DEVELOPER, "the request ID, if it happens to many users.")),
+        }
     }
 
     const fn refused(reason: Reason) -> Texts {
@@ -174,10 +194,10 @@ mod tests {
 
     #[test]
     fn every_refusal_has_advice_in_words_for_people() {
-        for reason in Advice::reasons() {
+        for reason in Advice::reasons().chain(Refused::VARIANTS.iter().map(Into::into)) {
             let advice = Advice::about(reason).unwrap_or_else(|| panic!("there is no advice about {reason}"));
             let passed_on = advice.pass_on.map_or("x.", |(_, what)| what);
-            for text in [advice.cause, advice.tell, passed_on] {
+            for text in [&*advice.cause, advice.tell, passed_on] {
                 assert!(
                     text.ends_with('.') && !text.contains('`') && !text.contains('_'),
                     "{reason}: {text}"

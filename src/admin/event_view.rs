@@ -237,7 +237,7 @@ impl EventView {
     /// Returns true if another event is the same again: nothing but the time, the device and the network may differ.
     fn is_like(&self, other: &Self) -> bool {
         let key = |event: &Self| {
-            let title = event.advice.map(|advice| advice.title);
+            let title = event.advice.as_ref().map(|advice| advice.title);
             let is_new = event.device.as_ref().is_some_and(|device| device.new);
             let plain = event.actor.is_none() && event.about.is_none() && event.received.is_none();
             plain.then(|| (event.what.clone(), title, event.provider.clone(), event.email.clone(), is_new))
@@ -318,6 +318,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "refresh_token_repeated" => {
             "A refresh token came again at once, from another address and another app or browser: it may be stolen"
         }
+        "proof_refused" => "A request with a token of a session was refused",
         "email_lost" => "Lost an unverified e-mail address to a user who has verified it",
         "signed_out" => "Signed out",
         "user_deleted" if by_provider => {

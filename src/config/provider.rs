@@ -3,6 +3,7 @@
 mod keys;
 mod reader;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -13,6 +14,7 @@ pub(super) use self::reader::read;
 use super::{Preset, error};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::client_key::ClientKey;
+use crate::domain::dpop::Binding;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
@@ -114,6 +116,8 @@ pub struct Provider {
     pub allowed_domains: Vec<String>,
     pub token_format: Format,
     pub nonces: Nonces,
+    /// `session.binding` by client id, where it differs.
+    pub bindings: BTreeMap<String, Binding>,
     /// Treats an absent `email_verified` as true.
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.
@@ -158,6 +162,11 @@ impl Provider {
         let authenticates =
             self.client_key.is_some() || self.client_secret.is_some() && self.client_ids[0] == client_id;
         authenticates && known(&self.token_url) && known(&self.revocation_url)
+    }
+
+    /// Returns the rule for the binding of this client's sessions, if it differs from `session.binding`.
+    pub fn binding(&self, client_id: &str) -> Option<Binding> {
+        self.bindings.get(client_id).copied()
     }
 
     /// Returns true for the provider of `[default.idp]`.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Error;
 use super::text::{self, DAY};
+use crate::domain::dpop::Binding;
 
 const MINUTE: u32 = 60;
 
@@ -32,6 +33,8 @@ pub struct Session {
     /// `id_token`; ten minutes by default.
     #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _, _>")]
     pub reauthentication_window: u32,
+    /// Whether new sessions are bound to a key of the device (RFC 9449); `optional` by default.
+    pub binding: Binding,
 }
 
 impl Session {
@@ -48,6 +51,7 @@ impl Default for Session {
             refresh_grace: DAY,
             max_per_identity: 100,
             reauthentication_window: 10 * MINUTE,
+            binding: Binding::Optional,
         }
     }
 }

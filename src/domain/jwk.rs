@@ -88,7 +88,7 @@ impl KeySet {
 }
 
 impl Key {
-    fn read(jwk: &Value) -> Option<Self> {
+    pub(super) fn read(jwk: &Value) -> Option<Self> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         // A member of the wrong type makes the key invalid. It does not count as absent.
         let sound = |name: &str| jwk.get(name).is_none_or(Value::is_string);

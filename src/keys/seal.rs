@@ -2,7 +2,6 @@
 //! secret's name. Layout: nonce, ciphertext, tag.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 
 use crate::secret::{Secret, SecretKeys};
 
@@ -80,11 +79,7 @@ impl Seal {
 }
 
 fn derive(secret_key: &Secret<String>, purpose: &str) -> Result<RandomizedNonceKey, Unopened> {
-    let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
-    let (purpose, mut key) = ([purpose.as_bytes()], [0; 32]);
-    let expanded = extracted.expand(&purpose, HKDF_SHA256);
-    expanded.and_then(|expanded| expanded.fill(&mut key)).map_err(|_| Unopened)?;
-    RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(|_| Unopened)
+    RandomizedNonceKey::new(&AES_256_GCM, &secret_key.derive(purpose)).map_err(|_| Unopened)
 }
 
 fn open(key: &RandomizedNonceKey, name: &str, sealed: &[u8]) -> Result<Vec<u8>, Unopened> {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::domain::custom_claims::CustomClaims;
+use crate::domain::dpop::Thumbprint;
 use crate::keys::KeyRing;
 use crate::keys::signing_key::Error;
 use crate::secret::Secret;
@@ -30,6 +31,8 @@ pub struct AccessToken {
     pub user: Uuid,
     /// `sid`: the session.
     pub session: Uuid,
+    /// `cnf.jkt`: the key that the session is bound to, if any.
+    pub key: Option<Thumbprint>,
 }
 
 /// The token is not a valid access token of this service. Callers are not told which check failed.
@@ -90,8 +93,16 @@ struct Claims<'a> {
     jti: Uuid,
     sid: Uuid,
     client_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cnf: Option<Confirmation>,
     #[serde(flatten)]
     custom: &'a CustomClaims,
+}
+
+/// The key that a token is bound to (RFC 9449 §6.1).
+#[derive(Serialize, Deserialize)]
+struct Confirmation {
+    jkt: String,
 }
 
 impl Issuer {
@@ -105,7 +116,8 @@ impl Issuer {
         &self.name
     }
 
-    /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims.
+    /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims, and bound to
+    /// the session's key if it has one.
     ///
     /// # Errors
     /// No key is loaded, or the crypto backend failed.
@@ -114,6 +126,7 @@ impl Issuer {
         user: Uuid,
         session: Uuid,
         client_id: &str,
+        key: Option<&Thumbprint>,
         custom: &CustomClaims,
         now: i64,
     ) -> Result<Secret<String>, Error> {
@@ -126,6 +139,7 @@ impl Issuer {
             jti: Uuid::new_v4(),
             sid: session,
             client_id,
+            cnf: key.map(|key| Confirmation { jkt: URL_SAFE_NO_PAD.encode(key) }),
             custom,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
@@ -178,7 +192,10 @@ impl Issuer {
             && is_current(claims.exp, now)
             && claims.iat <= now.saturating_add(LEEWAY)
             && claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(LEEWAY));
-        let token = AccessToken { user: claims.sub, session: claims.sid };
+        let jkt = claims.cnf.map(|cnf| URL_SAFE_NO_PAD.decode(cnf.jkt).ok()?.try_into().ok());
+        // A confirmation that cannot be read must not make an unbound token.
+        let key = jkt.map(|jkt| jkt.ok_or(InvalidAccessToken)).transpose()?;
+        let token = AccessToken { user: claims.sub, session: claims.sid, key };
         sound.then_some(Remembered { token, exp: claims.exp, kid: header.kid }).ok_or(InvalidAccessToken)
     }
 }
@@ -214,6 +231,7 @@ struct Received {
     iat: i64,
     nbf: Option<i64>,
     sid: Uuid,
+    cnf: Option<Confirmation>,
 }
 
 fn decode<T: DeserializeOwned>(part: &str) -> Result<T, InvalidAccessToken> {
@@ -233,7 +251,7 @@ mod tests {
             hash[..8].copy_from_slice(&number.to_be_bytes());
             hash
         };
-        let token = AccessToken { user: Uuid::nil(), session: Uuid::nil() };
+        let token = AccessToken { user: Uuid::nil(), session: Uuid::nil(), key: None };
         for number in 0..5 * REMEMBERED / 2 {
             verified.remember(hash(number), Remembered { token, exp: 0, kid: String::new() });
             assert!(verified.find(&hash(number.saturating_sub(REMEMBERED - 1))).is_some(), "{number}");

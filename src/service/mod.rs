@@ -8,6 +8,7 @@ pub mod erasure;
 pub mod event_counts;
 pub mod lanes;
 pub mod opaque_token;
+pub mod proof_nonces;
 pub mod prune;
 pub mod refresh;
 pub mod refresh_token;
@@ -18,3 +19,4 @@ pub mod sign_out;
 
 pub use self::access_token::Issuer;
 pub use self::lanes::SharedStatements;
+pub use self::proof_nonces::ProofNonces;

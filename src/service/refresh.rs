@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::access_token::Issuer;
 use super::lanes::SharedStatements;
 use super::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::domain::actor::Origin;
+use crate::domain::dpop::Thumbprint;
 use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
@@ -22,11 +24,16 @@ pub struct Refreshed {
     pub refresh_token: Secret<String>,
     /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
     pub refresh_expires_in: u32,
+    /// True if the tokens are bound to a key.
+    pub bound: bool,
 }
 
 /// The reason why a refresh failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The session, of this id, is bound to a key that the request does not prove.
+    #[error("the key of the session is not proven")]
+    Unproven(Uuid),
     /// The token cannot be exchanged.
     #[error("refused: {0:?}")]
     Refused(NotRefreshed),
@@ -36,12 +43,13 @@ pub enum Error {
     Sign(#[from] signing_key::Error),
 }
 
-/// Exchanges a refresh token at `now` (seconds since the epoch).
+/// Exchanges a refresh token at `now` (seconds since the epoch). A bound session's needs a proof by its `key`.
 pub async fn refresh(
     pool: &PgPool,
     shared: &SharedStatements,
     issuer: &Issuer,
     presented: &str,
+    key: Option<Thumbprint>,
     origin: &Origin,
     now: i64,
 ) -> Result<Refreshed, Error> {
@@ -58,6 +66,7 @@ pub async fn refresh(
         presented_hash: presented.token_hash(),
         successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
         previous_hashes: previous.as_ref().map(|previous| previous.each_ref().map(RefreshToken::token_hash)),
+        key,
         origin: origin.clone(),
     });
     let alone = || store::sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
@@ -68,11 +77,15 @@ pub async fn refresh(
         let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
         verdicts.pop().flatten().ok_or_else(|| store::Error::unexpected("none"))?
     };
-    let session = verdict.map_err(Error::Refused)?;
-    let access_token =
-        issuer.issue(session.user_id, session.session_id, &session.client_id, &session.claims, now)?;
+    let session = verdict.map_err(|why| match why {
+        NotRefreshed::Unproven => Error::Unproven(item.session_id),
+        why => Error::Refused(why),
+    })?;
+    let (user, id, client_id) = (session.user_id, session.session_id, &session.client_id);
+    let key = key.as_ref().filter(|_| session.bound);
+    let access_token = issuer.issue(user, id, client_id, key, &session.claims, now)?;
     let refresh_expires_in = session.refresh_expires_in;
     let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
     let refresh_token = refresh_token.ok_or_else(|| store::Error::unexpected("no successor"))?.text();
-    Ok(Refreshed { access_token, refresh_token, refresh_expires_in })
+    Ok(Refreshed { access_token, refresh_token, refresh_expires_in, bound: session.bound })
 }

@@ -5,7 +5,6 @@
 //! successor, and it need not be stored. If the answer was lost, a later successor is derived from the time as well.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::{hmac, rand};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -30,28 +29,16 @@ pub struct Successors {
 }
 
 impl Successors {
-    /// Derives the keys from `secret_key` (HKDF, RFC 5869), which all instances share.
-    ///
-    /// # Panics
-    /// Never: HKDF can give a key of this length.
+    /// Derives the keys from `secret_key`, which all instances share.
     pub fn new(secret_keys: &SecretKeys) -> Self {
         let previous = secret_keys.previous.clone().map(|key| Box::new(Self::new(&key.into())));
-        Self { key: Self::key(&secret_keys.current), previous }
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret_keys.current.derive("refresh tokens"));
+        Self { key, previous }
     }
 
     /// Returns the derivation by the `secret_key` before this one, under which a session's live token may be derived.
     pub fn previous(&self) -> Option<&Self> {
         self.previous.as_deref()
-    }
-
-    fn key(secret_key: &Secret<String>) -> hmac::Key {
-        let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(secret_key.expose().as_bytes());
-        let mut key = [0; 32];
-        extracted
-            .expand(&[b"refresh tokens"], HKDF_SHA256)
-            .and_then(|expanded| expanded.fill(&mut key))
-            .expect("HKDF gives 32 bytes");
-        hmac::Key::new(hmac::HMAC_SHA256, &key)
     }
 
     /// Returns a token's first successor.

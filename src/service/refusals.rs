@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::domain::network;
 use crate::store::deadline::in_time;
-use crate::store::events::{RefusedSignIn, record_refusals};
+use crate::store::events::{RefusedRequest, record_refusals};
 
 /// Maximum number of waiting refusals.
 const CAPACITY: usize = 1024;
@@ -30,7 +30,7 @@ const OF_NETWORK: u32 = 20;
 /// The sender to the queue.
 #[derive(Debug)]
 pub struct Refusals {
-    queue: mpsc::Sender<RefusedSignIn>,
+    queue: mpsc::Sender<RefusedRequest>,
     unrecorded: Arc<AtomicU64>,
     budget: Mutex<Budget>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -49,7 +49,7 @@ impl Budget {
     }
 
     /// Returns true if another refusal may become an event, which then is counted. What is refused takes no memory.
-    fn spend(&mut self, refusal: &RefusedSignIn) -> bool {
+    fn spend(&mut self, refusal: &RefusedRequest) -> bool {
         if self.began.elapsed() >= MINUTE {
             *self = Self::new();
         }
@@ -85,7 +85,7 @@ impl Refusals {
 
     /// Queues a refusal, or counts it as unrecorded if the queue is full, or the budget for tokens that the provider has not
     /// vouched for is used up.
-    pub fn record(&self, refusal: RefusedSignIn, vouched: bool) {
+    pub fn record(&self, refusal: RefusedRequest, vouched: bool) {
         let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         if !vouched && !budget().spend(&refusal) || self.queue.try_send(refusal).is_err() {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Refusals {
     }
 }
 
-async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedSignIn>, unrecorded: Arc<AtomicU64>) {
+async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Arc<AtomicU64>) {
     let mut batch = Vec::with_capacity(BATCH);
     let mut told = 0;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {

@@ -11,6 +11,7 @@ use super::refresh_token::RefreshToken;
 use crate::config;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
+use crate::domain::dpop::Thumbprint;
 use crate::domain::refusal::Reason;
 use crate::keys::signing_key;
 use crate::secret::Secret;
@@ -30,6 +31,8 @@ pub struct Attempt<'a> {
     pub device_platform: Option<&'a str>,
     /// Name that the client was told.
     pub told_name: Option<&'a str>,
+    /// The key to bind the session to.
+    pub key: Option<Thumbprint>,
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
     pub now: i64,
@@ -41,6 +44,8 @@ pub struct Opened {
     pub signed_in: SignedIn,
     pub access_token: Secret<String>,
     pub refresh_token: Secret<String>,
+    /// True if the session is bound to a key.
+    pub bound: bool,
 }
 
 /// The reason why a sign-in failed.
@@ -82,6 +87,7 @@ pub async fn sign_in(
             device_name: attempt.device_name.map(str::to_owned),
             device_platform: attempt.device_platform.map(str::to_owned),
             told_name: attempt.told_name.map(str::to_owned),
+            key: attempt.key,
         };
         (token, Arc::new(item))
     };
@@ -101,6 +107,7 @@ pub async fn sign_in(
         .map_err(Error::Refused)?,
     };
     let (user, client_id) = (signed_in.user.id, &attempt.claims.client_id);
-    let access_token = issuer.issue(user, token.session(), client_id, &signed_in.claims, attempt.now)?;
-    Ok(Opened { signed_in, access_token, refresh_token: token.text() })
+    let (session, key, claims) = (token.session(), attempt.key.as_ref(), &signed_in.claims);
+    let access_token = issuer.issue(user, session, client_id, key, claims, attempt.now)?;
+    Ok(Opened { signed_in, access_token, refresh_token: token.text(), bound: key.is_some() })
 }

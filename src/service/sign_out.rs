@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::domain::actor::Origin;
+use crate::domain::dpop::Thumbprint;
 use crate::store::Error;
 use crate::store::error::retrying;
 pub use crate::store::sessions::Scope;
@@ -18,23 +19,26 @@ pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origi
 }
 
 /// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2). One that can no
-/// longer be exchanged can end only its own session.
+/// longer be exchanged can end only its own session. Of a session that is bound to another key than `key` nothing ends, and
+/// its id is returned.
 pub async fn sign_out_by_token(
     pool: &PgPool,
     successors: &Successors,
     token: &str,
+    key: Option<Thumbprint>,
     scope: Scope,
     origin: &Origin,
-) -> Result<(), Error> {
-    let Some(token) = RefreshToken::parse(token) else { return Ok(()) };
+) -> Result<Option<Uuid>, Error> {
+    let Some(token) = RefreshToken::parse(token) else { return Ok(None) };
     let exchangeable = (scope != Scope::Local).then_some(REPEAT);
     let (family, secret) = (token.family_hash(), token.token_hash());
     let derivations = iter::once(successors).chain(successors.previous());
     let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
     let id = token.session();
-    match retrying!(by_refresh_token(pool, id, &family, &secret, &successors, exchangeable))? {
-        Some(session) => sign_out(pool, session, scope, origin).await,
-        None => Ok(()),
+    match retrying!(by_refresh_token(pool, id, &family, &secret, &successors, exchangeable, key))? {
+        Some(true) => sign_out(pool, id, scope, origin).await.map(|()| None),
+        Some(false) => Ok(Some(id)),
+        None => Ok(None),
     }
 }
 

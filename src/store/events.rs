@@ -10,9 +10,9 @@ use super::error::{Error, retrying};
 use crate::domain::actor::{Actor, Origin};
 use crate::domain::email::Email;
 
-/// A sign-in that was refused without a query.
-#[derive(Debug, Clone)]
-pub struct RefusedSignIn {
+/// A sign-in that was refused without a query, or a request that did not prove the key of its session.
+#[derive(Debug, Clone, Default)]
+pub struct RefusedRequest {
     pub reason: &'static str,
     pub provider: String,
     /// Unverified e-mail address in the token.
@@ -22,25 +22,32 @@ pub struct RefusedSignIn {
     /// Unverified `aud` in the token.
     pub claimed_audience: Option<String>,
     pub origin: Origin,
+    /// The session whose key was not proven.
+    pub session: Option<Uuid>,
 }
 
-/// Records refused sign-ins, once although it tries again.
+/// Records refused requests, once although it tries again.
 ///
 /// # Errors
 /// None was recorded; see [`Error`].
-pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedSignIn]) -> Result<(), Error> {
+pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Result<(), Error> {
     let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
     retrying!(record_refusals_as(pool, &ids, refusals))
 }
 
-async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedSignIn]) -> Result<(), Error> {
-    let texts = |read: fn(&RefusedSignIn) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
+async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequest]) -> Result<(), Error> {
+    let texts = |read: fn(&RefusedRequest) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
     sqlx::query!(
-        r#"INSERT INTO events (id, kind, reason, provider, email, ip, user_agent, request_id, detail)
-           SELECT id, 'sign_in_refused', reason, provider, email, ip, user_agent, request_id,
+        r#"INSERT INTO events (id, kind, reason, provider, email, user_id, session_id, ip, user_agent, request_id, detail)
+           SELECT refused.id, CASE WHEN session_id IS NULL THEN 'sign_in_refused' ELSE 'proof_refused' END, reason,
+                  coalesce(i.provider, refused.provider), refused.email, i.user_id, session_id, ip, user_agent, request_id,
                   jsonb_strip_nulls(jsonb_build_object('claimed_issuer', issuer, 'claimed_audience', audience))
-           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::inet[], $6::text[], $7::text[], $8::text[], $9::text[])
-                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience)
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::inet[], $6::text[], $7::text[], $8::text[], $9::text[],
+                       $10::uuid[])
+                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience, session_id)
+           LEFT JOIN sessions s ON s.id = session_id
+           LEFT JOIN identities i ON i.id = s.identity_id
+           ORDER BY uuid_hash(i.user_id)
            ON CONFLICT (id) DO NOTHING"#,
         ids,
         &texts(|refused| Some(refused.reason.to_owned())) as &[Option<String>],
@@ -51,6 +58,7 @@ async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedSign
         &texts(|refused| Some(refused.origin.request_id.clone())) as &[Option<String>],
         &texts(|refused| refused.claimed_issuer.clone()) as &[Option<String>],
         &texts(|refused| refused.claimed_audience.clone()) as &[Option<String>],
+        &refusals.iter().map(|refused| refused.session).collect::<Vec<_>>() as &[Option<Uuid>],
     )
     .execute(pool)
     .await?;

@@ -7,25 +7,27 @@
 --   $10 lifetime of a new token in seconds  $11 maximum lifetime of a session in seconds
 --   $12 seconds for which a repeat gets the same successor  $13 seconds for which the parent gets another
 --   $14, $15, $16 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
+--   $17 thumbprints of the keys that the requests prove, or NULL
 --
 -- The live token is exchanged for its successor. Its parent is the token whose successor is live; a parent's hash is
 -- stored only if it got a second successor. A parent that is repeated at once gets the same successor, and the row does
 -- not change. A parent that is repeated later gets another successor if the live token was never used, because then the
 -- response was lost; the live token becomes invalid, and a repeat at once again gets the same successor. Any other token
--- of the family is a copy, and the session ends. A token of another family is unknown.
+-- of the family is a copy, and the session ends. A token of another family is unknown. A session that is bound to a key
+-- stays as it is unless the request proves that key.
 --
 -- A phone that repeats a refresh may have another address meanwhile, but not another user agent. If both differ, one of
 -- the two may be a thief: the first such repeat after a rotation is recorded, and the row notes that it was.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::inet[],
-                         $8::text[], $9::text[], $14::bytea[], $15::bytea[], $16::bytea[])
+                         $8::text[], $9::text[], $14::bytea[], $15::bytea[], $16::bytea[], $17::bytea[])
         AS t (session_id, family_hash, presented_hash, successor_hash, reissue_hash, reissued_hash, ip, user_agent,
-              request_id, old_successor_hash, old_reissue_hash, old_reissued_hash)
+              request_id, old_successor_hash, old_reissue_hash, old_reissued_hash, key)
 ),
 presented AS MATERIALIZED (
     SELECT t.*, s.token_hash, s.parent_hash, s.rotated_at,
            s.token_hash IN (t.successor_hash, t.old_successor_hash) OR s.parent_hash = t.presented_hash AS is_parent,
-           s.created_at, s.expires_at, s.ended_at, s.client_id, s.rotated_from,
+           s.created_at, s.expires_at, s.ended_at, s.client_id, s.rotated_from, s.jkt,
            (coalesce(hashinet(t.ip), 0) << 16) | (coalesce(hashtext(t.user_agent), 0) & 65535) AS asked_from,
            i.user_id, i.provider, i.suspended_at, i.tokens_from, u.disabled_at,
            u.claims::text AS claims,
@@ -45,6 +47,7 @@ judged AS (
                -- It may have been opened at the moment of the report of the provider that ends sessions.
                WHEN ended_at IS NOT NULL OR suspended_at IS NOT NULL OR tokens_from > created_at THEN 'ended'
                WHEN expires_at <= now() OR created_at <= now() - $11::integer * interval '1 second' THEN 'expired'
+               WHEN jkt IS NOT NULL AND jkt IS DISTINCT FROM key THEN 'unproven'
                WHEN presented_hash = token_hash THEN 'rotated'
                WHEN is_parent
                     AND (token_hash IN (reissue_hash, reissued_hash, old_reissue_hash, old_reissued_hash)
@@ -96,5 +99,5 @@ SELECT session_id AS "session_id!", outcome AS "outcome!", user_id AS "user_id!"
        live_hash AS "live_hash!",
        floor(extract(epoch FROM CASE outcome WHEN 'repeated' THEN expires_at ELSE good_until END - now()))::bigint
            AS "expires_in!",
-       claims
+       claims, jkt IS NOT NULL AS "bound!"
 FROM decision

@@ -15,6 +15,7 @@ use super::identities::IdentityRow;
 use super::users::custom;
 use crate::domain::actor::Origin;
 use crate::domain::custom_claims::CustomClaims;
+use crate::domain::dpop::Thumbprint;
 use crate::domain::session::EndReason;
 use crate::domain::user::User;
 
@@ -44,6 +45,8 @@ pub struct Exchange {
     /// The same as derived from the previous `secret_key`, if there is one. The token is exchanged for none of them, but one
     /// may be the live one.
     pub previous_hashes: Option<[Hash; 3]>,
+    /// The key that the request proves.
+    pub key: Option<Thumbprint>,
     pub origin: Origin,
 }
 
@@ -59,6 +62,8 @@ pub struct Refreshed {
     pub successor: usize,
     /// Seconds until the new token expires if it is not used.
     pub refresh_expires_in: u32,
+    /// True if the session is bound to the key that the request proves.
+    pub bound: bool,
 }
 
 /// The reason why a refresh was refused, by its name in logs and metrics.
@@ -69,6 +74,8 @@ pub enum NotRefreshed {
     Unknown,
     Ended,
     UserDisabled,
+    /// The session is bound to a key that the request does not prove.
+    Unproven,
     /// The token or the session has expired.
     Expired,
     /// The token had been used before. The session has now been ended.
@@ -79,7 +86,7 @@ impl NotRefreshed {
     /// Returns the reason as the client is told it, or `None` if its token proved nothing.
     pub const fn told(self) -> Option<EndReason> {
         match self {
-            Self::Unknown => None,
+            Self::Unknown | Self::Unproven => None,
             Self::Ended => Some(EndReason::SessionEnded),
             Self::UserDisabled => Some(EndReason::UserDisabled),
             Self::Expired => Some(EndReason::SessionExpired),
@@ -127,13 +134,17 @@ pub async fn refresh(
         &previous(0) as &[Option<&[u8]>],
         &previous(1) as &[Option<&[u8]>],
         &previous(2) as &[Option<&[u8]>],
+        &exchanged.iter().map(|item| item.key.as_ref().map(Thumbprint::as_slice)).collect::<Vec<_>>()
+            as &[Option<&[u8]>],
     )
     .fetch_all(executor)
     .await?;
     let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.session_id, row)).collect();
     let verdict = |item: &Arc<Exchange>| {
         let first = first[&item.session_id];
-        let repeats = item.presented_hash == first.presented_hash && item.family_hash == first.family_hash;
+        let repeats = item.presented_hash == first.presented_hash
+            && item.family_hash == first.family_hash
+            && item.key == first.key;
         // The statement records a repeat from elsewhere.
         let elsewhere =
             item.origin.ip != first.origin.ip && item.origin.user_agent != first.origin.user_agent;
@@ -154,6 +165,7 @@ pub async fn refresh(
                     claims: custom(row.claims.as_deref())?,
                     successor,
                     refresh_expires_in: u32::try_from(row.expires_in).unwrap_or(0),
+                    bound: row.bound,
                 })));
             }
             // The first item ended the session, so the others find it ended.
@@ -256,8 +268,9 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
     reason.map(|reason| reason.parse().map_err(|_| Error::unexpected(&reason))).transpose()
 }
 
-/// Finds the session that a refresh token belongs to, by its family secret. With `exchangeable`, the token must be
-/// exchangeable as well: the current one, or its parent for that many seconds after the rotation.
+/// Returns `None` if a refresh token does not belong to the session, by its family secret, or else whether the session is bound
+/// to no key but this one. With `exchangeable`, the token must be exchangeable as well: the current one, or its parent for
+/// that many seconds after the rotation.
 pub async fn by_refresh_token(
     pool: &PgPool,
     session: Uuid,
@@ -265,21 +278,23 @@ pub async fn by_refresh_token(
     token_hash: &Hash,
     successor_hashes: &[Hash],
     exchangeable: Option<u32>,
-) -> Result<Option<Uuid>, Error> {
-    let session = sqlx::query_scalar!(
-        "SELECT id FROM sessions
+    key: Option<Thumbprint>,
+) -> Result<Option<bool>, Error> {
+    let proven = sqlx::query_scalar!(
+        r#"SELECT (jkt = $6) IS TRUE OR jkt IS NULL AS "proven!" FROM sessions
          WHERE id = $1 AND family_hash = $2
          AND ($4::integer IS NULL
               OR (expires_at > now()
                   AND (token_hash = $3
-                       OR (rotated_at > now() - $4 * interval '1 second' AND (token_hash = ANY ($5) OR parent_hash = $3)))))",
+                       OR (rotated_at > now() - $4 * interval '1 second' AND (token_hash = ANY ($5) OR parent_hash = $3)))))"#,
         session,
         family_hash.as_slice(),
         token_hash.as_slice(),
         exchangeable.map(seconds),
         &successor_hashes.iter().map(Hash::as_slice).collect::<Vec<_>>() as &[&[u8]],
+        key.as_ref().map(Thumbprint::as_slice),
     );
-    Ok(session.fetch_optional(pool).await?)
+    Ok(proven.fetch_optional(pool).await?)
 }
 
 /// The sessions of a user to end, by their name on the wire and in events.

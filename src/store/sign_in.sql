@@ -20,7 +20,7 @@ WITH input AS (
            $20::text AS if_taken, $21::text AS if_free, $22::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
            $24::text AS told_name,
-           $25::timestamptz AS issued_at
+           $25::timestamptz AS issued_at, $26::bytea AS jkt
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
@@ -207,9 +207,10 @@ answer AS MATERIALIZED (
     ) AS u ON true
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform,
+                          jkt)
     SELECT t.session_id, a.identity_id, t.family_hash, t.token_hash, t.expires_at, t.client_id, t.device_name,
-           t.device_platform
+           t.device_platform, t.jkt
     FROM input t JOIN answer a ON a.opens
 ),
 recorded AS (

@@ -6,10 +6,10 @@ WITH input AS (
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],
         $7::uuid[], $8::bytea[], $9::bytea[],
         $10::text[], $11::inet[], $12::text[], $13::text[], $14::text[], $15::text[],
-        $17::timestamptz[]
+        $17::timestamptz[], $18::bytea[]
     ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
-            client_id, ip, user_agent, device_name, device_platform, request_id, issued_at)
+            client_id, ip, user_agent, device_name, device_platform, request_id, issued_at, jkt)
 ),
 known AS MATERIALIZED (
     SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
@@ -28,9 +28,10 @@ known AS MATERIALIZED (
           AND (NOT t.proves OR u.email_verified OR lower(t.email COLLATE "C") <> u.email) IS TRUE
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform,
+                          jkt)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
-           device_name, device_platform
+           device_name, device_platform, jkt
     FROM known
 ),
 recorded AS (

@@ -9,13 +9,13 @@ WITH input AS (
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],
         $7::uuid[], $8::bytea[], $9::bytea[],
         $10::text[], $11::inet[], $12::text[], $13::text[], $14::text[], $15::text[], $17::uuid[], $18::uuid[],
-        $19::text[], $20::timestamptz[]
+        $19::text[], $20::timestamptz[], $21::bytea[]
     ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
             -- The name that the app was told.
             told_name,
-            issued_at)
+            issued_at, jkt)
 ),
 new AS MATERIALIZED (
     SELECT * FROM input t
@@ -35,9 +35,10 @@ linked AS (
     SELECT identity_id, user_id, provider, subject, email, proves, name, picture FROM new
 ),
 opened AS (
-    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform)
+    INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id, device_name, device_platform,
+                          jkt)
     SELECT session_id, identity_id, family_hash, token_hash, now() + $16::integer * interval '1 second', client_id,
-           device_name, device_platform
+           device_name, device_platform, jkt
     FROM new
 ),
 recorded AS (

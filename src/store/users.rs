@@ -13,6 +13,7 @@ use super::sessions::{Hash, seconds};
 use crate::domain::actor::{By, Origin};
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::custom_claims::CustomClaims;
+use crate::domain::dpop::Thumbprint;
 use crate::domain::email::Email;
 use crate::domain::linking::Decision;
 use crate::domain::refusal::Reason;
@@ -34,9 +35,15 @@ pub struct SignIn {
     pub device_platform: Option<String>,
     /// Name that the client was told.
     pub told_name: Option<String>,
+    /// The key to bind the session to.
+    pub key: Option<Thumbprint>,
 }
 
 impl SignIn {
+    fn key(&self) -> Option<&[u8]> {
+        self.key.as_ref().map(Thumbprint::as_slice)
+    }
+
     fn email(&self) -> Option<&str> {
         self.claims.email.as_ref().map(Email::as_given)
     }
@@ -132,7 +139,8 @@ pub async fn sign_in_known(
         "src/store/sign_in_known.sql",
         items,
         ttl,
-        &items.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
+        &items.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>(),
+        &items.iter().map(|item| item.key()).collect::<Vec<_>>() as &[Option<&[u8]>]
     );
     let rows = rows.fetch_all(connection).await?;
     in_order!(items, rows, Outcome::SignedIn)
@@ -161,7 +169,8 @@ pub async fn sign_in_new(
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
-        &new.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>()
+        &new.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>(),
+        &new.iter().map(|item| item.key()).collect::<Vec<_>>() as &[Option<&[u8]>]
     );
     let rows = rows.fetch_all(connection).await?;
     in_order!(items, rows, Outcome::Created)
@@ -198,6 +207,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         Uuid::now_v7(),
         item.told_name,
         item.claims.issued_at,
+        item.key(),
     )
     .fetch_one(pool)
     .await?;

@@ -21,6 +21,7 @@ use self::readings::{Calls, Keys, Pools, Process, Unrecorded};
 use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
 use crate::clock;
+use crate::domain::dpop::{Refused, Thumbprint};
 use crate::keys::KeyRing;
 use crate::provider::Providers;
 use crate::provider_tokens::ProviderTokens;
@@ -33,6 +34,8 @@ use crate::webhooks::Webhooks;
 
 /// The upper bounds of the request histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// The outcome of a valid proof.
+const ACCEPTED: &str = "accepted";
 /// The outcome of a successful refresh.
 const ROTATED: &str = "rotated";
 /// The outcome of a sign-in whose token may be the reason for the provider's unusable answer.
@@ -88,6 +91,7 @@ pub struct Metrics {
     durations: Family<RouteLabels, Histogram>,
     sign_ins: Family<SignIn, Counter>,
     refreshes: Family<OutcomeLabels, Counter>,
+    proofs: Family<OutcomeLabels, Counter>,
     limited: Family<RouteLabels, Counter>,
 }
 
@@ -112,6 +116,7 @@ impl Metrics {
         let (requests, problems) = (Family::default(), Family::default());
         let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
         let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
+        let proofs = Family::default();
         let build = Info::new([("version", env!("CARGO_PKG_VERSION")), ("commit", env!("VESTIBULE_COMMIT"))]);
         registry.register("build", "Version and commit of the running program", build);
         registry.register("requests_in_flight", "Requests in progress", in_flight.clone());
@@ -125,6 +130,11 @@ impl Metrics {
         );
         registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
         registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
+        registry.register(
+            "proofs",
+            "Requests with a DPoP proof or without a required one, by outcome",
+            proofs.clone(),
+        );
         registry.register("rate_limited", "Requests refused by a rate limit", limited.clone());
         registry.register(
             "log_lines_dropped",
@@ -157,8 +167,17 @@ impl Metrics {
         registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
         webhooks.register(registry);
         provider_tokens.register(registry);
-        let metrics =
-            Self { registry: whole, in_flight, requests, problems, durations, sign_ins, refreshes, limited };
+        let metrics = Self {
+            registry: whole,
+            in_flight,
+            requests,
+            problems,
+            durations,
+            sign_ins,
+            refreshes,
+            proofs,
+            limited,
+        };
         metrics.begin(&names);
         metrics
     }
@@ -171,6 +190,9 @@ impl Metrics {
         }
         for outcome in NotRefreshed::VARIANTS.iter().map(Into::into).chain([ROTATED]) {
             drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
+        }
+        for outcome in Refused::VARIANTS.iter().map(Into::into).chain([ACCEPTED]) {
+            drop(self.proofs.get_or_create(&OutcomeLabels { outcome }));
         }
         for provider in providers {
             let errors = sign_in_errors().map(|kind| kind.entry().error);
@@ -186,6 +208,12 @@ impl Metrics {
             self.in_flight.inc();
             InFlight(self.in_flight.clone())
         });
+    }
+
+    /// Counts a request's proof by the verdict on it.
+    pub fn prove(&self, verdict: Result<Thumbprint, Refused>) {
+        let outcome = verdict.map_or_else(Into::into, |_| ACCEPTED);
+        self.proofs.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
     /// Counts an answered request.

@@ -18,6 +18,7 @@ use uuid::Uuid;
 use self::catalogue::any_name;
 pub use self::catalogue::{Entry, ErrorCode, names};
 use super::http::request_id::RequestId;
+use crate::domain::dpop::Refused;
 use crate::domain::id_token::Malformed;
 use crate::domain::refusal::{Reason, Refusal};
 use crate::domain::session::EndReason;
@@ -48,6 +49,8 @@ pub struct Problem {
     pub by_token: bool,
     /// The reason of a refused refresh, for the metrics.
     pub not_refreshed: Option<NotRefreshed>,
+    /// The rule for proofs that the request breaks.
+    pub proof: Option<Refused>,
 }
 
 impl Problem {
@@ -64,6 +67,7 @@ impl Problem {
             log: None,
             by_token: false,
             not_refreshed: None,
+            proof: None,
         }
     }
 
@@ -252,6 +256,7 @@ impl From<service::refresh::Error> for Problem {
                     .logged(why.to_string());
                 Self { not_refreshed: Some(why), ..problem }
             }
+            Error::Unproven(_) => Refused::OtherKey.into(),
             Error::Store(error) => error.into(),
             Error::Sign(error) => Self::internal().logged(causes::line(&error)),
         }

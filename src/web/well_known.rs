@@ -15,6 +15,7 @@ use super::openapi::problems::{NoErrors, Problems};
 use super::problem::Problem;
 use super::resource::resource;
 use crate::config;
+use crate::domain::dpop::ALGORITHMS;
 use crate::keys::KeyRing;
 use crate::keys::signing_key::Jwk;
 
@@ -50,7 +51,7 @@ fn metadata(metadata: &State<Metadata>) -> Result<Document, Problem> {
     Document::new(metadata.inner())
 }
 
-/// The metadata of the authorization server (RFC 8414 §2).
+/// The metadata of the authorization server (RFC 8414 §2, RFC 9449 §5.1).
 ///
 /// `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
 /// response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
@@ -65,6 +66,7 @@ pub struct Metadata {
     grant_types_supported: [&'static str; 1],
     revocation_endpoint: String,
     revocation_endpoint_auth_methods_supported: [&'static str; 1],
+    dpop_signing_alg_values_supported: [&'static str; 2],
     service_documentation: String,
 }
 
@@ -80,6 +82,7 @@ impl Metadata {
             grant_types_supported: ["refresh_token"],
             revocation_endpoint: format!("{public_url}/api/v1/auth/revoke"),
             revocation_endpoint_auth_methods_supported: ["none"],
+            dpop_signing_alg_values_supported: ALGORITHMS,
             service_documentation: format!("{public_url}/api/v1/openapi.json"),
         }
     }

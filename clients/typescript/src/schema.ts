@@ -1178,7 +1178,7 @@ export interface components {
          * @description The error's name.
          * @enum {string}
          */
-        OAuthErrorName: "invalid_request" | "invalid_grant" | "unsupported_grant_type";
+        OAuthErrorName: "invalid_request" | "invalid_grant" | "unsupported_grant_type" | "use_dpop_nonce" | "invalid_dpop_proof";
         /**
          * @description The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
          *     e-mail address, `signed_in` found a known identity.
@@ -1193,7 +1193,7 @@ export interface components {
              * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
-            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "cookie_refused" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
+            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "use_dpop_nonce" | "invalid_dpop_proof" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "cookie_refused" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
             /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**
@@ -1444,10 +1444,11 @@ export interface components {
             refresh_token: string;
         };
         /**
-         * @description The type of the access token (RFC 6750).
+         * @description The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or `DPoP` (RFC 9449 §5) if the
+         *     session is bound to a key.
          * @enum {string}
          */
-        TokenType: "Bearer";
+        TokenType: "Bearer" | "DPoP";
         /** @description A change of the user's own data. */
         UpdateMeRequest: {
             /**

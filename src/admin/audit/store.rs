@@ -118,6 +118,7 @@ impl EventCategory {
                 "refresh_token_replayed",
                 "refresh_token_reissued",
                 "refresh_token_repeated",
+                "proof_refused",
                 "email_lost",
                 "staff_refused",
                 "provider_event",

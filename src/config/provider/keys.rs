@@ -11,6 +11,7 @@ use super::{CERTIFICATE, ClientAuthentication, Method, Verify};
 use crate::config::preset::{Preset, Tenant};
 use crate::config::text::{self, DAY};
 use crate::domain::claims::{NonceForm, NonceRule};
+use crate::domain::dpop::Binding;
 use crate::domain::id_token::Format;
 use crate::domain::linking::{Doubt, Link};
 use crate::domain::metadata;
@@ -95,6 +96,8 @@ pub(in crate::config) struct Keys {
 pub(in crate::config) struct Client {
     pub nonce: Option<NonceRule>,
     pub nonce_form: Option<NonceForm>,
+    /// `session.binding` for sessions of this client.
+    pub binding: Option<Binding>,
 }
 
 /// `issuer` exactly as written, and the URL of its discovery document.

@@ -109,6 +109,11 @@ impl Reader<'_> {
                 Verify::Jwks | Verify::Both => Format::Jwt,
             }),
             nonces,
+            bindings: raw
+                .clients
+                .iter()
+                .filter_map(|(id, client)| Some((id.clone(), client.binding?)))
+                .collect(),
             trust_email: raw.trust_email,
             max_token_age: raw.max_token_age.unwrap_or(DAY),
             max_calls: raw.max_calls.unwrap_or(MAX_CALLS) as usize,

@@ -13,12 +13,12 @@ use utoipa::ToSchema;
 
 use super::token_response::{TokenGrant, TokenResponse};
 use super::view::Json;
-use crate::service::refresh::{self, refresh};
+use crate::service::refresh::refresh;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::guard::{ClientOrigin, FormBody, RateLimited};
+use crate::web::guard::{FormBody, Proof, RateLimited};
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::web::resource::resource;
@@ -75,6 +75,10 @@ enum OAuthErrorName {
     InvalidRequest,
     InvalidGrant,
     UnsupportedGrantType,
+    /// RFC 9449 §8.
+    UseDpopNonce,
+    /// RFC 9449 §5.
+    InvalidDpopProof,
 }
 
 /// A failure, in the standard's form if RFC 6749 has a name for it, else as a problem.
@@ -97,15 +101,11 @@ impl From<Problem> for Failure {
             ErrorCode::InvalidRequest | ErrorCode::UnsupportedMediaType => {
                 Some(OAuthErrorName::InvalidRequest)
             }
+            ErrorCode::UseDpopNonce => Some(OAuthErrorName::UseDpopNonce),
+            ErrorCode::InvalidDpopProof => Some(OAuthErrorName::InvalidDpopProof),
             _ => None,
         };
         Self { name, problem }
-    }
-}
-
-impl From<refresh::Error> for Failure {
-    fn from(error: refresh::Error) -> Self {
-        Problem::from(error).into()
     }
 }
 
@@ -152,14 +152,14 @@ type Elsewhere = (RateLimited<Refresh>, FormBody, Db);
 #[post("/auth/token", data = "<form>")]
 async fn token(
     _limit: RateLimited<Refresh>,
+    proof: Result<Proof<'_>, Problem>,
     form: Result<FormBody, Problem>,
     db: &Db,
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
-    origin: ClientOrigin,
 ) -> Result<TokenResponse, Failure> {
-    let form = form?;
+    let (proof, form) = (proof?, form?);
     match form.get("grant_type") {
         Some("refresh_token") => {}
         Some(_) => {
@@ -170,8 +170,10 @@ async fn token(
     }
     let presented =
         form.get("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
-    let refreshed = refresh(db.pool(), shared, issuer, presented, &origin.0, clock::now()).await?;
-    Ok(TokenResponse::granted(&refreshed, **lifetimes))
+    match refresh(db.pool(), shared, issuer, presented, proof.key(), &proof.origin, clock::now()).await {
+        Ok(refreshed) => Ok(TokenResponse::granted(&refreshed, **lifetimes)),
+        Err(error) => Err(proof.explain(error).into()),
+    }
 }
 
 /// An empty answer that must not be cached.
@@ -196,18 +198,22 @@ struct Revoked((), Header<'static>);
 #[post("/auth/revoke", data = "<form>")]
 async fn revoke(
     _limit: RateLimited<Refresh>,
+    proof: Result<Proof<'_>, Problem>,
     form: Result<FormBody, Problem>,
     db: &Db,
     issuer: &State<Issuer>,
     shared: &State<SharedStatements>,
-    origin: ClientOrigin,
 ) -> Result<Revoked, Failure> {
-    let form = form?;
+    let (proof, form) = (proof?, form?);
     let presented = form.get("token").ok_or_else(|| Failure::malformed("`token` is missing"))?;
-    let of_access = issuer.verify(presented, clock::now()).await.ok().map(|token| token.session);
-    match of_access {
-        Some(session) => sign_out(db.pool(), session, Scope::Local, &origin.0).await?,
-        None => sign_out_by_token(db.pool(), &shared.successors, presented, Scope::Local, &origin.0).await?,
+    let (pool, key, scope) = (db.pool(), proof.key(), Scope::Local);
+    let unproven = match issuer.verify(presented, clock::now()).await {
+        Ok(token) if token.key.is_some() && token.key != key => Some(token.session),
+        Ok(token) => sign_out(pool, token.session, scope, &proof.origin).await.map(|()| None)?,
+        Err(_) => sign_out_by_token(pool, &shared.successors, presented, key, scope, &proof.origin).await?,
+    };
+    if let Some(session) = unproven {
+        return Err(proof.refuse(session).into());
     }
     Ok(Revoked((), Header::new("Cache-Control", "no-store")))
 }

@@ -9,8 +9,9 @@ use crate::config;
 use crate::service::refresh::{Error, refresh as exchange};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
+use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::guard::{ClientOrigin, PresentedToken, RateLimited};
+use crate::web::guard::{PresentedToken, Proof, RateLimited};
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::Problem;
 use crate::web::resource::resource;
@@ -37,23 +38,24 @@ struct RefreshRequest {
     request_body(content = RefreshRequest, description = "The refresh token."),
     responses(
         (status = 200, description = "The new access token and refresh token.", body = Credential),
-        Problems<(RateLimited<Refresh>, PresentedToken<'_>, Db)>,
+        Problems<((RateLimited<Refresh>, ProofErrors), PresentedToken<'_>, Db)>,
     ),
 )]
 #[post("/auth/refresh", data = "<token>")]
 async fn refresh(
     _limit: RateLimited<Refresh>,
+    proof: Proof<'_>,
     token: PresentedToken<'_>,
     db: &Db,
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
-    origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
     let now = clock::now();
-    let refreshed = exchange(db.pool(), shared, issuer, &token.text, &origin.0, now).await;
+    let refreshed = exchange(db.pool(), shared, issuer, &token.text, proof.key(), &proof.origin, now).await;
     if let (Some(page), Err(Error::Refused(_))) = (&token.page, &refreshed) {
         page.forget();
     }
-    Ok(TokenResponse::refreshed(&refreshed?, **lifetimes, now, token.page.as_ref()))
+    let refreshed = refreshed.map_err(|error| proof.explain(error))?;
+    Ok(TokenResponse::refreshed(&refreshed, **lifetimes, now, token.page.as_ref()))
 }

@@ -8,9 +8,10 @@ use crate::domain::refusal::Reason;
 use crate::service::sign_in::{Attempt, sign_in as open_session};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
+use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::request::SignInRequest;
-use crate::web::guard::{ClientOrigin, Page, RateLimited, VerifiedIdentity};
+use crate::web::guard::{NewKey, Page, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
@@ -30,7 +31,7 @@ failures!(
 );
 
 /// All that can fail a sign-in.
-type Failures<'r> = (RateLimited<SignIn>, (VerifiedIdentity<'r>, SignInErrors, Db), Page<'r>);
+type Failures<'r> = ((RateLimited<SignIn>, ProofErrors), (VerifiedIdentity<'r>, SignInErrors, Db), Page<'r>);
 
 /// Returns the errors of a sign-in with a provider that exists.
 pub fn errors() -> impl Iterator<Item = ErrorCode> {
@@ -69,13 +70,14 @@ pub fn errors() -> impl Iterator<Item = ErrorCode> {
 #[post("/auth/oauth/<_>", data = "<identity>")]
 async fn sign_in(
     _limit: RateLimited<SignIn>,
+    key: NewKey<'_>,
     identity: VerifiedIdentity<'_>,
     db: &Db,
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
-    origin: ClientOrigin,
 ) -> Result<TokenResponse, Problem> {
+    let binding = identity.provider.binding(&identity.claims.client_id).unwrap_or(lifetimes.binding);
     let attempt = Attempt {
         provider: identity.provider,
         claims: &identity.claims,
@@ -83,7 +85,8 @@ async fn sign_in(
         device_name: identity.device_name.as_deref(),
         device_platform: identity.device_platform.as_deref(),
         told_name: identity.name.as_deref(),
-        origin: &origin.0,
+        key: key.bind(binding, &identity.provider.name)?,
+        origin: &key.0.origin,
         now: identity.now,
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;

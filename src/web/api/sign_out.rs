@@ -9,7 +9,7 @@ use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
-use crate::web::guard::{ClientOrigin, Page, RateLimited, SignOutProof};
+use crate::web::guard::{Page, Proof, RateLimited, SignOutProof};
 use crate::web::openapi::problems::Problems;
 use crate::web::problem::{ErrorCode, Problem};
 use crate::web::resource::resource;
@@ -46,11 +46,11 @@ enum SignOutScope {
 async fn logout(
     _limit: RateLimited<Refresh>,
     page: Page<'_>,
+    key: Proof<'_>,
     proof: SignOutProof,
     scope: Vec<&str>,
     db: &Db,
     shared: &State<SharedStatements>,
-    origin: ClientOrigin,
 ) -> Result<Status, Problem> {
     let scope = match *scope {
         [] | ["local"] => Scope::Local,
@@ -59,9 +59,13 @@ async fn logout(
         _ => return Err(Problem::new(ErrorCode::InvalidRequest, "`scope` must be local, others or global")),
     };
     match proof {
-        SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &origin.0).await?,
+        SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &key.origin).await?,
         SignOutProof::Token(token) => {
-            sign_out_by_token(db.pool(), &shared.successors, &token, scope, &origin.0).await?;
+            let (pool, successors) = (db.pool(), &shared.successors);
+            let unproven = sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
+            if let Some(session) = unproven {
+                return Err(key.refuse(session));
+            }
         }
     }
     if scope != Scope::Others {

@@ -38,10 +38,13 @@ pub(super) struct Credential<'a> {
     refresh_expires_in: u32,
 }
 
-/// The type of the access token (RFC 6750).
+/// The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or `DPoP` (RFC 9449 §5) if the
+/// session is bound to a key.
 #[derive(Serialize, ToSchema)]
 enum TokenType {
     Bearer,
+    #[serde(rename = "DPoP")]
+    Dpop,
 }
 
 /// An access token and a refresh token for a standard client (RFC 6749 §5.1).
@@ -117,8 +120,8 @@ impl TokenResponse {
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
-        let Opened { signed_in: SignedIn { outcome, user, identity, claims }, access_token, refresh_token } =
-            opened;
+        let Opened { signed_in, access_token, refresh_token, bound } = opened;
+        let SignedIn { outcome, user, identity, claims } = signed_in;
         let (status, told) = match outcome {
             users::Outcome::Created => (Status::Created, Outcome::Created),
             users::Outcome::Linked => (Status::Ok, Outcome::Linked),
@@ -128,7 +131,7 @@ impl TokenResponse {
             // No token outlives a new session (`config::session`).
             credential: Credential {
                 access_token: access_token.expose(),
-                token_type: TokenType::Bearer,
+                token_type: if bound { TokenType::Dpop } else { TokenType::Bearer },
                 expires_in: lifetimes.access_token_ttl,
                 expires_at: after(now, lifetimes.access_token_ttl),
                 refresh_token: in_body(&refresh_token, lifetimes.refresh_token_ttl, page),
@@ -148,10 +151,10 @@ impl TokenResponse {
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
-        let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
+        let Refreshed { access_token, refresh_token, refresh_expires_in, bound } = refreshed;
         let credential = Credential {
             access_token: access_token.expose(),
-            token_type: TokenType::Bearer,
+            token_type: if *bound { TokenType::Dpop } else { TokenType::Bearer },
             expires_in: lifetimes.access_token_ttl,
             expires_at: after(now, lifetimes.access_token_ttl),
             refresh_token: in_body(refresh_token, *refresh_expires_in, page),
@@ -162,10 +165,10 @@ impl TokenResponse {
 
     /// Answers the refresh of a standard client.
     pub(super) fn granted(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
-        let Refreshed { access_token, refresh_token, refresh_expires_in } = refreshed;
+        let Refreshed { access_token, refresh_token, refresh_expires_in, bound } = refreshed;
         let grant = TokenGrant {
             access_token: access_token.expose(),
-            token_type: TokenType::Bearer,
+            token_type: if *bound { TokenType::Dpop } else { TokenType::Bearer },
             expires_in: lifetimes.access_token_ttl,
             refresh_token: refresh_token.expose(),
             refresh_expires_in: *refresh_expires_in,

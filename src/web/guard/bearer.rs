@@ -1,9 +1,10 @@
-//! Bearer authentication (RFC 6750).
+//! Authentication by access token: `Bearer` (RFC 6750), and `DPoP` (RFC 9449 §7) for a session that is bound to a key.
 
 use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
 use super::outcome::{outcome, state};
+use super::proof::{self, ProofErrors};
 use super::rate_limited::{admit_name, admit_session};
 use crate::clock;
 use crate::domain::custom_claims::CustomClaims;
@@ -41,13 +42,21 @@ impl Challenge {
 
 /// Returns the bearer token of the one `Authorization` header. A token in the query or the body is ignored.
 pub(crate) fn credentials<'r>(request: &'r Request<'_>) -> Result<&'r str, Challenge> {
+    match authorization(request)? {
+        (scheme, token) if scheme.eq_ignore_ascii_case("Bearer") => Ok(token),
+        _ => Err(Challenge::Missing),
+    }
+}
+
+/// Returns the scheme and the token of the one `Authorization` header.
+pub(super) fn authorization<'r>(request: &'r Request<'_>) -> Result<(&'r str, &'r str), Challenge> {
     let mut headers = request.headers().get("Authorization");
     let header = headers.next().ok_or(Challenge::Missing)?;
     if headers.next().is_some() {
         return Err(Challenge::Repeated);
     }
     let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
-    if scheme.eq_ignore_ascii_case("Bearer") { Ok(token.trim_start()) } else { Err(Challenge::Missing) }
+    Ok((scheme, token.trim_start()))
 }
 
 impl From<Challenge> for Problem {
@@ -70,7 +79,8 @@ impl From<Challenge> for Problem {
 
 /// A request with a valid access token, whose session may have ended since.
 ///
-/// - **Succeeds** when the one `Authorization` header carries a valid access token.
+/// - **Succeeds** when the one `Authorization` header carries a valid access token, and the request proves its key if it is
+///   bound to one.
 /// - **Fails** with 401 when it does not, and with 400 when there are several headers.
 /// - **Forwards** never. A token in the query or the body is ignored.
 #[derive(Debug, Clone, Copy)]
@@ -118,8 +128,14 @@ impl Bearer {
     /// Reads the header. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let issuer: &Issuer = state(request)?;
-        let token = issuer.verify(credentials(request)?, clock::now()).await;
-        Ok(Self(token.map_err(|_| Challenge::Invalid)?))
+        let (scheme, text) = authorization(request)?;
+        let is_dpop = scheme.eq_ignore_ascii_case("DPoP");
+        if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
+            return Err(Challenge::Missing.into());
+        }
+        let token = issuer.verify(text, clock::now()).await.map_err(|_| Challenge::Invalid)?;
+        proof::check(request, text, is_dpop, token)?;
+        Ok(Self(token))
     }
 }
 
@@ -141,7 +157,7 @@ impl SignedIn {
 
 impl ErrorResponses for Bearer {
     fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::InvalidRequest, ErrorCode::InvalidAccessToken].into_iter()
+        [ErrorCode::InvalidRequest, ErrorCode::InvalidAccessToken].into_iter().chain(ProofErrors::kinds())
     }
 }
 

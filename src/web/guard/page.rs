@@ -67,7 +67,7 @@ impl<'r> Page<'r> {
             return refused("beside the cookie, `Content-Type` must be `application/json`");
         }
         // An expired token, too, says for whom the page takes its user.
-        let bearer = bearer::credentials(request).ok().and_then(named_session);
+        let bearer = bearer::authorization(request).ok().and_then(|(_, token)| named_session(token));
         if bearer.zip(session(token)).is_some_and(|(bearer, cookie)| bearer != cookie) {
             return refused("the access token is of another session than the cookie");
         }

@@ -23,7 +23,7 @@ use crate::provider::{self, Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
 use crate::service::refusals::Refusals;
-use crate::store::events::RefusedSignIn;
+use crate::store::events::RefusedRequest;
 use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
@@ -164,13 +164,14 @@ pub(super) async fn vouch(
         let problem = Problem::from(error).about(&settings.name);
         let claimed =
             |name| id_token.unverified()?.claimed(name).map(|text| printable(text, MAX_CLAIMED_TEXT));
-        let refused = RefusedSignIn {
+        let refused = RefusedRequest {
             reason: problem.kind.entry().error,
             provider: settings.name.clone(),
             claimed_email: claimed("email").map(|email: String| email.to_ascii_lowercase()),
             claimed_issuer: claimed("iss"),
             claimed_audience: claimed("aud"),
             origin: ClientOrigin::of(request).0,
+            session: None,
         };
         refusals.record(refused, vouched);
         problem

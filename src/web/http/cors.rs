@@ -8,7 +8,8 @@ use rocket::{Request, Response};
 use crate::config;
 
 /// The headers of answers that a page may read, beside those that it may always read.
-const EXPOSED: &str = "Allow, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id";
+const EXPOSED: &str =
+    "Allow, DPoP-Nonce, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id";
 /// The seconds for which a browser keeps the answer to a preflight: the most that Chromium does.
 const MAX_AGE: &str = "7200";
 
@@ -51,7 +52,7 @@ impl<'r> Responder<'r, 'static> for Preflight {
         Response::build()
             .status(Status::NoContent)
             .header(Header::new("Access-Control-Allow-Methods", self.0))
-            .header(Header::new("Access-Control-Allow-Headers", "Authorization, Content-Type"))
+            .header(Header::new("Access-Control-Allow-Headers", "Authorization, Content-Type, DPoP"))
             .header(Header::new("Access-Control-Max-Age", MAX_AGE))
             .ok()
     }

@@ -5,6 +5,7 @@ pub mod cors;
 pub mod deadline;
 pub mod drain;
 pub mod forwarded;
+pub mod proof_nonce;
 pub mod rate_limit;
 pub mod rate_limit_fields;
 pub mod reject_empty_segments;

@@ -12,14 +12,19 @@ use crate::web::problem::{Entry, ErrorCode};
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
+const NONCE: &str = "DPoP-Nonce";
 
 /// Returns the headers that the errors of a status have, or may have.
 pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
     let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
-    let challenging =
-        [ErrorCode::InvalidAccessToken, ErrorCode::InvalidApiKey].map(|kind| kind.entry().error);
-    let challenge = entries.iter().any(|entry| challenging.contains(&entry.error));
-    [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE)].into_iter().flatten()
+    let any = |kinds: &[ErrorCode]| {
+        entries.iter().any(|entry| kinds.iter().any(|kind| kind.entry().error == entry.error))
+    };
+    let nonce = any(&[ErrorCode::UseDpopNonce, ErrorCode::InvalidDpopProof]);
+    let challenge = nonce || any(&[ErrorCode::InvalidAccessToken, ErrorCode::InvalidApiKey]);
+    [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE), nonce.then_some(NONCE)]
+        .into_iter()
+        .flatten()
 }
 
 /// Returns a reference to the header's description.
@@ -28,7 +33,7 @@ pub fn reference(name: &str) -> RefOr<Header> {
 }
 
 /// Returns the descriptions of the headers.
-pub fn all() -> [(&'static str, Header); 3] {
+pub fn all() -> [(&'static str, Header); 4] {
     [
         (
             REQUEST_ID_HEADER,
@@ -43,8 +48,16 @@ pub fn all() -> [(&'static str, Header); 3] {
             CHALLENGE,
             header(
                 Type::String,
-                "The challenge of RFC 6750, sent with `invalid_access_token` and `invalid_api_key`. It has no `error` parameter if the request had no token.",
+                "The challenge of RFC 6750, sent with `invalid_access_token` and `invalid_api_key`, or of RFC 9449. It has no `error` parameter if the request had no token.",
                 json!(r#"Bearer realm="vestibule", error="invalid_token""#),
+            ),
+        ),
+        (
+            NONCE,
+            header(
+                Type::String,
+                "The nonce for the next proof (RFC 9449 §8). Every answer to a request with a `DPoP` header has it, too.",
+                json!("AMDLYGZhJjKGQ5pXVfjQNg"),
             ),
         ),
     ]

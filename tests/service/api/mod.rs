@@ -2,6 +2,7 @@
 
 mod admin;
 mod custom_claims;
+mod dpop;
 mod linking;
 mod me;
 mod merge;

@@ -378,7 +378,7 @@ async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages(
         allowed.sort_unstable();
         methods.sort_unstable();
         assert_eq!(allowed, methods, "{path}");
-        assert_eq!(answer.header("Access-Control-Allow-Headers"), Some("Authorization, Content-Type"));
+        assert_eq!(answer.header("Access-Control-Allow-Headers"), Some("Authorization, Content-Type, DPoP"));
         assert_eq!(answer.header("Access-Control-Max-Age"), Some("7200"));
         let foreign = send(&app, Method::OPTIONS, path, &preflight("https://evil.example"), "").await;
         assert_problem(&foreign, 405, "method_not_allowed");

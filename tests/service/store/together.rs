@@ -155,6 +155,7 @@ async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_res
             presented_hash,
             successor_hashes: [[1; 16], [2; 16], [3; 16]],
             previous_hashes: None,
+            key: None,
             origin: Origin::default(),
         })
     };

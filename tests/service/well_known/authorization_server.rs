@@ -20,6 +20,7 @@ async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
             "token_endpoint": format!("{ISSUER}/api/v1/auth/token"),
             "response_types_supported": ["none"],
             "token_endpoint_auth_methods_supported": ["none"],
+            "dpop_signing_alg_values_supported": ["ES256", "EdDSA"],
             "grant_types_supported": ["refresh_token"],
             "revocation_endpoint": format!("{ISSUER}/api/v1/auth/revoke"),
             "revocation_endpoint_auth_methods_supported": ["none"],

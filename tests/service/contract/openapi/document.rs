@@ -82,9 +82,13 @@ impl Document {
         let response = &operation.body["responses"][answer.status.as_str()];
         assert!(response.is_object(), "{id} may not answer {}: {}", answer.status, answer.text);
         for name in response["headers"].as_object().into_iter().flat_map(|headers| headers.keys()) {
-            // The one header that some errors of a status have and others do not.
-            let challenges = ["invalid_access_token", "invalid_api_key"].contains(&answer.error().as_str());
-            let may_lack = name == "WWW-Authenticate" && !challenges;
+            // The headers that some errors of a status have and others do not.
+            let having = match name.as_str() {
+                "WWW-Authenticate" => Some(["invalid_access_token", "invalid_api_key"]),
+                "DPoP-Nonce" => Some(["use_dpop_nonce", "invalid_dpop_proof"]),
+                _ => None,
+            };
+            let may_lack = having.is_some_and(|errors| !errors.contains(&answer.error().as_str()));
             assert!(may_lack || answer.header(name).is_some(), "{id} {}: no {name}", answer.status);
         }
         let Some(content) = response["content"].as_object() else {
