@@ -14,4 +14,5 @@ mod measures;
 mod steps;
 mod tools;
 mod valid;
+mod web_page;
 mod webdriver;

@@ -69,6 +69,27 @@ impl Client {
         self.send(Method::DELETE, "/cookie", String::new()).await
     }
 
+    /// A cookie that the browser sends to the page's host.
+    pub async fn cookie(&self, name: &str) -> Answer {
+        self.send(Method::GET, &format!("/cookie/{name}"), String::new()).await
+    }
+
+    /// The tab that commands are for.
+    pub async fn tab(&self) -> Answer<String> {
+        self.get("/window").await
+    }
+
+    /// Opens a tab, and returns it.
+    pub async fn open_tab(&self) -> Answer<String> {
+        let opened = self.post("/window/new", json!({ "type": "tab" })).await?;
+        Ok(opened["handle"].as_str().unwrap().to_owned())
+    }
+
+    /// Commands are for that tab from now on.
+    pub async fn turn_to(&self, tab: &str) -> Answer {
+        self.post("/window", json!({ "handle": tab })).await
+    }
+
     /// What a script returns.
     pub async fn execute(&self, script: &str, arguments: Vec<Value>) -> Answer {
         self.post("/execute/sync", json!({ "script": script, "args": arguments })).await

@@ -6,7 +6,7 @@
 
 mod clients;
 mod generated;
-mod installed;
+pub mod installed;
 mod keycloak;
 mod kotlin_client;
 mod oidc_provider;
