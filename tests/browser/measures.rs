@@ -27,7 +27,8 @@ while (texts.nextNode()) {
 return broken;
 ";
 
-/// Fields and buttons whose edge hardly stands out from what is around them (WCAG 1.4.11).
+/// Fields and buttons whose edge hardly stands out from what is around them (WCAG 1.4.11). A button of an icon alone is
+/// known by the icon.
 const FAINT: &str = r"
 const read = css => css.match(/[\d.]+/g).map(Number);
 const light = css => {
@@ -46,7 +47,9 @@ const behind = element => {
 const shown = [...document.querySelectorAll('input:not([type=hidden], [type=checkbox]), select, button, .button')];
 return shown.filter(one => one.checkVisibility()).flatMap(one => {
     const style = getComputedStyle(one), around = behind(one.parentElement);
-    const edge = parseFloat(style.borderTopWidth) > 0 ? contrast(style.borderTopColor, around) : 1;
+    const drawn = parseFloat(style.borderTopWidth) > 0 && opaque(style.borderTopColor);
+    const icon = !one.innerText?.trim() && one.querySelector('.icon');
+    const edge = drawn ? contrast(style.borderTopColor, around) : icon ? contrast(getComputedStyle(icon).stroke, around) : 1;
     return edge < 3 ? [`${edge.toFixed(2)}: ${one.outerHTML.slice(0, 120)}`] : [];
 });
 ";
