@@ -76,8 +76,9 @@ impl Advice {
     fn unproven(cause: Refused) -> Self {
         let cause = cause.sentence().replace('\'', "’");
         let cause = format!(
-            "The session is bound to a key that only its device has, and {cause}. Nothing was read or changed. Somebody may \
-             have a copy of the session’s tokens, which is of no use without the key, or the app is faulty."
+            "A session that is bound to its device needs a proof by the device’s key, and {cause}. Nothing was read or \
+             changed. At a sign-in, the app is faulty or too old. At another request, a thief may have a copy of the session’s \
+             tokens, which is of no use without the key."
         );
         Self {
             title: "Key of the device not proven",

@@ -36,7 +36,8 @@ pub struct Refusals {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The events of a minute about tokens that no provider vouched for, by provider and network.
+/// The events of a minute about tokens that no provider vouched for, by provider and network, and about requests that do not
+/// prove their session's key, by session and network.
 #[derive(Debug)]
 struct Budget {
     began: Instant,
@@ -53,7 +54,9 @@ impl Budget {
         if self.began.elapsed() >= MINUTE {
             *self = Self::new();
         }
-        let networks = self.spent.entry(refusal.provider.clone()).or_default();
+        // The holder of one session uses up nothing of another's: only a genuine token names a session.
+        let of = refusal.session.map_or_else(|| refusal.provider.clone(), |session| session.to_string());
+        let networks = self.spent.entry(of).or_default();
         if networks.values().sum::<u32>() >= UNVOUCHED {
             return false;
         }

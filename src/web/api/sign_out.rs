@@ -64,6 +64,8 @@ async fn logout(
             let (pool, successors) = (db.pool(), &shared.successors);
             let unproven = sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
             if let Some(session) = unproven {
+                // Without its key the cookie is of no use, and a page cannot delete it.
+                page.forget();
                 return Err(key.refuse(session));
             }
         }

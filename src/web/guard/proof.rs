@@ -4,6 +4,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
 use super::outcome::{outcome, state};
+use super::verified_identity::provider_in_path;
 use crate::clock;
 use crate::config;
 use crate::domain::actor::Origin;
@@ -176,7 +177,8 @@ impl<'r> FromRequest<'r> for NewKey<'r> {
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
         let checked = || {
             let session: &config::Session = state(request)?;
-            let provider = request.uri().path().segments().last().unwrap_or_default();
+            // A refusal is recorded with the name, which anybody can make up in a path.
+            let provider = &provider_in_path(request)?.settings.name;
             let key = Self(Proof::of(request, None)?);
             // The one who must have a proof is known later.
             let early = if session.binding == Binding::Off { Binding::Off } else { Binding::Optional };

@@ -350,6 +350,18 @@ async fn a_sign_in_with_a_faulty_proof_is_refused_before_the_provider_is_asked()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_proof_for_a_provider_that_is_made_up_leaves_nothing() {
+    let mut app = App::start().await;
+    for name in ["%00", "%1B", "unknown", &"x".repeat(3000)] {
+        let path = format!("/api/v1/auth/oauth/{name}");
+        let answer = send(&app, &Method::POST, &path, None, &["x".into()], (JSON, "{}".into())).await;
+        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (404, "provider_not_found"), "{name}");
+    }
+    app.stop().await;
+    assert_eq!(app.database.count("SELECT count(*) FROM events").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
     let app = App::start().await;
     let token = sign_in(&app, Signer::Ec).await.access_token();
