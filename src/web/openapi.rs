@@ -30,7 +30,7 @@ use super::resource::{operations, resource};
 const ACCESS_TOKEN: &str = "access_token";
 
 /// The operations with optional bodies. utoipa treats a body as optional only if it may be `null`.
-const OPTIONAL_BODIES: [&str; 4] = ["deleteMe", "logout", "refresh", "unlinkIdentity"];
+const OPTIONAL_BODIES: [&str; 3] = ["deleteMe", "logout", "unlinkIdentity"];
 
 /// The text before the table of errors.
 const INTRODUCTION: &str = include_str!("openapi/description.md");

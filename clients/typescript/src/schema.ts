@@ -2151,7 +2151,7 @@ export interface operations {
             cookie?: never;
         };
         /** @description The refresh token. */
-        requestBody?: {
+        requestBody: {
             content: {
                 "application/json": components["schemas"]["RefreshRequest"];
             };

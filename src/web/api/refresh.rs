@@ -33,9 +33,9 @@ struct RefreshRequest {
 /// the same token. Within 30 seconds the response contains the same successor; after that, for one day by default,
 /// it contains another one. Any other reuse of a token ends the session, because the token may be stolen.
 ///
-/// A page whose token is in the cookie sends no body. The next token is in the cookie, too; a refusal deletes it.
+/// If a page sends no body, the token is read from its cookie, and the next one is there, too. A refusal deletes it.
 #[utoipa::path(
-    request_body(content = RefreshRequest, description = "The refresh token."),
+    request_body(content = RefreshRequest, description = "The refresh token. A page whose token is in the cookie sends no body."),
     responses(
         (status = 200, description = "The new access token and refresh token.", body = Credential),
         Problems<((RateLimited<Refresh>, ProofErrors), PresentedToken<'_>, Db)>,
