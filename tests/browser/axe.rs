@@ -34,7 +34,10 @@ const behind = element => {
     return colour.alpha ? colour : behind(element.parentElement);
 };
 return [...document.querySelectorAll('svg text, svg rect, svg circle, svg path')].flatMap(shape => {
-    const fill = read(getComputedStyle(shape).fill);
+    const { fill: paint } = getComputedStyle(shape);
+    // A line is not looked at, and what is transparent is not seen.
+    const fill = paint === 'none' ? undefined : read(paint);
+    if (!fill?.alpha) return [];
     const contrast = axe.commons.color.getContrast(behind(shape.closest('svg')), fill);
     return contrast < (shape.tagName === 'text' ? 4.5 : 3) ? [`contrast of ${contrast}: ${shape.outerHTML}`] : [];
 });

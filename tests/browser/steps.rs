@@ -21,7 +21,7 @@ impl Window {
 
     /// Opens what is folded away under that name.
     pub async fn unfold(&self, name: &str) {
-        self.element(&format!("//summary[@aria-label='{name}' or normalize-space()='{name}']"))
+        self.element(&format!("//summary[@aria-label='{name}' or normalize-space()='{name}' or span[normalize-space()='{name}']]"))
             .await
             .click()
             .await
