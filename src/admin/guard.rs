@@ -7,6 +7,7 @@ use rocket::{Ignite, Rocket, Sentinel};
 use url::{Url, form_urlencoded};
 
 use crate::admin::reason;
+use crate::admin::sign_in::flow::MAX_NEXT;
 use crate::admin::sign_in::session::{authenticate, csrf_token};
 use crate::admin::sign_in::store::StaffRow;
 use crate::domain::actor::{Actor, By, Origin};
@@ -132,6 +133,8 @@ pub fn page_of(request: &Request<'_>) -> String {
     let referrer = referrer
         .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.origin()));
     let path = referrer.as_ref().map_or_else(|| request.uri().path().as_str(), Url::path);
+    // The address of the form of a note, and of its page after a mistake, takes nothing but forms.
+    let path = path.strip_suffix("/notes").unwrap_or(path);
     let typed = &request.local_cache(Typed::default).0;
     if typed.is_empty() {
         let query =
@@ -139,7 +142,9 @@ pub fn page_of(request: &Request<'_>) -> String {
         return format!("{path}{query}");
     }
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(typed).finish();
-    format!("{path}?{query}")
+    let whole = format!("{path}?{query}");
+    // A text that is too long for the way through a sign-in is lost, but not the page.
+    if whole.len() <= MAX_NEXT { whole } else { path.to_owned() }
 }
 
 /// Authenticates the sender, once for each request.

@@ -481,7 +481,7 @@ async fn add_note(
     Ok(Either::Left(Redirect::to(format!("/admin/users/{user}?done=note"))))
 }
 
-/// Everything that is stored about a user, as a file.
+/// The identities, claims, live sessions, notes and latest events of a user, as a file.
 #[derive(Responder)]
 struct File {
     json: RawJson<String>,

@@ -243,8 +243,8 @@ async fn list(
             let place = |at: String, number: usize| format!("{at}&number={number}");
             let mut view = view.with_links(first, before, after);
             if let Some(number) = number {
-                view.range = Some((number, number + shown.saturating_sub(1)));
-                view.after = view.after.map(|at| place(at, number + shown));
+                view.range = Some((number, number.saturating_add(shown.saturating_sub(1))));
+                view.after = view.after.map(|at| place(at, number.saturating_add(shown)));
                 view.before = view.before.map(|at| place(at, number.saturating_sub(PAGE).max(1)));
             }
             view
@@ -259,7 +259,11 @@ async fn list(
                 return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/users/{}", user.id))));
             }
             let nobody = users.is_empty() && start.is_none();
-            let suggestion = if nobody { retrying!(suggest(pool, text))? } else { None };
+            let suggestion = if nobody {
+                retrying!(suggest(pool, text))?.filter(|near| *near != text.to_ascii_lowercase())
+            } else {
+                None
+            };
             let (users, after) = match &suggestion {
                 Some(text) => (search(pool, text, &providers, filters, None, PAGE).await?.users, None),
                 None => (users, after),

@@ -397,7 +397,7 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     })
 }
 
-/// Rocket takes the place of an argument from its type, and refuses one whose place is where [`route!`] is called.
+/// Rocket takes the place of an argument from its type, and refuses one whose place is where `route!` is called.
 type Guard<G> = G;
 
 /// Defines the route of a change. It needs a key of that role, and has these errors beside those of all such routes.

@@ -11,7 +11,7 @@ use crate::provider::{self, Providers};
 use crate::{clock, config};
 
 /// The longest page URL to which a sign-in leads.
-const MAX_NEXT: usize = 4096;
+pub(in crate::admin) const MAX_NEXT: usize = 4096;
 
 /// The settings of the admin pages.
 #[derive(Debug)]

@@ -82,7 +82,7 @@ pub enum Sort {
     Newest,
     /// Oldest accounts first.
     Oldest,
-    /// Latest seen first, then users never seen. More than [`FEW_SEEN`] are ordered by the noted day, and by the last one
+    /// Latest seen first, then users never seen. More than `FEW_SEEN` are ordered by the noted day, and by the last one
     /// within a page.
     LastSeen,
     /// By e-mail address, then users without one.
@@ -159,7 +159,12 @@ pub async fn page(
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
         let way = way(pool, filters, sort).await?;
         let key = match sort.key() {
-            Some(_) if sort == Sort::LastSeen && count::estimate(pool, filters).await? <= FEW_SEEN => {
+            // `Way::Ahead` sorts by a column.
+            Some(_)
+                if sort == Sort::LastSeen
+                    && way != Way::Ahead
+                    && count::estimate(pool, filters).await? <= FEW_SEEN =>
+            {
                 Some(last_seen_on!())
             }
             key => key,

@@ -38,12 +38,17 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
         (format!("{}/disable", path(&ada)), vec![("reason", "chargeback, ticket 4711")]),
         (merge, vec![("reason", "chargeback, ticket 4711"), ("into", &grace.user_id())]),
         (path(&ada), vec![("text", "chargeback, ticket 4711"), ("ticket", "https://tickets.example/1")]),
+        // The page of a note with a mistake is at the address of its form.
+        (
+            format!("{}/notes", path(&ada)),
+            vec![("text", "chargeback, ticket 4711"), ("ticket", "https://tickets.example/1")],
+        ),
     ] {
         desk.app.database.run("DELETE FROM staff_sessions").await;
-        let action =
-            page.split('?').next().unwrap().to_owned() + if fields[0].0 == "text" { "/notes" } else { "" };
+        let form_of_note = format!("{}/notes", path(&ada));
+        let action = if fields[0].0 == "text" { &form_of_note } else { page.split('?').next().unwrap() };
         let form = [&fields[..], &[("csrf", &csrf), ("seen", "x")]].concat();
-        let sent = send(&mut browser, &page, &action, &form).await;
+        let sent = send(&mut browser, &page, action, &form).await;
         let to_sign_in = sent.header("location").unwrap().to_owned();
         let asked = browser.get(&to_sign_in).await.text;
         assert!(asked.contains("Nothing was done.") && asked.contains("chargeback, ticket 4711"), "{asked}");

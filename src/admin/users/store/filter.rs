@@ -83,7 +83,7 @@ impl Filters {
 
     /// Returns `true` if the other filters may be so rare that a scan of a provider's users would find matches late.
     pub(super) fn are_rare_beside_provider(&self) -> bool {
-        matches!(self.status, Some(Status::Disabled | Status::Suspended | Status::Unverified))
+        matches!(self.status, Some(Status::Disabled | Status::Suspended | Status::Unverified | Status::Held))
             || self.last_seen != Days::default()
     }
 

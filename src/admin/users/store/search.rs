@@ -77,6 +77,8 @@ struct Text {
     /// The patterns of the words, if indexes serve a search for them.
     parts: Option<Vec<String>>,
     has_trigrams: bool,
+    /// `true` if the database takes only ASCII letters for letters, so that trigrams hold no others.
+    is_ascii: bool,
     named: Vec<Uuid>,
     remains: Option<Uuid>,
 }
@@ -140,6 +142,11 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
         let word = match text.known(pool, word).await? {
             true => word.to_owned(),
             false if !text.has_trigrams || word.chars().count() <= TRIGRAM => return Ok(None),
+            false
+                if !word.chars().all(if text.is_ascii { is_ascii_letter } else { char::is_alphanumeric }) =>
+            {
+                return Ok(None);
+            }
             false => {
                 // One half has no mistake if there is one.
                 let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
@@ -164,6 +171,10 @@ async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<Str
     sql.push(" LIMIT ").push_bind(CANDIDATES);
     let query = sql.build_query_scalar();
     Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+}
+
+fn is_ascii_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric()
 }
 
 /// Returns the beginning and the end of a word, each long enough for the index.
@@ -195,6 +206,7 @@ impl Text {
             parts: (row.has_trigrams && has_trigram && (row.named.is_empty() || text.len() < LONG))
                 .then(|| row.folded.split_whitespace().map(containing).collect()),
             has_trigrams: row.has_trigrams,
+            is_ascii: ascii,
             email,
             name: row.folded,
             named: row.named,

@@ -36,6 +36,8 @@ impl Filter for When {
         };
         let zone = text("zone").and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
         let shown = time.to_zoned(zone).strftime(format).to_string();
+        // HTML takes three digits of a fraction at most.
+        let time = Timestamp::from_second(time.as_second()).map_err(tera::Error::msg)?;
         Ok(Value::String(match precision {
             "ago" => {
                 let ago = ago(Timestamp::now().as_second() - time.as_second());
