@@ -27,15 +27,15 @@ export class Staff {
   }
 
   async disable(user: string): Promise<void> {
-    await this.submit(`/admin/users/${user}`, "disable");
+    await this.submit(`/admin/users/${user}/disable`, "disable");
   }
 
   async enable(user: string): Promise<void> {
-    await this.submit(`/admin/users/${user}`, "enable");
+    await this.submit(`/admin/users/${user}/enable`, "enable");
   }
 
   async endSessions(user: string): Promise<void> {
-    await this.submit(`/admin/users/${user}`, "end-sessions");
+    await this.submit(`/admin/users/${user}/end-sessions`, "end-sessions");
   }
 
   async delete(user: string): Promise<void> {

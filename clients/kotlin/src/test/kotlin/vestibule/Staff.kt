@@ -15,11 +15,11 @@ private fun plainText(html: String) =
 class Staff private constructor(private val url: String) {
     private val cookies = LinkedHashMap<String, String>()
 
-    fun disable(user: String) = submit("/admin/users/$user", "disable")
+    fun disable(user: String) = submit("/admin/users/$user/disable", "disable")
 
-    fun enable(user: String) = submit("/admin/users/$user", "enable")
+    fun enable(user: String) = submit("/admin/users/$user/enable", "enable")
 
-    fun endSessions(user: String) = submit("/admin/users/$user", "end-sessions")
+    fun endSessions(user: String) = submit("/admin/users/$user/end-sessions", "end-sessions")
 
     fun delete(user: String) = submit("/admin/users/$user/delete", "delete")
 
