@@ -16,7 +16,6 @@ use rocket::fairing::AdHoc;
 use rocket::futures::future::OptionFuture;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
-use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
@@ -35,6 +34,7 @@ use crate::service::prune::{Limits, Pruned};
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, ProofNonces, SharedStatements};
 use crate::store::pool::{self, Place};
+use crate::store::servers::Servers;
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 #[cfg(feature = "otlp")]
@@ -119,9 +119,9 @@ pub enum Error {
 pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
     settings.warn_of_plain_text()?;
-    let options = settings.connect_options()?;
-    let failed = failed(&options);
-    let mut turn = options.connect().await.map_err(&failed)?;
+    let servers = settings.servers()?;
+    let failed = failed(&servers);
+    let (options, mut turn) = servers.connect().await.map_err(&failed)?;
     // An index on millions of rows takes longer than the time limits for requests. Its creation waits for the end of all
     // transactions, and hinders none.
     let patient = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
@@ -149,10 +149,10 @@ pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
 
 /// Returns the migrations that [`migrate`] would apply.
 pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
-    let options = connect_options(figment)?;
-    let mut connection = options.connect().await.map_err(failed(&options))?;
+    let servers = servers(figment)?;
+    let (_, mut connection) = servers.connect().await.map_err(failed(&servers))?;
     let missing = migrations::difference(&mut connection).await?.missing;
-    connection.close().await.map_err(failed(&options))?;
+    connection.close().await.map_err(failed(&servers))?;
     Ok(missing)
 }
 
@@ -160,26 +160,26 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
 /// report that it got no connection in time.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = pool::Settings::read(&figment.focus(DATABASE))?;
-    let options = settings.connect_options()?;
-    let failed = failed(&options);
-    options.connect().await.map_err(&failed)?.close().await.map_err(&failed)?;
-    Ok(settings.pool()?)
+    let (servers, pool) = (settings.servers()?, settings.pool()?);
+    let failed = failed(&servers);
+    let connection = servers.reach(std::slice::from_ref(&pool)).await.map_err(&failed)?;
+    connection.close().await.map_err(&failed)?;
+    Ok(pool)
 }
 
 /// Returns the database that the settings name.
 pub fn place(figment: &Figment) -> Result<Place, Error> {
-    Ok(Place::of(&connect_options(figment)?))
+    Ok(Place::of(&servers(figment)?))
 }
 
-/// Returns the conversion of an error that a connection with these options met.
-fn failed(options: &PgConnectOptions) -> impl Fn(sqlx::Error) -> Error + use<> {
-    let place = Place::of(options);
+/// Returns the conversion of an error that a connection to these servers met.
+fn failed(servers: &Servers) -> impl Fn(sqlx::Error) -> Error + use<> {
+    let place = Place::of(servers);
     move |cause| Error::Database { place: place.clone(), cause }
 }
 
-/// Returns the options for a connection to the database.
-fn connect_options(figment: &Figment) -> Result<PgConnectOptions, Error> {
-    Ok(pool::Settings::read(&figment.focus(DATABASE))?.connect_options()?)
+fn servers(figment: &Figment) -> Result<Servers, Error> {
+    Ok(pool::Settings::read(&figment.focus(DATABASE))?.servers()?)
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
@@ -200,7 +200,9 @@ const fn limits(events: config::Events, session: &config::Session) -> Limits {
 #[derive(Debug)]
 pub struct Start {
     figment: Figment,
-    pool: PgPool,
+    servers: Servers,
+    /// All of the service. The first serves requests.
+    pools: [PgPool; 3],
     keys: KeyRing,
     limits: Limits,
     webhooks: Webhooks,
@@ -219,10 +221,12 @@ impl Start {
     /// Opens the service on a database whose schema is up to date.
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
-        self.webhooks.open(&self.pool).await?;
-        self.provider_tokens.open(&self.pool).await?;
-        tokio::spawn(service::event_counts::keep_counting(self.pool.clone()));
-        tokio::spawn(service::prune::keep_pruning(self.pool, self.limits));
+        let [pool, ..] = &self.pools;
+        self.webhooks.open(pool).await?;
+        self.provider_tokens.open(pool).await?;
+        tokio::spawn(service::event_counts::keep_counting(pool.clone()));
+        tokio::spawn(service::prune::keep_pruning(pool.clone(), self.limits));
+        tokio::spawn(self.servers.follow(self.pools.into()));
         self.stage.end();
         Ok(())
     }
@@ -252,13 +256,22 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let provider_tokens =
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
     let times = telemetry::database::times();
-    let pools = [("requests", db.pool().clone()), ("shared", lanes)];
-    let metrics =
-        Metrics::new(pools, times, keys.clone(), providers.clone(), &refusals, (&webhooks, &provider_tokens));
+    let probe = database.probe()?;
+    let pools = [db.pool().clone(), lanes.clone(), probe.clone()];
+    let metered = [("requests", db.pool().clone()), ("shared", lanes)];
+    let metrics = Metrics::new(
+        metered,
+        times,
+        keys.clone(),
+        providers.clone(),
+        &refusals,
+        (&webhooks, &provider_tokens),
+    );
     let stage = Stage::default();
     let start = Start {
         figment: config.figment.clone(),
-        pool: db.pool().clone(),
+        servers: database.servers()?,
+        pools,
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
         webhooks: webhooks.clone(),
@@ -272,7 +285,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
-        .manage(Probe::new(database.probe()?))
+        .manage(Probe::new(probe))
         .manage(shared)
         .manage(admin)
         .manage(KnownKeys::default())

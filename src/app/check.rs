@@ -19,6 +19,7 @@ use crate::provider::{Finding, Providers};
 use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::migrations::{self, Difference};
 use crate::store::pool::{Certificate, Place, Settings, reason};
+use crate::store::servers::Servers;
 use crate::store::{disk, pooler, server};
 
 /// The timeout of the connection to the database.
@@ -65,12 +66,12 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     }
     let place = Settings::read(&config.figment.focus(DATABASE))?;
     let started = Instant::now();
-    let options = place.connect_options()?;
-    match timeout(TIMEOUT, options.connect()).await {
-        Ok(Ok(mut connection)) => {
+    let servers = place.servers()?;
+    match timeout(TIMEOUT, servers.connect()).await {
+        Ok(Ok((options, mut connection))) => {
             let took = started.elapsed();
             let here = place.is_here()?;
-            let mut second = options.connect().await.map_err(failed(&options))?;
+            let mut second = options.connect().await.map_err(failed(&servers))?;
             if pooler::keeps_statements(&mut connection, &mut second).await? {
                 stored(config, &mut connection, (here, place.certificate()?), took, &mut say).await?;
             } else {
@@ -78,9 +79,18 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
+            let others = servers.all().iter().filter(|server| {
+                server.get_host() != options.get_host() || server.get_port() != options.get_port()
+            });
+            for server in others {
+                say(
+                    &format!("database server {}:{}", server.get_host(), server.get_port()),
+                    standby(server).await,
+                );
+            }
         }
-        Ok(Err(error)) => say("database", unreachable(&options, &error)),
-        Err(_) => say("database", unreachable(&options, &sqlx::Error::PoolTimedOut)),
+        Ok(Err(error)) => say("database", unreachable(&servers, &error)),
+        Err(_) => say("database", unreachable(&servers, &sqlx::Error::PoolTimedOut)),
     }
     let providers = Providers::new(config.providers.clone())?;
     for provider in providers.all() {
@@ -147,12 +157,28 @@ fn proxies(config: &Config) -> Option<State> {
     })
 }
 
-fn unreachable(options: &PgConnectOptions, error: &sqlx::Error) -> State {
+/// Checks that a server can be reached which is not the primary.
+async fn standby(server: &PgConnectOptions) -> State {
+    let why = match timeout(TIMEOUT, server.connect()).await {
+        Ok(Ok(connection)) => {
+            let _ = connection.close().await;
+            return State::Ok("reached; it is not the primary".into());
+        }
+        Ok(Err(error)) => reason(&error),
+        Err(_) => "no response within five seconds".into(),
+    };
+    State::warn(
+        format!("the connection failed: {why}"),
+        "start it, because the service cannot follow a failover to it",
+    )
+}
+
+fn unreachable(servers: &Servers, error: &sqlx::Error) -> State {
     let why = match error {
         sqlx::Error::PoolTimedOut => "no response within five seconds".into(),
         error => reason(error),
     };
-    State::fail(format!("the connection failed: {why}"), Place::of(options).remedy(error))
+    State::fail(format!("the connection failed: {why}"), Place::of(servers).remedy(error))
 }
 
 /// Describes a connection by what its encryption verifies, if it is encrypted.

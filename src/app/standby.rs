@@ -6,13 +6,12 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use rocket::{Build, Orbit, Rocket};
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Connection};
+use sqlx::Connection;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::drain::Stop;
-use super::{Error, Start, connect_options, failed};
+use super::{Error, Start, failed};
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -26,10 +25,9 @@ const SAY_AGAIN: Duration = Duration::from_secs(30);
 /// # Errors
 /// The database can be reached but refuses the connection.
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
-    let options = connect_options(&start.figment)?;
-    match reach(&options).await {
+    match reach(start).await {
         Ok(()) => Ok(true),
-        Err(error) if !may_pass(&error) => Err(failed(&options)(error)),
+        Err(error) if !may_pass(&error) => Err(failed(&start.servers)(error)),
         Err(error) => {
             tracing::warn!(cause = %error, "the database is unreachable; waiting for it");
             Ok(false)
@@ -69,16 +67,15 @@ pub async fn launch(
 }
 
 async fn finish(start: Start) -> Result<(), Error> {
-    let options = connect_options(&start.figment)?;
-    keep_trying(&options).await.map_err(failed(&options))?;
+    keep_trying(&start).await.map_err(failed(&start.servers))?;
     start.finish().await
 }
 
-async fn keep_trying(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+async fn keep_trying(start: &Start) -> Result<(), sqlx::Error> {
     let mut said = Instant::now();
     loop {
         sleep(PAUSE).await;
-        match reach(options).await {
+        match reach(start).await {
             Err(error) if may_pass(&error) => {
                 if said.elapsed() >= SAY_AGAIN {
                     said = Instant::now();
@@ -90,8 +87,8 @@ async fn keep_trying(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     }
 }
 
-async fn reach(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    match timeout(TIMEOUT, options.connect()).await {
+async fn reach(start: &Start) -> Result<(), sqlx::Error> {
+    match timeout(TIMEOUT, start.servers.reach(&start.pools)).await {
         Ok(connection) => connection?.close().await,
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }

@@ -75,8 +75,7 @@ fn serve(figment: Figment) -> Result {
                 version = env!("CARGO_PKG_VERSION"),
                 commit = env!("VESTIBULE_COMMIT"),
                 database = place.database,
-                database_host = place.host,
-                database_port = place.port,
+                database_hosts = place.hosts(),
                 providers,
                 "listening"
             );

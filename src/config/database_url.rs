@@ -2,6 +2,8 @@
 
 use url::Url;
 
+use crate::domain::database_url::of_each_server;
+
 /// The parameters that sqlx reads, most of them libpq's ("Parameter Key Words").
 const PARAMETERS: [&str; 18] = [
     "sslmode",
@@ -29,8 +31,18 @@ const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-c
 const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
 const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `&` is %26, `%` is %25";
 
-/// Checks the URL. The error is a problem and its remedy.
+/// Checks the URL, and that of each server if it lists several. The error is a problem and its remedy.
 pub(super) fn check(text: &str) -> Result<(), (String, String)> {
+    match of_each_server(text) {
+        Ok(urls) => urls.iter().try_for_each(|url| check_one(url)),
+        Err(_) => Err((
+            "has a `target_session_attrs` other than `read-write`".into(),
+            "remove it, because the service always uses the server that accepts writes".into(),
+        )),
+    }
+}
+
+fn check_one(text: &str) -> Result<(), (String, String)> {
     let fail = |problem: &str, remedy: &str| Err((problem.to_owned(), remedy.to_owned()));
     let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme))
     else {

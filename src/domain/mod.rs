@@ -5,6 +5,7 @@ pub mod api_key;
 pub mod claims;
 pub mod client_key;
 pub mod custom_claims;
+pub mod database_url;
 pub mod dpop;
 pub mod email;
 pub mod id_token;

@@ -23,6 +23,7 @@ pub mod row_queue;
 #[cfg(all(feature = "dev", debug_assertions))]
 pub mod seed;
 pub mod server;
+pub mod servers;
 pub mod sessions;
 pub mod unprepared;
 pub mod users;

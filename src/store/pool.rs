@@ -11,6 +11,8 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 
 use super::doubt;
+use super::servers::Servers;
+use crate::domain::database_url::of_each_server;
 
 /// The settings of the database. Durations are in seconds.
 #[derive(Debug, Deserialize)]
@@ -31,24 +33,31 @@ const fn two() -> u64 {
 /// The database that a URL names, as the driver understands it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The host, or the directory of a Unix socket.
-    pub host: String,
-    pub port: u16,
+    /// Each server's host, or the directory of its Unix socket, and its port.
+    pub servers: Vec<(String, u16)>,
     pub database: String,
 }
 
 impl Place {
-    pub fn of(options: &PgConnectOptions) -> Self {
-        let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
+    pub fn of(servers: &Servers) -> Self {
+        let server = |options: &PgConnectOptions| {
+            let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
+            (socket.unwrap_or_else(|| options.get_host().to_owned()), options.get_port())
+        };
+        let one = servers.any();
         Self {
-            host: socket.unwrap_or_else(|| options.get_host().to_owned()),
-            port: options.get_port(),
-            database: options.get_database().unwrap_or_else(|| options.get_username()).to_owned(),
+            servers: servers.all().iter().map(server).collect(),
+            database: one.get_database().unwrap_or_else(|| one.get_username()).to_owned(),
         }
     }
 }
 
 impl Place {
+    /// Returns the servers as a URL lists them.
+    pub fn hosts(&self) -> String {
+        self.servers.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
+    }
+
     /// Returns what an operator can do about a connection that failed.
     pub fn remedy(&self, cause: &sqlx::Error) -> String {
         if cause.to_string().contains("UnknownIssuer") {
@@ -70,7 +79,8 @@ pub fn reason(error: &sqlx::Error) -> String {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` at `{}`, port {}", self.database, self.host, self.port)
+        let servers = self.servers.iter().map(|(host, port)| format!("`{host}`, port {port}"));
+        write!(f, "`{}` at {}", self.database, servers.collect::<Vec<_>>().join(", or "))
     }
 }
 
@@ -104,8 +114,19 @@ impl Settings {
         figment.extract().map_err(|error| Error::Settings(Box::new(error)))
     }
 
-    pub fn connect_options(&self) -> Result<PgConnectOptions, Error> {
-        let options = PgConnectOptions::from_str(&self.url)
+    /// Returns the servers that the URL names.
+    pub fn servers(&self) -> Result<Servers, Error> {
+        let urls = of_each_server(&self.url).unwrap_or_else(|_| vec![self.url.clone()]);
+        Ok(Servers(urls.iter().map(|url| Self::options(url)).collect::<Result<_, _>>()?))
+    }
+
+    /// Returns the options of any of the servers, which differ in host and port alone.
+    fn connect_options(&self) -> Result<PgConnectOptions, Error> {
+        Ok(self.servers()?.any().clone())
+    }
+
+    fn options(url: &str) -> Result<PgConnectOptions, Error> {
+        let options = PgConnectOptions::from_str(url)
             .map_err(Error::Url)?
             .application_name("vestibule")
             // No request waits for longer than a user would. The store maps these timeouts to its errors.
@@ -130,14 +151,15 @@ impl Settings {
         })
     }
 
-    /// Returns `true` if the database runs on this machine.
+    /// Returns `true` if the database runs on this machine, on whichever server.
     pub fn is_here(&self) -> Result<bool, Error> {
-        let options = self.connect_options()?;
-        let host = options.get_host();
-        Ok(options.get_socket().is_some()
-            || host.starts_with('/')
-            || host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
+        Ok(self.servers()?.all().iter().all(|server| {
+            let host = server.get_host();
+            server.get_socket().is_some()
+                || host.starts_with('/')
+                || host == "localhost"
+                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }))
     }
 
     /// Logs a warning if the connections to a remote database may be unencrypted.

@@ -31,7 +31,7 @@ struct Row {
 
 impl Row {
     fn named(pool: &PgPool, name: impl Hash) -> Self {
-        let key = (Arc::as_ptr(&pool.connect_options()).addr(), HASHER.hash_one(name));
+        let key = (std::ptr::from_ref(pool.options()).addr(), HASHER.hash_one(name));
         let mut rows = rows();
         let places = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
             let places =

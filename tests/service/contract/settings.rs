@@ -237,6 +237,10 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
         assert!(!line.contains("hun") && !line.contains("2secret"), "{line}");
     }
     assert_refused(&[("DATABASE_URL", "postgres://ada@db.example.com/people#x")], "contains a `#`");
+    let second = "postgres://ada:hush@db1.example.com,db2.example.com:notaport/people";
+    assert_refused(&[("DATABASE_URL", second)], "invalid port number");
+    let other = "postgres://ada:hush@a,b/people?target_session_attrs=prefer-standby";
+    assert_refused(&[("DATABASE_URL", other)], "`target_session_attrs` … accepts writes");
     for (wrong, nearest) in [
         ("sslmod", "sslmode"),
         ("ssl_mode", "sslmode"),
@@ -253,6 +257,8 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
         "postgresql://ada@localhost:1/people?host=%2Ftmp%2Fx&sslmode=VERIFY-FULL&sslrootcert=/a@b",
         "postgres://db/people?user=ada&password=p@ss",
         "postgres:///people?host=/tmp&user=ada&password=p&options[lock_timeout]=1s",
+        "postgres://ada:p@db1.example.com:5433,db2.example.com/people?target_session_attrs=read-write&sslmode=require",
+        "postgres://ada@10.0.0.1,[::1]:5433/people?target_session_attrs=primary",
     ] {
         assert_sound(&[("DATABASE_URL", url)]);
     }
