@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod drain;
+mod event_log;
 pub mod open_files;
 pub mod standby;
 
@@ -205,6 +206,7 @@ pub struct Start {
     pools: [PgPool; 3],
     keys: KeyRing,
     limits: Limits,
+    logs_events: bool,
     webhooks: Webhooks,
     provider_tokens: ProviderTokens,
     stage: Stage,
@@ -226,6 +228,9 @@ impl Start {
         self.provider_tokens.open(pool).await?;
         tokio::spawn(service::event_counts::keep_counting(pool.clone()));
         tokio::spawn(service::prune::keep_pruning(pool.clone(), self.limits));
+        if self.logs_events {
+            tokio::spawn(event_log::keep_logging(pool.clone()));
+        }
         tokio::spawn(self.servers.follow(self.pools.into()));
         self.stage.end();
         Ok(())
@@ -274,6 +279,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         pools,
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
+        logs_events: config.events.log,
         webhooks: webhooks.clone(),
         provider_tokens: provider_tokens.clone(),
         stage: stage.clone(),

@@ -1,21 +1,23 @@
-//! `[default.events]`: retention of the event log.
+//! `[default.events]`: the events that are stored.
 
 use serde::{Deserialize, Deserializer};
 
 use super::text;
 
-/// Settings of the event log.
+/// Settings of events.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Events {
     /// Days after which an event is deleted; 400 by default.
     #[serde(deserialize_with = "days")]
     pub retention_days: u32,
+    /// True if each event is also a line of the log.
+    pub log: bool,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { retention_days: 400 }
+        Self { retention_days: 400, log: false }
     }
 }
 

@@ -391,3 +391,62 @@ async fn a_flood_gets_few_lines_in_the_log() {
     let served = lines.iter().filter(|line| line["route"] == "/.well-known/jwks.json").count();
     assert_eq!(served, 1000, "what is served is told");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_ended() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    run!(
+        &database.pool,
+        "UPDATE places SET place = first_id(now() - interval '1 hour') WHERE walk = 'logged_events'"
+    );
+    let write = async |minutes: i32, count: i32| {
+        run!(
+            &database.pool,
+            r#"INSERT INTO events (id, kind, email, actor, ip, detail)
+               SELECT overlay(first_id(now() - make_interval(mins => $1))::text PLACING '7' || lpad(n::text, 3, '0') FROM 15 FOR 4)::uuid,
+                      'users_viewed', 'ada@example.com', 'desk@example.com', '192.0.2.1',
+                      '{"reason": "a call", "search": {"q": "Ada"}}'
+               FROM generate_series(1, $2) AS n"#,
+            minutes,
+            count,
+        );
+    };
+    write(70, 9).await;
+    // More than one step.
+    write(50, 900).await;
+    let settings = [("ROCKET_EVENTS", "{log=true}")];
+    let two =
+        [(); 2].map(|()| Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings));
+    let lines = |services: &[Process]| -> Vec<Value> {
+        let logs = services.iter().map(Process::log).collect::<String>();
+        let lines = logs.lines().filter_map(|line| serde_json::from_str(line).ok());
+        lines.filter(|line: &Value| line["message"] == "event").collect()
+    };
+    let enough = async |count: usize| {
+        eventually("they are logged", async || (lines(&two).len() >= count).then(|| lines(&two))).await
+    };
+    let events = enough(900).await;
+    assert_eq!(events.len(), 900, "none from before the place");
+    for (name, value) in [
+        ("kind", "users_viewed"),
+        ("actor", "desk@example.com"),
+        ("ip", "192.0.2.1"),
+        ("detail", r#"{"reason":"a call"}"#),
+    ] {
+        assert_eq!(events[0][name], value, "{}", events[0]);
+    }
+    assert!(
+        !events[0].to_string().contains("Ada") && !events[0].to_string().contains("ada@"),
+        "{}",
+        events[0]
+    );
+
+    drop(two);
+    write(40, 7).await;
+    let next = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    eventually("the next ones are logged", async || {
+        let events = lines(std::slice::from_ref(&next));
+        (events.len() == 7).then_some(())
+    })
+    .await;
+}

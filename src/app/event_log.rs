@@ -1,0 +1,84 @@
+//! A log line for each event, for a system that collects the log and has no API key for the feed of events.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+
+use crate::admin::api::store::{EventRow, events_after};
+use crate::store::error::Error;
+use crate::telemetry::lines;
+
+/// The most events of one step. Their lines fit into the memory for lines that wait.
+const STEP: usize = 500;
+/// The pause after the latest event, and after a failure.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Logs events for as long as the program runs, from the first start with the setting on, each at least once. Of several
+/// instances, one does so at a time.
+pub async fn keep_logging(pool: PgPool) {
+    while !pool.is_closed() {
+        match step(&pool).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "logging events failed and will be retried"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Logs the next events. Returns `false` if there are none, another instance is at it, or the reader of the log is too slow:
+/// then they come again.
+async fn step(pool: &PgPool) -> Result<bool, Error> {
+    let mut turn = pool.begin().await?;
+    let Some(place) = place(&mut turn).await? else { return Ok(false) };
+    let events = events_after(pool, place, STEP).await?;
+    let Some(last) = events.last().map(|event| event.id) else { return Ok(false) };
+    let dropped = lines::dropped().get();
+    events.into_iter().for_each(log);
+    if lines::dropped().get() > dropped {
+        return Ok(false);
+    }
+    sqlx::query!("UPDATE places SET place = $1 WHERE walk = 'logged_events'", last)
+        .execute(&mut *turn)
+        .await?;
+    turn.commit().await?;
+    Ok(true)
+}
+
+/// Locks the place and returns it, at first that of now; `None` if another instance has it.
+async fn place(turn: &mut PgConnection) -> Result<Option<uuid::Uuid>, Error> {
+    let place = sqlx::query_scalar!(
+        "WITH place AS (
+             SELECT walk FROM places WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED
+         )
+         UPDATE places p
+         SET place = CASE WHEN p.place = '00000000-0000-0000-0000-000000000000' THEN first_id(now()) ELSE p.place END
+         FROM place WHERE p.walk = place.walk
+         RETURNING p.place"
+    );
+    Ok(place.fetch_optional(turn).await?)
+}
+
+fn log(event: EventRow) {
+    let mut detail = event.detail.unwrap_or_default();
+    // What staff searched for, a person's name or address, could not be erased from the log.
+    if let Value::Object(members) = &mut detail {
+        members.remove("search");
+    }
+    tracing::info!(
+        event_id = %event.id,
+        event_at = %event.created_at,
+        kind = event.kind,
+        reason = event.reason,
+        user_id = event.user_id.map(tracing::field::display),
+        session_id = event.session_id.map(tracing::field::display),
+        provider = event.provider,
+        actor = event.actor,
+        ip = event.ip,
+        user_agent = event.user_agent,
+        request_id = event.request_id,
+        detail = (!detail.is_null()).then(|| tracing::field::display(detail)),
+        "event"
+    );
+}
