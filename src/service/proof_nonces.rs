@@ -39,24 +39,16 @@ impl ProofNonces {
             return false;
         };
         let now = now.div_euclid(WINDOW);
-        (now - 1..=now + 1).any(|window| {
-            presented[..4] == bytes(window)
-                && self.keys.iter().any(|key| {
-                    constant_time::verify_slices_are_equal(&presented, &nonce(key, window)).is_ok()
-                })
+        (now - 1..=now + 1).filter(|window| presented[..4] == window.to_be_bytes()[4..]).any(|window| {
+            let is_of = |key| constant_time::verify_slices_are_equal(&presented, &nonce(key, window)).is_ok();
+            self.keys.iter().any(is_of)
         })
     }
 }
 
 fn nonce(key: &hmac::Key, window: i64) -> [u8; LENGTH] {
     let mut nonce = [0; LENGTH];
-    nonce[..4].copy_from_slice(&bytes(window));
+    nonce[..4].copy_from_slice(&window.to_be_bytes()[4..]);
     nonce[4..].copy_from_slice(&hmac::sign(key, &window.to_be_bytes()).as_ref()[..LENGTH - 4]);
     nonce
-}
-
-/// Returns the low bytes of a window's number.
-fn bytes(window: i64) -> [u8; 4] {
-    let [_, _, _, _, low @ ..] = window.to_be_bytes();
-    low
 }
