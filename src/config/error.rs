@@ -41,8 +41,13 @@ impl Error {
         let below = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
         let (key, problem) = match &error.kind {
             // The path already ends with the field's name.
-            Kind::UnknownField(_, known) => {
-                (path, format!("is not a known key (known: {})", known.join(", ")))
+            Kind::UnknownField(name, known) => {
+                let section = path.strip_suffix(name.as_str()).unwrap_or_default();
+                let remedy = match nearest(name, known) {
+                    Some(meant) => format!("; write {}, or remove it", names(&format!("{section}{meant}"))),
+                    None => format!(" (known: {})", known.join(", ")),
+                };
+                (path, format!("is not a known key{remedy}"))
             }
             Kind::MissingField(field) => (below(field), "is missing".into()),
             Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),
@@ -58,6 +63,12 @@ impl Error {
         let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
         Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy }
     }
+}
+
+/// Returns the known name that a misspelt one probably means.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let distance = |known: &&&str| strsim::damerau_levenshtein(known, name);
+    known.iter().min_by_key(distance).filter(|known| distance(known) <= 2).copied()
 }
 
 /// Describes a key by the names that an operator uses, and the place where it was set.

@@ -7,6 +7,7 @@ use figment::{Figment, Provider};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
+use super::error::{names, nearest};
 use super::log::{LogFormat, LogLevel};
 use super::provider::Raw as RawProvider;
 use super::proxy::{self, ForwardedHeader};
@@ -134,7 +135,7 @@ fn tables(figment: &Figment) -> Result<(), Error> {
             continue;
         }
         let place = table.values().next().and_then(|value| figment.get_metadata(value.tag()));
-        let misspelt = standard.iter().find(|known| strsim::damerau_levenshtein(known, name) <= 2);
+        let misspelt = nearest(name, &standard);
         let (name, remedy) = match (misspelt, table.keys().find(|key| !is_key(key))) {
             _ if is_key(name) => (name.to_owned(), format!("write `[default.{name}]`")),
             (Some(known), _) => (name.to_owned(), format!("correct it to `[{known}]`")),
@@ -151,12 +152,11 @@ fn tables(figment: &Figment) -> Result<(), Error> {
 pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
     let unknown = dict.keys().find(|key| !lists.iter().any(|list| list.contains(&key.as_str())));
     unknown.map_or(Ok(()), |key| {
-        Err(Error::at(
-            figment,
-            &format!("{path}{key}"),
-            "is not a known key",
-            "correct its spelling or remove it",
-        ))
+        let remedy = match nearest(key, &lists.concat()) {
+            Some(meant) => format!("write {}, or remove it", names(&format!("{path}{meant}"))),
+            None => "correct its spelling or remove it".into(),
+        };
+        Err(Error::at(figment, &format!("{path}{key}"), "is not a known key", remedy))
     })
 }
 
