@@ -61,7 +61,7 @@ impl Advice {
                 "Within half a minute, two clients used one refresh token: their IP addresses differ, and so do their apps or \
                  browsers. This is the second of them. A thief may have a copy of the session’s tokens, and both go on with \
                  the session. End the user’s sessions, unless the user knows both.",
-                "Somebody else may use your account. We have signed you out everywhere: sign in again, and tell us if you do \
+                "Another person may use your account. We have signed you out everywhere: sign in again, and tell us if you do \
                  not know one of the devices in your list.",
                 Some((
                     DEVELOPER,

@@ -122,7 +122,7 @@ async fn two_users_are_found_shown_and_merged() {
     assert!(found.contains(&format!("<a href=\"{reverse}\">Keep ada@example.com</a>")), "{found}");
     for nobody in ["ada@example.com", "nobody"] {
         let found = browser.get(&format!("{merge}?q={nobody}")).await.text;
-        assert!(found.contains("Nobody else was found"), "{nobody}: {found}");
+        assert!(found.contains("No other user was found"), "{nobody}: {found}");
     }
 
     let page = plain(&browser.get(&preview).await.text);

@@ -240,8 +240,8 @@ impl Visit<'_> {
                 Ok(Either::Left(Redirect::to(receipt::path(number))))
             }
             Outcome::Done => {
-                let nobody = change.name() == "end-sessions" && preview.change.user().sessions() == 0;
-                let done = if nobody { "nothing" } else { change.name() };
+                let none = change.name() == "end-sessions" && preview.change.user().sessions() == 0;
+                let done = if none { "nothing" } else { change.name() };
                 Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={done}"))))
             }
             Outcome::NotFound => Err(Status::NotFound.into()),

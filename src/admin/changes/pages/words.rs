@@ -12,7 +12,7 @@ pub(super) const MOVE: &str = "Move an identity";
 const OWN_ACCOUNT: &str = "This is your own account: it has your verified e-mail address. You cannot delete or disable \
                            yourself here. Ask another admin.";
 const LAST_IDENTITY: &str = "This is the user's last identity, and neither a backend nor an import vouches for the e-mail \
-                             address. Without it, nobody could sign in as this user. Move the identity to the right user, merge the two \
+                             address. Without it, no identity signs in as this user. Move the identity to the right user, merge the two \
                              users, or delete this one.";
 const CLAIMS_TOO_LONG: &str = "The claims of both users are too long for one user. The product's backend has to set \
                                shorter ones first.";
@@ -107,7 +107,8 @@ pub(super) fn effects(change: &Loaded, device: Option<&str>, ttl: u32) -> Effect
         Change::Release { identity, user } => release(&mut effects, identity, user),
         Change::Disable { user } => {
             let who = name(user);
-            effects.change(format!("Nobody can sign in as {who} until an admin enables the user again."));
+            effects
+                .change(format!("No identity of {who} can sign in until an admin enables the user again."));
             effects.change(effects.ending(user.sessions(), &format!("of {who}")));
             effects.change("Nothing is deleted, and the e-mail address stays taken.");
         }
@@ -116,7 +117,7 @@ pub(super) fn effects(change: &Loaded, device: Option<&str>, ttl: u32) -> Effect
             let who = name(user);
             effects.change(effects.ending(user.sessions(), &format!("of {who}")));
             effects.change(format!(
-                "{who} can sign in again at once. So can anybody else who has one of the accounts at the providers."
+                "{who} can sign in again at once. So can a thief who has one of the accounts at the providers."
             ));
         }
         Change::EndSession { user, .. } => match device {
@@ -144,7 +145,7 @@ impl Effects {
     fn ending(&self, count: i64, which: &str) -> String {
         let lag = lag(self.ttl);
         match count {
-            0 => format!("There is no active session {which}, so nobody is signed out."),
+            0 => format!("There is no active session {which}, so no device is signed out."),
             1 => format!("One session {which} ends. {lag}"),
             _ => format!("{count} sessions {which} end. {lag}"),
         }
@@ -156,8 +157,8 @@ impl Effects {
             user.email.as_ref().filter(|_| user.email_verified && !user.is_verified_without(gone))
         {
             self.change(format!(
-                "{email} is no longer verified: only this identity proves it. Whoever signs in with the verified address \
-                 next gets it."
+                "{email} is no longer verified: only this identity proves it. The next person who signs in with the verified \
+                 address gets it."
             ));
         }
     }
@@ -166,8 +167,8 @@ impl Effects {
     fn warn_if_unproven(&mut self, user: &UserState) {
         if let Some(email) = user.email.as_ref().filter(|_| !user.email_verified) {
             self.warn(format!(
-                "The e-mail address {email} was never verified. If somebody proves later that it is theirs, this user \
-                 loses it."
+                "The e-mail address {email} was never verified. If another person proves later that it is theirs, this \
+                 user loses it."
             ));
         }
     }
@@ -189,7 +190,7 @@ fn delete(effects: &mut Effects, user: &UserState) {
     if user.is_hijacked() {
         effects.warn(
             "A provider has reported an account of this user hijacked or disabled, which is forgotten with the user: \
-             whoever has the account can come back as a new user. To prevent that, disable this user instead.",
+             a hijacker of the account can come back as a new user. To prevent that, disable this user instead.",
         );
     }
     if user.disabled_at.is_some() {
@@ -250,12 +251,13 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
         from.id, into.id
     ));
     effects.warn(format!(
-        "A merge cannot be undone. Whoever can sign in as {goes} can sign in as {stays} from then on. The same name is no proof: \
+        "A merge cannot be undone. Every person who can sign in as {goes} can sign in as {stays} from then on. The same name is no proof: \
          ask for something that only the owner of both would know."
     ));
     if into.disabled_at.is_some() {
-        effects
-            .warn(format!("{stays} is disabled and stays disabled. Nobody can sign in as {goes} any more."));
+        effects.warn(format!(
+            "{stays} is disabled and stays disabled. No identity of {goes} can sign in any more."
+        ));
     } else if from.disabled_at.is_some() {
         effects.warn(format!("{goes} is disabled, so {stays} will be disabled, too."));
         effects.warn(effects.ending(into.sessions(), &format!("of {stays}")));
@@ -290,8 +292,8 @@ fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState
              gets that user. If both users are one person, merge them instead."
         )),
         _ if last => effects.warn(format!(
-            "This is the last identity of {loses}. After the move, nobody can sign in as that user. Merge the two users \
-             instead, or delete that one afterwards."
+            "This is the last identity of {loses}. After the move, no identity signs in as that user. Merge the two users \
+             instead, or delete {loses} afterwards."
         )),
         Some(own) if from.has_address_of(moved) && from.is_verified_without(moved) => {
             effects.warn(format!(
@@ -317,8 +319,8 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
     effects.change(effects.ending(gone.sessions, "opened with it"));
     if gone.suspended && !gone.held {
         effects.warn(
-            "The identity is suspended, which is forgotten with it. Whoever has the account now can sign in with it \
-             again. To prevent that, disable this user instead.",
+            "The identity is suspended, which is forgotten with it. The owner or a hijacker of the account can sign in with \
+             it again. To prevent that, disable this user instead.",
         );
     }
     if let Some(email) = &user.email {
@@ -353,9 +355,9 @@ fn identity(identity: &LinkedIdentity) -> String {
 /// Tells what ends the suspension of an identity.
 const fn suspension(identity: &LinkedIdentity) -> &'static str {
     if identity.held {
-        "Nobody can sign in with it before it is released."
+        "It cannot sign in before an admin releases it."
     } else {
-        "Nobody can sign in with it before its provider reports the account enabled."
+        "It cannot sign in before its provider reports the account enabled."
     }
 }
 
