@@ -25,8 +25,9 @@ use crate::admin::guard::{Signed, Staff};
 use crate::admin::users::store::ListedUser;
 use crate::config;
 use crate::domain::merging::UserState;
+use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
-use crate::store::error::retrying;
+use crate::store::error::{changing, retrying};
 use crate::store::identities::{self, IdentityRow};
 use crate::store::merging;
 use crate::store::sessions::{self, SessionRow};
@@ -163,6 +164,8 @@ pub(super) struct Session {
     ip: Option<String>,
     created_at: String,
     last_used_at: String,
+    /// True if only the device's key can use it.
+    bound: bool,
     /// True if it was opened after a use that looks like theft, or shortly before.
     is_new: bool,
 }
@@ -178,6 +181,7 @@ impl From<SessionRow> for Session {
             ip: row.ip.map(|ip| ip.to_string()),
             created_at: rfc3339(row.created_at),
             last_used_at: rfc3339(row.last_used_at),
+            bound: row.bound,
             is_new: false,
         }
     }
@@ -205,10 +209,10 @@ impl From<AlikeRow> for Alike {
     }
 }
 
-/// Kinds of events that close the question whether somebody else is in the account, if staff or a backend caused them.
+/// Kinds of events by which staff or a backend close the question whether a thief is in the account.
 const CLOSING: [&str; 2] = ["sessions_ended", "user_disabled"];
 
-/// Returns the newest event that looks like theft, and that nobody has acted upon.
+/// Returns the newest event that looks like theft, and after which neither staff nor a backend has acted.
 fn theft(events: &[EventRow]) -> Option<&EventRow> {
     let closes = |event: &EventRow| {
         CLOSING.contains(&event.kind.as_str())
@@ -281,8 +285,10 @@ struct Chip {
 }
 
 /// The form of a note, as it was sent last.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct NoteForm {
+    /// The id that the note will have. A form that is sent twice writes one note.
+    id: Uuid,
     text: String,
     ticket: String,
     /// What is wrong with the text.
@@ -368,7 +374,8 @@ struct Shown<'r> {
     sessions: Option<&'r str>,
     /// The filter of the history.
     only: Option<&'r str>,
-    /// A note that was typed before the sign-in that came between.
+    /// A note that was typed before the sign-in that came between, and its id.
+    note: Option<&'r str>,
     text: Option<&'r str>,
     ticket: Option<&'r str>,
 }
@@ -383,7 +390,8 @@ async fn show(
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
     let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    let note = NoteForm { text: owned(shown.text), ticket: owned(shown.ticket), ..NoteForm::default() };
+    let (text, ticket) = (owned(shown.text), owned(shown.ticket));
+    let note = NoteForm { id: note_id(shown.note), text, ticket, error: None, ticket_error: None };
     page(&staff, id, &shown, note, db, settings, &origin).await
 }
 
@@ -449,6 +457,11 @@ async fn page(
     Ok(Page::new(staff, &view))
 }
 
+/// Returns the id that the form of a note has, or a new one.
+fn note_id(sent: Option<&str>) -> Uuid {
+    sent.and_then(|id| Uuid::parse_str(id).ok()).unwrap_or_else(Uuid::now_v7)
+}
+
 #[post("/users/<id>/notes", data = "<sent>")]
 async fn add_note(
     id: &str,
@@ -460,22 +473,27 @@ async fn add_note(
     let Signed { staff, form } = sent;
     let user = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default().to_owned());
+    let lines: Vec<_> = text.lines().map(|line| line.replace(is_control, " ")).collect();
+    let text = lines.join("\n").trim().to_owned();
     let error = match text.chars().count() {
         0 => Some("Write something."),
         1..=MAX_NOTE => None,
         _ => Some("Write at most 2000 characters."),
     };
-    let is_link = |url: &str| Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
-    let is_sound = ticket.is_empty() || ticket.len() <= MAX_NOTE && is_link(&ticket);
-    let ticket_error =
-        (!is_sound).then_some("Give the whole address of the ticket, which begins with https://.");
+    let is_link = |url: &Url| matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_NOTE;
+    let url = Url::parse(&ticket).ok().filter(is_link);
+    let ticket_error = (url.is_none() && !ticket.is_empty())
+        .then_some("Give the whole address of the ticket, which begins with https://.");
+    let id_of_note = note_id(form.get("note"));
     if error.is_some() || ticket_error.is_some() {
-        let note = NoteForm { text, ticket, error, ticket_error };
+        let note = NoteForm { id: id_of_note, text, ticket, error, ticket_error };
         let page = page(&staff, id, &Shown::default(), note, db, settings, &origin).await?;
         return Ok(Either::Right(page.with(Status::BadRequest)));
     }
-    let (ticket, known) = (form.get("ticket"), form.get("known").map(|_| KNOWN));
-    if !store::add_note(db.pool(), user, (&text, ticket), known, staff.by("", &origin.0)).await? {
+    let (note, known) = ((text.as_str(), url.as_ref().map(Url::as_str)), form.get("known").map(|_| KNOWN));
+    let by = staff.by("", &origin.0);
+    let added = async || changing!(store::add_note(db.pool(), id_of_note, user, note, known, by), false);
+    if !added().await? {
         return Err(Status::NotFound.into());
     }
     Ok(Either::Left(Redirect::to(format!("/admin/users/{user}?done=note"))))

@@ -350,6 +350,8 @@ pub struct SessionRow {
     pub user_agent: Option<String>,
     pub device_name: Option<String>,
     pub device_platform: Option<String>,
+    /// True if only the holder of the device's key can use it (RFC 9449).
+    pub bound: bool,
 }
 
 /// Returns a user's sessions that have not ended or expired, the last used first.
@@ -357,7 +359,7 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error
     let rows = sqlx::query_as!(
         SessionRow,
         r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, e.ip AS "ip: IpAddr", e.user_agent,
-                  s.device_name, s.device_platform
+                  s.device_name, s.device_platform, s.jkt IS NOT NULL AS "bound!"
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()
            LEFT JOIN events e ON e.id = s.id

@@ -97,16 +97,18 @@ pub struct NoteRow {
 pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
     let rows = sqlx::query_as!(
         NoteRow,
-        "SELECT author, text, ticket, created_at FROM notes WHERE user_id = $1 ORDER BY id DESC",
+        "SELECT author, text, ticket, created_at FROM notes WHERE user_id = $1 ORDER BY created_at DESC, id DESC",
         user,
     );
     Ok(rows.fetch_all(pool).await?)
 }
 
 /// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it says that a use which
-/// looked like theft was the user's own. Returns false if there is no such user or the author is no longer staff.
+/// looked like theft was the user's own. A repetition with the same id and text writes nothing. Returns false if there is no
+/// such user or the author is no longer staff.
 pub async fn add_note(
     pool: &PgPool,
+    id: Uuid,
     user: Uuid,
     (text, ticket): (&str, Option<&str>),
     reason: Option<&str>,
@@ -118,12 +120,16 @@ pub async fn add_note(
                WHERE id = $1 AND EXISTS (SELECT FROM current_staff WHERE email = $2)
                FOR KEY SHARE
            ), added AS (
-               INSERT INTO notes (user_id, author, text, ticket) SELECT id, $2, $3, $4 FROM target RETURNING user_id
+               INSERT INTO notes (id, user_id, author, text, ticket)
+               SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $9 AND (author, text) <> ($2, $3))
+                           THEN event_id() ELSE $9 END, id, $2, $3, $4
+               FROM target
+               ON CONFLICT ON CONSTRAINT notes_pkey DO NOTHING RETURNING user_id
            ), recorded AS (
                INSERT INTO events (kind, reason, user_id, actor, ip, user_agent, request_id)
                SELECT 'note_added', $5, user_id, $2, $6::inet, $7, $8 FROM added
            )
-           SELECT EXISTS (SELECT FROM added) AS "added!""#,
+           SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $9 AND author = $2 AND text = $3) AS "added!""#,
         user,
         by.actor.name(),
         text,
@@ -132,6 +138,7 @@ pub async fn add_note(
         by.origin.ip as _,
         by.origin.user_agent,
         by.origin.request_id,
+        id,
     );
     Ok(added.fetch_one(pool).await?)
 }

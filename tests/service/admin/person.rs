@@ -131,6 +131,31 @@ async fn write_note(browser: &mut Browser, user: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let page = browser.get(&path(&ada)).await.text;
+    let [csrf, id] = ["csrf", "note"].map(|field| held(&page, field));
+    for (text, notes) in [
+        ("Calls\0 back\u{202e}\r\non Monday", 1),
+        ("Calls\0 back\u{202e}\r\non Monday", 1),
+        ("Has called", 2),
+    ] {
+        let form =
+            [("csrf", csrf), ("note", id), ("text", text), ("ticket", "HTTPS://tickets.example/ä b\u{202e}")];
+        let sent = browser.post(&format!("{}/notes", path(&ada)), &form).await;
+        assert_eq!(sent.status.as_u16(), 303, "{text:?}: {}", sent.text);
+        assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, notes, "{text:?}");
+    }
+    let written: (String, String) =
+        desk.app.database.all("SELECT text, ticket FROM notes ORDER BY created_at").await.remove(0);
+    assert_eq!(
+        written,
+        ("Calls  back \non Monday".into(), "https://tickets.example/%C3%A4%20b%E2%80%AE".into())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_their_user() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
@@ -262,7 +287,7 @@ async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
         ("SELECT 1", "Can sign in."),
         (
             "INSERT INTO events (kind, user_id) SELECT 'refresh_token_replayed', id FROM users",
-            "Can sign in, and somebody else may be in.",
+            "Can sign in, and a thief may be in the account.",
         ),
         ("UPDATE identities SET held_at = now()", "Cannot sign in: idp is held"),
         ("UPDATE identities SET reported_at = now(), held_at = NULL", "Cannot sign in: idp suspended"),
@@ -284,7 +309,7 @@ async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let (user, csrf) = (path(&ada), browser.csrf().await);
     let stolen = "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
-    let question = "Is somebody else in this account?";
+    let question = "Is a thief in this account?";
     let known = [("csrf", csrf.as_str()), ("text", "On the train"), ("known", "yes")];
     let signed_out = [("csrf", csrf.as_str()), ("reason", "stolen")];
     for (action, form) in [("notes", &known[..]), ("end-sessions", &signed_out)] {

@@ -3,11 +3,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use vestibule::domain::dpop::Refused;
+use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
 use vestibule::service::ProofNonces;
 
 use crate::support::app::{Answer, App};
+use crate::support::desk::Desk;
 use crate::support::keys::{ISSUER, second_instance};
+use crate::support::process::eventually;
 use crate::support::race::{at_once, rounds};
 use crate::support::signer::{Signer, base64};
 use crate::support::token::{CLIENT_ID, claims, now};
@@ -534,4 +537,34 @@ async fn binding_is_a_setting_that_a_client_id_can_have_of_its_own() {
         let faulty = sign_in_with(&app, &["faulty".into()]).await;
         assert_eq!(faulty.status, if (binding, of_client) == ("off", None) { 200 } else { 401 }, "{binding}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_see_which_session_is_bound_and_why_a_proof_was_refused() {
+    let desk = Desk::open().await;
+    desk.appoint("staff@example.com", Role::Support).await;
+    let mut browser = desk.signed_in("staff@example.com").await;
+    let minted = browser.get("/dev/idp/mint?email=ada@example.com").await.text;
+    let body = json!({ "id_token": minted.trim() }).to_string();
+    let path = "/api/v1/auth/oauth/idp";
+    let mut draft = Draft::new(Signer::Ec, &Method::POST, path, None);
+    draft.claims["htu"] = browser.url(path).into();
+    let unbound = send(&desk.app, &Method::POST, path, None, &[], (JSON, body.clone())).await;
+    let page = format!("/admin/users/{}", unbound.user_id());
+    assert!(!browser.get(&page).await.text.contains("bound to its device"));
+    let session = send(&desk.app, &Method::POST, path, None, &[draft.signed(Signer::Ec)], (JSON, body)).await;
+    assert_refused(
+        &me(&desk.app, &session.access_token(), &[]).await,
+        401,
+        "invalid_dpop_proof",
+        Refused::Missing,
+    );
+    let cause = format!("needs a proof by the device’s key, and {}.", Refused::Missing.sentence());
+    let shown = eventually("the event of the refused proof", async || {
+        let page = browser.get(&page).await.text;
+        page.contains(&cause).then_some(page)
+    })
+    .await;
+    assert_eq!(shown.matches("bound to its device</p>").count(), 1, "{shown}");
+    assert!(shown.contains("A request with a token of a session was refused"), "{shown}");
 }

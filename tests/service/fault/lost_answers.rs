@@ -204,6 +204,21 @@ async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_note_is_written_once_although_the_database_could_not_say_so() {
+    let way = Way::open().await;
+    let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
+    desk.appoint("staff@example.com", Role::Support).await;
+    let mut browser = desk.signed_in("staff@example.com").await;
+    let token = browser.get("/dev/idp/mint?email=ada@example.com").await.text;
+    let user = desk.app.post("idp", &json!({ "id_token": token.trim() })).await.user_id();
+    let csrf = browser.csrf().await;
+    way.breaks_at(LOST);
+    let sent = browser.post(&format!("/admin/users/{user}/notes"), &[("csrf", &csrf), ("text", LOST)]).await;
+    assert!(way.has_broken() && sent.status == 303, "{}", sent.text);
+    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_by_staff_is_recorded_once_although_the_database_could_not_say_so() {
     let way = Way::open().await;
     let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
