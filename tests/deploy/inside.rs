@@ -117,6 +117,42 @@ async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else()
     }
 }
 
+/// Asks for what may be compressed, with and without a secret in it.
+async fn only_what_has_no_secret_is_compressed(client: &Client, proxy: &str) {
+    for (path, compressed) in [
+        ("/admin/admin.css", true),
+        ("/admin/admin.js", true),
+        ("/admin/icons.svg", true),
+        ("/api/v1/docs/swagger-ui-bundle.js", true),
+        ("/admin/sign-in?next=/admin/users%3Fq=ada", false),
+        ("/api/v1/docs", false),
+        ("/api/v1/openapi.json", false),
+        ("/problems", false),
+    ] {
+        let answer =
+            client.get(format!("{proxy}{path}")).header("Accept-Encoding", "gzip").send().await.unwrap();
+        let encoding = answer.headers().get("content-encoding").map(|value| value.to_str().unwrap());
+        assert_eq!((answer.status().as_u16(), encoding), (200, compressed.then_some("gzip")), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_proxies_compress_styles_scripts_and_icons_and_no_page() {
+    let _alone = alone().await;
+    let (folder, database) = (folder("compressed"), Database::create().await);
+    let provider = Provider::start().await;
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
+    let both = [&instances[0], &instances[1]];
+    if let Some(proxy) = HaProxy::start(&folder, &both) {
+        proxy.sees(2).await;
+        only_what_has_no_secret_is_compressed(&proxy.client().build().unwrap(), &proxy.url()).await;
+    }
+    if let Some(proxy) = Nginx::start(&folder, &both).await {
+        let client = proxy.certificate.client(proxy.address).build().unwrap();
+        only_what_has_no_secret_is_compressed(&client, &proxy.url()).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
     let _alone = alone().await;

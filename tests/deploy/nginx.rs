@@ -62,7 +62,7 @@ impl Nginx {
         // In one process: the workers of a master that is killed would stay.
         let text = format!(
             "daemon off; master_process off; pid {place}/nginx.pid; error_log stderr; events {{ }}
-             http {{ {temporary} {site} }}"
+             http {{ gzip on; {temporary} {site} }}"
         );
         let file = folder.join("nginx.conf");
         fs::write(&file, text).unwrap();
