@@ -4,11 +4,11 @@ pub mod store;
 
 use std::net::IpAddr;
 
-use rocket::{FromForm, Route, State, get, post, routes};
+use rocket::http::uri::Origin;
+use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
 use sqlx::PgPool;
 use strum::VariantArray;
-use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::store::{EventCategory, EventRow, Filter, page};
@@ -17,7 +17,7 @@ use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
 use super::failure::Failure;
-use super::fields::{Chip, Choice, NothingMatches, read, tidy};
+use super::fields::{Chip, Choice, Fields, NothingMatches, read};
 use super::page::{Page, View};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
@@ -57,53 +57,13 @@ pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
 }
 
-/// The filter as it is in the URL.
-#[derive(FromForm)]
-struct Query<'r> {
-    what: Option<&'r str>,
-    email: Option<&'r str>,
-    user: Option<&'r str>,
-    actor: Option<&'r str>,
-    reason: Option<&'r str>,
-    request: Option<&'r str>,
-    provider: Option<&'r str>,
-    ip: Option<&'r str>,
-    from: Option<&'r str>,
-    to: Option<&'r str>,
-    before: Option<&'r str>,
-}
+const FIELDS: [&str; 10] =
+    ["what", "email", "user", "actor", "reason", "request", "provider", "ip", "from", "to"];
 
-/// The filter after clean-up, as the form shows it again.
-#[derive(Default, Serialize)]
-struct Asked {
-    what: &'static str,
-    email: String,
-    user: String,
-    actor: String,
-    reason: String,
-    request: String,
-    provider: String,
-    ip: String,
-    from: String,
-    to: String,
-}
-
-impl Query<'_> {
-    fn tidy(&self) -> Asked {
-        Asked {
-            what: category(self.what.unwrap_or_default()).into(),
-            email: tidy(self.email),
-            user: tidy(self.user),
-            actor: tidy(self.actor),
-            reason: tidy(self.reason),
-            request: tidy(self.request),
-            provider: tidy(self.provider),
-            ip: tidy(self.ip),
-            from: tidy(self.from),
-            to: tidy(self.to),
-        }
-    }
-}
+/// The filter after clean-up, as the form shows it again. The category of all events is an empty field.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Asked(Fields);
 
 /// Returns an IP address or a network in CIDR notation as PostgreSQL reads it.
 pub(super) fn network(text: &str) -> Option<String> {
@@ -113,9 +73,9 @@ pub(super) fn network(text: &str) -> Option<String> {
     sound.then(|| text.to_owned())
 }
 
-/// Returns the category of that name, or everything.
-fn category(name: &str) -> EventCategory {
-    name.parse().unwrap_or_default()
+/// Returns a category's name in the URL, which is empty for all events.
+fn named(what: EventCategory) -> &'static str {
+    if what == EventCategory::default() { "" } else { what.into() }
 }
 
 const fn label(what: EventCategory) -> &'static str {
@@ -130,52 +90,36 @@ const fn label(what: EventCategory) -> &'static str {
 }
 
 impl Asked {
+    fn read(uri: &Origin<'_>) -> Self {
+        let mut fields = Fields::read(uri, &FIELDS);
+        let what = fields.get("what").parse().unwrap_or_default();
+        fields.put("what", named(what));
+        Self(fields)
+    }
+
     fn filter(&self, zone: Option<&str>) -> Result<Filter, NothingMatches> {
+        let get = |name| self.0.get(name);
         let address = |text: &str| Email::parse(text).map(|email| email.folded().to_owned());
         Ok(Filter {
-            what: category(self.what),
-            email: read(&self.email, address)?,
-            user: read(&self.user, |text| Uuid::parse_str(text).ok())?,
-            actor: read(&self.actor, |text| {
+            what: get("what").parse().unwrap_or_default(),
+            email: read(get("email"), address)?,
+            user: read(get("user"), |text| Uuid::parse_str(text).ok())?,
+            actor: read(get("actor"), |text| {
                 let named = || KeyName::is_actor(text) || Actor::is_provider(text);
                 address(text).or_else(|| named().then(|| text.to_owned()))
             })?,
-            reason: read(&self.reason, |text| Some(text.to_owned()))?,
-            request: read(&self.request, |text| Some(text.to_owned()))?,
-            provider: read(&self.provider, |text| Some(text.to_owned()))?,
-            ip: read(&self.ip, network)?,
-            from: read(&self.from, |day| begin_of(day, zone))?,
-            to: read(&self.to, |day| end_of(day, zone))?,
+            reason: read(get("reason"), |text| Some(text.to_owned()))?,
+            request: read(get("request"), |text| Some(text.to_owned()))?,
+            provider: read(get("provider"), |text| Some(text.to_owned()))?,
+            ip: read(get("ip"), network)?,
+            from: read(get("from"), |day| begin_of(day, zone))?,
+            to: read(get("to"), |day| end_of(day, zone))?,
         })
     }
 
-    /// Returns the fields that are filled in.
-    fn fields(&self) -> Vec<(&'static str, &str)> {
-        let fields = [
-            ("what", self.what),
-            ("email", &self.email),
-            ("user", &self.user),
-            ("actor", &self.actor),
-            ("reason", &self.reason),
-            ("request", &self.request),
-            ("provider", &self.provider),
-            ("ip", &self.ip),
-            ("from", &self.from),
-            ("to", &self.to),
-        ];
-        let filled =
-            |(name, value): &(&str, &str)| !value.is_empty() && (*name, *value) != ("what", "everything");
-        fields.into_iter().filter(filled).collect()
-    }
-
-    /// Returns the fields that are filled in, as a URL's query.
-    fn query(&self) -> String {
-        self.query_without(None)
-    }
-
-    fn query_without(&self, field: Option<&str>) -> String {
-        let fields = self.fields().into_iter().filter(|(name, _)| Some(*name) != field);
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+    /// Returns the fields that are filled in, for the record of the access.
+    fn searched(&self) -> Vec<(&'static str, &str)> {
+        self.0.filled_but(&[]).collect()
     }
 
     /// Returns the filters in use beside the category, in the words of the form.
@@ -192,11 +136,9 @@ impl Asked {
                 "from" => format!("From: {value}"),
                 _ => format!("To: {value}"),
             };
-            let query = self.query_without(Some(name));
-            let href = if query.is_empty() { "/admin/audit".into() } else { format!("/admin/audit?{query}") };
-            Chip { label, href }
+            Chip { label, href: format!("/admin/audit{}", self.0.suffix(&[name], &[])) }
         };
-        self.fields().into_iter().filter(|(name, _)| *name != "what").map(chip).collect()
+        self.0.filled_but(&["what"]).map(chip).collect()
     }
 }
 
@@ -221,20 +163,17 @@ pub(super) struct Audit {
 impl Audit {
     fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>, providers: Vec<String>) -> Self {
         let whats =
-            EventCategory::VARIANTS.iter().map(|&what| Choice { value: what.into(), label: label(what) });
+            EventCategory::VARIANTS.iter().map(|&what| Choice { value: named(what), label: label(what) });
         let reasons =
             Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
         let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
-        let (query, chips) = (asked.query(), asked.chips());
-        let links = EventCategory::VARIANTS.iter().map(|&what| {
-            let rest = asked.query_without(Some("what"));
-            let what = (what != EventCategory::default()).then(|| format!("what={}", <&str>::from(what)));
-            let parts: Vec<_> = what.into_iter().chain((!rest.is_empty()).then_some(rest)).collect();
-            if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
-        });
+        let (query, chips) = (asked.0.suffix(&[], &[]).trim_start_matches('?').to_owned(), asked.chips());
+        let what = |what: EventCategory| Some(("what", named(what))).filter(|(_, name)| !name.is_empty());
+        let links = EventCategory::VARIANTS
+            .iter()
+            .map(|&category| asked.0.suffix(&["what"], what(category).as_slice()));
         let links = links.collect();
-        let kept = asked.fields().into_iter().filter(|(name, _)| *name != "to");
-        let kept = kept.map(|(name, value)| (name, value.to_owned())).collect();
+        let kept = asked.0.filled_but(&["to"]).map(|(name, value)| (name, value.to_owned())).collect();
         Self {
             asked,
             chips,
@@ -254,36 +193,37 @@ impl View for Audit {
     const TEMPLATE: &'static str = "admin/audit";
 }
 
-#[get("/audit?<query..>")]
+#[get("/audit?<before>")]
 async fn audit(
     staff: Staff,
-    query: Query<'_>,
+    before: Option<&str>,
+    uri: &Origin<'_>,
     providers: &State<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let asked = query.tidy();
+    let asked = Asked::read(uri);
     // An invalid cursor starts from the beginning.
-    let before = query.before.and_then(|id| Uuid::parse_str(id).ok());
+    let before = before.and_then(|id| Uuid::parse_str(id).ok());
     let (events, next) = match asked.filter(staff.member.time_zone.as_deref()) {
         Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
         Err(NothingMatches) => (Vec::new(), None),
     };
-    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.fields() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.searched() }, &origin.0).await?;
     let events = events.into_iter().map(EventView::from).collect();
     Ok(Page::new(&staff, &Audit::new(asked, events, next, providers.names())))
 }
 
-#[post("/audit.csv?<query..>", data = "<form>")]
+#[post("/audit.csv", data = "<form>")]
 async fn export(
     staff: ExportingStaff,
-    query: Query<'_>,
+    uri: &Origin<'_>,
     form: StaffForm,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let (asked, member, reason) = (query.tidy(), staff.0.member, form.reason()?);
-    let look = DataAccess::AuditExport { search: &asked.fields(), reason: &reason };
+    let (asked, member, reason) = (Asked::read(uri), staff.0.member, form.reason()?);
+    let look = DataAccess::AuditExport { search: &asked.searched(), reason: &reason };
     record(db.pool(), &member, &look, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };

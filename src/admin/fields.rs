@@ -1,6 +1,10 @@
 //! The fields of the forms that filter a list, as they are in a URL.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use rocket::http::uri::Origin;
+use serde::{Serialize, Serializer};
+use url::form_urlencoded;
 
 use crate::domain::email::Email;
 use crate::domain::text::printable;
@@ -17,9 +21,46 @@ pub(super) struct Choice {
 /// The error that a field matches nothing.
 pub(super) struct NothingMatches;
 
-/// Returns a field's text, fit to be shown again.
-pub(super) fn tidy(field: Option<&str>) -> String {
-    printable(field.unwrap_or_default(), MAX_LENGTH).trim().to_owned()
+/// The fields of a filter, fit to be shown again. One that is not filled in is empty.
+pub(super) struct Fields(Vec<(&'static str, String)>);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Fields {
+    /// Reads the fields of these names from a URL.
+    pub fn read(uri: &Origin<'_>, names: &[&'static str]) -> Self {
+        let query = uri.query().map_or("", |query| query.as_str());
+        let value = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(field, _)| field == name);
+        let tidy = |(_, value): (_, Cow<'_, str>)| printable(&value, MAX_LENGTH).trim().to_owned();
+        Self(names.iter().map(|name| (*name, value(name).map(tidy).unwrap_or_default())).collect())
+    }
+
+    /// Returns the text in a field.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
+    }
+
+    /// Puts a text into a field.
+    pub fn put(&mut self, name: &str, text: &str) {
+        self.0.iter_mut().filter(|(field, _)| *field == name).for_each(|(_, value)| text.clone_into(value));
+    }
+
+    /// Returns the fields that are filled in, except those of these names.
+    pub fn filled_but(&self, without: &[&str]) -> impl Iterator<Item = (&'static str, &str)> {
+        let filled = self.0.iter().filter(|(name, value)| !value.is_empty() && !without.contains(name));
+        filled.map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// Returns the end of a list's URL with the fields except those, and with these parameters.
+    pub fn suffix(&self, without: &[&str], further: &[(&str, &str)]) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(self.filled_but(without)).extend_pairs(further).finish();
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
 }
 
 /// Parses a field: `None` if it is empty, [`NothingMatches`] if it cannot be parsed.

@@ -4,6 +4,7 @@ mod export;
 mod query;
 pub mod store;
 
+use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Responder, Route, State as Managed, get, post, routes};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use strum::VariantArray;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use self::query::{ListQuery, Parameters};
+use self::query::ListQuery;
 use self::store::search::{Found, Position, search, suggest};
 use self::store::{Cursor, ListedUser, Sort, Status, count};
 use super::audit::network;
@@ -122,7 +123,7 @@ impl Users {
             before: None,
             after: None,
             file: asked.suffix(asked.sort(), None),
-            claimed: Email::parse(&asked.q).map(|email| email.folded().to_owned()),
+            claimed: Email::parse(asked.q()).map(|email| email.folded().to_owned()),
             remains: None,
             suggestion: None,
             events: Vec::new(),
@@ -166,7 +167,7 @@ const fn status_label(status: Status) -> &'static str {
 
 /// Returns the columns. A search has its own order, the best match first.
 fn columns(asked: &ListQuery) -> Vec<Column> {
-    let now = asked.q.is_empty().then(|| asked.sort());
+    let now = asked.q().is_empty().then(|| asked.sort());
     let column = |label, sorted: &[(Sort, &'static str)]| {
         let at = sorted.iter().position(|(sort, _)| Some(*sort) == now);
         // The next order, if the column has two.
@@ -209,26 +210,32 @@ impl View for Users {
     const TEMPLATE: &'static str = "admin/users";
 }
 
-#[get("/users?<query..>")]
+/// Shows the list. `at` is the cursor at which the page begins, and `number` the position of its first user, as the link to the
+/// page says.
+#[expect(clippy::too_many_arguments, reason = "they are the parts of the request")]
+#[get("/users?<at>&<number>")]
 async fn list(
     staff: Staff,
-    query: Parameters<'_>,
+    at: Option<&str>,
+    number: Option<usize>,
+    uri: &Origin<'_>,
     providers: &Managed<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Answer, Failure> {
-    let (asked, pool) = (query.tidy(), db.pool());
-    if network(&asked.q).is_some() {
-        let query: String = form_urlencoded::byte_serialize(asked.q.as_bytes()).collect();
+    let (asked, pool) = (ListQuery::read(uri), db.pool());
+    if network(asked.q()).is_some() {
+        let query: String = form_urlencoded::byte_serialize(asked.q().as_bytes()).collect();
         return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/audit?ip={query}"))));
     }
     let providers = known(providers, db).await?;
     let filters = asked.filters(staff.member.time_zone.as_deref());
-    let view = match (&filters, asked.q.as_str()) {
+    let text = asked.q().to_owned();
+    let view = match (&filters, text.as_str()) {
         (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
         (Ok(filters), "") => {
             // An invalid cursor starts from the beginning.
-            let start = query.at.and_then(Cursor::decode);
+            let start = at.and_then(Cursor::decode);
             let page = store::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
             let (shown, first) = (page.users.len() as u64, page.before.is_none());
             let count = if first && page.after.is_none() {
@@ -239,7 +246,7 @@ async fn list(
             let view = Users::new(asked, providers, page.users, count);
             let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
             let shown = view.people.len();
-            let number = if first { Some(1) } else { query.number };
+            let number = if first { Some(1) } else { number };
             let place = |at: String, number: usize| format!("{at}&number={number}");
             let mut view = view.with_links(first, before, after);
             if let Some(number) = number {
@@ -250,7 +257,7 @@ async fn list(
             view
         }
         (Ok(filters), text) => {
-            let start = query.at.and_then(Position::decode);
+            let start = at.and_then(Position::decode);
             let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
             let Found { users, after, remains, certain } = found;
             if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
@@ -292,16 +299,16 @@ enum Answer {
     Elsewhere(Redirect),
 }
 
-#[post("/users.csv?<query..>", data = "<form>")]
+#[post("/users.csv", data = "<form>")]
 async fn file(
     staff: ExportingStaff,
-    query: Parameters<'_>,
+    uri: &Origin<'_>,
     form: StaffForm,
     providers: &Managed<Providers>,
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let (asked, member, reason) = (query.tidy(), staff.0.member, form.reason()?);
+    let (asked, member, reason) = (ListQuery::read(uri), staff.0.member, form.reason()?);
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
     let look = DataAccess::UsersExport { search: &asked.searched(), reason: &reason };

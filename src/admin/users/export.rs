@@ -39,8 +39,8 @@ impl Export {
     pub fn new(asked: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
         let next = match asked.filters(zone) {
             Err(NothingMatches) => Next::End,
-            Ok(filters) if asked.q.is_empty() => Next::List { filters, sort: asked.sort(), start: None },
-            Ok(filters) => Next::Search { text: asked.q.clone(), providers, filters, start: None },
+            Ok(filters) if asked.q().is_empty() => Next::List { filters, sort: asked.sort(), start: None },
+            Ok(filters) => Next::Search { text: asked.q().to_owned(), providers, filters, start: None },
         };
         Self { pool, next }
     }
